@@ -1,0 +1,250 @@
+"""Where each artifact lies, its manifest, and its atomic publication.
+
+    ROOT/data/<kind>/<key>/       content-addressed: the key is a hash of everything that decides the content
+    ROOT/runs/<run id>/           records of one run: stages, trials, results, page
+
+An artifact exists iff its directory holds manifest.json. It is built beside its final place and
+renamed there as a whole, so a job killed at any moment leaves nothing that looks finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from streamgauge.config import Benchmark, Experiment, canonical
+from streamgauge.errors import UserError
+
+MANIFEST = "manifest.json"
+#: raise a number when the algorithm behind an artifact changes its output
+ALGORITHM = {"events": 1, "profile": 1, "stream": 1, "validation": 1}
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A finished artifact."""
+
+    kind: str
+    key: str
+    path: Path
+    manifest: dict[str, Any]
+    reused: bool = True
+
+    def files(self) -> list[Path]:
+        """Its data files in order, as the manifest names them."""
+        return [self.path / name for name in self.manifest.get("files", [])]
+
+
+@dataclass
+class Build:
+    """An artifact under construction: write below path, fill the manifest."""
+
+    path: Path
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+def key_of(kind: str, *parts: Any) -> str:
+    """16 hex digits of everything that decides an artifact's content."""
+    text = canonical([kind, ALGORITHM.get(kind, 0), *[json.loads(canonical(part)) for part in parts]])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Store:
+    """The directory tree of all artifacts."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root).absolute()
+
+    def path(self, kind: str, key: str) -> Path:
+        return self.root / "data" / kind / key
+
+    def find(self, kind: str, key: str) -> Artifact | None:
+        """The artifact if it is finished, else None."""
+        path = self.path(kind, key)
+        try:
+            manifest = json.loads((path / MANIFEST).read_text())
+        except FileNotFoundError:
+            return None
+        return Artifact(kind, key, path, manifest)
+
+    def need(self, kind: str, key: str, made_by: str) -> Artifact:
+        artifact = self.find(kind, key)
+        if artifact is None:
+            raise UserError(f"{self.path(kind, key)}: no finished {kind} there; run the stage {made_by} first")
+        return artifact
+
+    @contextmanager
+    def building(self, kind: str, key: str) -> Iterator[Build]:
+        """Gives a fresh directory; publishes it by one rename when the block ends without an error.
+
+        One builder at a time per artifact: the lock dies with its process, and whoever takes it next
+        removes what a dead builder left.
+        """
+        final = self.path(kind, key)
+        try:
+            final.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(f"{final}.lock")
+            lock.acquire()
+        except OSError as problem:
+            raise UserError(
+                f"{final.parent}: cannot be written ({problem.strerror}); choose another --artifacts"
+            ) from None
+        temporary = final.with_name(f"{key}.tmp-{uuid.uuid4().hex[:8]}")
+        try:
+            for leftover in final.parent.glob(f"{key}.tmp-*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            temporary.mkdir()
+            build = Build(temporary)
+            yield build
+            write_json(temporary / MANIFEST, {"kind": kind, "key": key, **build.manifest})
+            if final.exists():  # unfinished by a hand, or finished by somebody without the lock
+                shutil.rmtree(final)
+            temporary.rename(final)
+            _sync(final.parent)
+        except OSError as problem:
+            raise as_user_error(problem, final) from problem
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+            lock.release()
+
+    def run(self, run_id: str) -> Path:
+        path = self.root / "runs" / run_id
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise as_user_error(problem, path) from None
+        return path
+
+    def require_space(self, byte_count: int) -> None:
+        """Raises UserError before anything starts when the disk has less free."""
+        place = self.root
+        while not place.exists():
+            place = place.parent
+        free = shutil.disk_usage(place).free
+        if free < byte_count:
+            raise UserError(
+                f"{place}: {free / 2**20:.0f} MiB free, {byte_count / 2**20:.0f} MiB needed; "
+                "free some space or choose another --artifacts"
+            )
+
+    # -- keys: each decided by its inputs alone, so that a plan needs no Spark
+
+    def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Size and SHA-256 of each file, in declared order; hashes are cached by (path, size, mtime)."""
+        cache_file = self.root / "data" / "source-hashes.json"
+        try:
+            cache = json.loads(cache_file.read_text())
+        except (OSError, ValueError):
+            cache = {}
+        found, fresh = [], False
+        for name in files:
+            stat = stat_source(name)
+            mark = f"{Path(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
+            if mark not in cache:
+                with open(name, "rb") as handle:
+                    cache[mark] = hashlib.file_digest(handle, "sha256").hexdigest()
+                fresh = True
+            found.append({"size": stat.st_size, "sha256": cache[mark]})
+        if fresh:
+            try:
+                cache_file.parent.mkdir(parents=True, exist_ok=True)
+                write_json(cache_file, cache)
+            except OSError:
+                pass  # only a cache
+        return found
+
+    def events_key(self, benchmark: Benchmark) -> str:
+        source = benchmark.source.model_dump(mode="json", exclude={"files", "max_bad_fraction"})
+        return key_of("events", self.source_fingerprint(benchmark.source.files), source, benchmark.scale)
+
+    def profile_key(self, benchmark: Benchmark, *, full: bool = False) -> str:
+        return key_of("profile", self.events_key(benchmark), full)
+
+    def stream_key(self, benchmark: Benchmark, experiment: Experiment) -> str:
+        settings = experiment.model_dump(mode="json", exclude={"name"})
+        profile = experiment.delay.profile
+        drawn_from = self.source_fingerprint((profile,)) if profile else None
+        if drawn_from:
+            settings["delay"]["profile"] = drawn_from
+        return key_of("stream", self.events_key(benchmark), settings)
+
+    def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:
+        texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
+        return key_of("validation", self.stream_key(benchmark, experiment), texts)
+
+
+def stat_source(name: str) -> os.stat_result:
+    try:
+        stat = os.stat(name)
+    except FileNotFoundError:
+        raise UserError(f"{name}: no such source file; check source.files (relative to the benchmark file)") from None
+    except OSError as problem:
+        raise UserError(f"{name}: cannot be read: {problem.strerror}") from None
+    if not os.path.isfile(name):
+        raise UserError(f"{name}: is a directory, allowed: a file")
+    return stat
+
+
+def as_user_error(problem: OSError, place: Path) -> UserError:
+    """A full or forbidden disk is the user's to mend: one line."""
+    return UserError(
+        f"{place}: cannot be written: {problem.strerror or problem}; free space or choose another --artifacts"
+    )
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open(temporary, "w") as handle:
+            json.dump(value, handle, indent=1, ensure_ascii=False)
+            handle.write("\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def append_json(path: Path, record: dict[str, Any]) -> None:
+    """Appends one line by one write, so that a killed writer leaves whole lines or one torn last one."""
+    data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """Records of a JSON-lines file; a torn last line is left out."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    records = []
+    for line in lines:
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    return records
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,521 @@
+"""The benchmark file: frozen models, checked at load; every message names the key, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+from zoneinfo import ZoneInfo
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from streamgauge.errors import UserError
+from streamgauge.units import Duration, Tick, TimeUnit, tick_of
+
+Delay = Annotated[
+    Duration,
+    BeforeValidator(Duration.parse),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)?\s*(ps|ns|us|ms|s|m|min|h|d)$"}),
+]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+
+
+T = TypeVar("T")
+M = TypeVar("M", bound="Model")
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class TimeColumn(Model):
+    """Where a time stands in a line and how it is written: a unit, a datetime pattern, or ISO-8601."""
+
+    column: str | Annotated[int, Field(ge=0)]
+    unit: TimeUnit | None = None
+    format: str | None = Field(default=None, description="strptime (%Y-%m-%d) or letters (yyyy-MM-dd HH:mm:ss)")
+    iso: bool = False
+    zone: str = Field(default="UTC", description="zone of naive times, an IANA name")
+
+    @field_validator("zone")
+    @classmethod
+    def _known_zone(cls, zone: str) -> str:
+        try:
+            ZoneInfo(zone)
+        except Exception:
+            raise ValueError(f"found {zone!r}, allowed: an IANA zone such as Europe/Berlin") from None
+        return zone
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.unit is not None) + (self.format is not None) + self.iso > 1:
+            raise ValueError("give one of unit, format, iso")
+        return self
+
+    @property
+    def is_iso(self) -> bool:
+        """ISO-8601 is what a column is read as when nothing else is said."""
+        return self.unit is None and self.format is None
+
+
+class Source(Model):
+    """A source of events: files in declared order, and how to read them."""
+
+    files: Annotated[tuple[str, ...], Field(min_length=1)]
+    format: Literal["csv", "parquet"] = "csv"
+    separator: str = ","
+    quote: Annotated[str, Field(min_length=1, max_length=1)] | None = '"'
+    header: bool = True
+    time: TimeColumn
+    arrival: TimeColumn | None = None
+    order: Literal["file", "arrival", "event_time"] = "file"
+    columns: dict[str, Literal["string", "int64", "float64"]] = Field(
+        default_factory=dict,
+        description="columns kept beside the line, for keys and values of workloads",
+    )
+    column_names: tuple[str, ...] | None = Field(
+        default=None, description="names of the fields of a file without a header"
+    )
+    max_bad_fraction: Annotated[float, Field(ge=0, le=1)] = 0.01
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _one_or_many(cls, files: Any) -> Any:
+        return (files,) if isinstance(files, str) else files
+
+    @field_validator("separator", mode="before")
+    @classmethod
+    def _single_character(cls, found: Any) -> Any:
+        separator = _SEPARATORS.get(found, found)
+        if not isinstance(separator, str) or len(separator) != 1 or ord(separator) > 127 or separator in '\r\n"':
+            raise ValueError(f"found {found!r}, allowed: one ASCII character, or one of {' '.join(_SEPARATORS)}")
+        return separator
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.order == "arrival" and self.arrival is None:
+            raise ValueError("order: arrival needs an arrival column; add source.arrival.column")
+        reserved = {"seq", "event_time", "ingestion_time", "line", "arrival_time"} & set(self.columns)
+        if reserved:
+            raise ValueError(f"columns: found {sorted(reserved)}, which are names of Streamgauge's own")
+        return self
+
+    @property
+    def tick(self) -> Tick:
+        return tick_of(self.time.unit)
+
+
+class DelaySpec(Model):
+    """A delay distribution, truncated to [min, max]; further parameters depend on the distribution."""
+
+    distribution: str = Field(
+        default="uniform",
+        description="uniform, constant, normal, exponential, lognormal, pareto, empirical, or package.module:name",
+    )
+    min: Delay = Duration(0)
+    max: Delay = Duration.parse("2s")
+    mean: Delay | None = None
+    stddev: Delay | None = None
+    sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="lognormal: of the logarithm"
+    )
+    alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(default=None, description="pareto: shape")
+    profile: str | None = Field(default=None, description="empirical: a profile.json to draw from")
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.min.ps < 0:
+            raise ValueError(f"min: found {self.min}, allowed: 0 or more")
+        if self.min > self.max:
+            raise ValueError(f"min: found {self.min}, which is above max {self.max}")
+        return self
+
+
+class Experiment(Model):
+    """One stream: a target, a delay distribution and a seed."""
+
+    name: Name
+    target_percent: Percent
+    delay: DelaySpec = DelaySpec()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    on_infeasible: Literal["error", "closest"] = "error"
+    outputs: tuple[Literal["parquet", "csv", "csv-parts"], ...] = ("parquet",)
+
+    @property
+    def target(self) -> Fraction:
+        """The target as a fraction of events, exactly as written."""
+        return Fraction(repr(self.target_percent)) / 100
+
+
+class Workload(Model):
+    """A query over one source: which columns are its key and value, which windows it uses."""
+
+    name: Name
+    query: str = Field(description="a query of the registry: see `streamgauge workloads`")
+    key: str | None = None
+    value: str | None = None
+    window: Delay = Duration.parse("10s")
+    slide: Delay | None = None
+    watermark: Delay = Duration(0)
+
+
+class System(Model):
+    """A system under test: an engine, where it runs, and its settings."""
+
+    name: Name
+    engine: str = Field(default="spark", description="spark, known, or package.module:Class")
+    master: str = "local[1]"
+    spark_home: str | None = Field(default=None, description="another Spark than the built-in one")
+    python: str | None = Field(default=None, description="that Spark's Python")
+    state_store: Literal["hdfs", "rocksdb"] = "hdfs"
+    changelog_checkpointing: bool = False
+    checkpoint_file_manager: Literal["default", "filesystem"] = "filesystem"
+    trigger: Delay = Duration(0)
+    batch_rows: Annotated[int, Field(gt=0)] = 1_000_000
+    memory: str = "2g"
+    cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs")
+    conf: dict[str, str] = Field(default_factory=dict, description="further engine settings")
+    capacity: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="engine known: events/s that it carries"
+    )
+    delay: Delay = Field(default=Duration(0), description="engine known: its constant delay")
+    noise: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Replay(Model):
+    """How the driver offers a stream."""
+
+    mode: Literal["constant", "time_map"] = "constant"
+    profile: Literal["constant", "steps", "sine", "burst", "source"] = "constant"
+    processes: Annotated[int, Field(ge=1, le=64)] = 1
+    partitions: Annotated[int, Field(ge=1, le=1024)] = 1
+    densify: Annotated[int, Field(ge=1)] = 1
+    queue_seconds: Annotated[float, Field(gt=0)] = Field(
+        default=30.0, description="how many seconds of events the queues hold before they overflow"
+    )
+    max_memory_mb: Annotated[int, Field(gt=0)] = 1024
+    cpus: tuple[int, ...] | None = Field(default=None, description="pin the driver to these CPUs")
+    max_slip: Delay = Field(
+        default=Duration.parse("100ms"), description="p99 of the schedule's slip; above it a trial is invalid"
+    )
+
+
+class Search(Model):
+    """How the sustainable rate is searched for."""
+
+    start_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="first guess in events/s; without it, an overloaded probe estimates"
+    )
+    min_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
+    max_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5_000_000.0
+    precision: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.05, description="relative width of the last bracket"
+    )
+    max_trials: Annotated[int, Field(ge=2, le=100)] = 10
+    confirmations: Annotated[int, Field(ge=0, le=10)] = 1
+    trial_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
+    warmup_batches: Annotated[int, Field(ge=0)] = 3
+    fresh: Literal["search", "trial"] = "search"
+    verdict: str = Field(default="age_slope", description="age_slope, or package.module:function")
+    max_age_slope: Annotated[float, Field(gt=0)] = Field(
+        default=0.05, description="seconds of age per second that still count as steady"
+    )
+    max_age: Delay = Duration.parse("10s")
+    min_batches: Annotated[int, Field(ge=3)] = 8
+
+
+class Latency(Model):
+    """Latency runs at fractions of the found rate."""
+
+    fractions: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (0.5, 0.8, 0.9, 1.0)
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
+
+
+class Cell(Model):
+    """experiment × workload × system."""
+
+    experiment: str
+    workload: str
+    system: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment}.{self.workload}.{self.system}"
+
+
+class Benchmark(Model):
+    """One benchmark file."""
+
+    name: Name
+    description: str = ""
+    source: Source
+    experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)]
+    workloads: tuple[Workload, ...] = ()
+    systems: tuple[System, ...] = ()
+    cells: tuple[Cell, ...] | None = Field(
+        default=None, description="which cells are measured; without it, all of them"
+    )
+    replay: Replay = Replay()
+    search: Search = Search()
+    latency: Latency = Latency()
+    scale: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0, description="fraction of the source's lines to take, from its beginning"
+    )
+    schedule: str | None = Field(default=None, description="cron expression, or none")
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        for key in ("experiments", "workloads", "systems"):
+            names = [item.name for item in getattr(self, key)]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
+        for cell in self.cells or ():
+            for key, plural in (("experiment", "experiments"), ("workload", "workloads"), ("system", "systems")):
+                pick(getattr(self, plural), getattr(cell, key), f"cells.{key}")
+        return self
+
+    def experiment(self, name: str) -> Experiment:
+        return pick(self.experiments, name, "experiment")
+
+    def workload(self, name: str) -> Workload:
+        return pick(self.workloads, name, "workload")
+
+    def system(self, name: str) -> System:
+        return pick(self.systems, name, "system")
+
+    def all_cells(self) -> tuple[Cell, ...]:
+        if self.cells is not None:
+            return self.cells
+        return tuple(
+            Cell(experiment=e.name, workload=w.name, system=s.name)
+            for e in self.experiments
+            for w in self.workloads
+            for s in self.systems
+        )
+
+
+class Overrides(Model):
+    """What a person may change for one run, in the Airflow form or on the command line."""
+
+    experiments: tuple[str, ...] | None = None
+    scale: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    outputs: tuple[Literal["parquet", "csv", "csv-parts"], ...] | None = None
+
+    def apply(self, benchmark: Benchmark) -> Benchmark:
+        chosen = (
+            benchmark.experiments
+            if self.experiments is None
+            else tuple(benchmark.experiment(name) for name in self.experiments)
+        )
+        change: dict[str, Any] = {
+            key: value for key in ("seed", "outputs") if (value := getattr(self, key)) is not None
+        }
+        names = {e.name for e in chosen}
+        cells = tuple(c for c in benchmark.cells if c.experiment in names) if benchmark.cells is not None else None
+        return benchmark.model_copy(
+            update={
+                "experiments": tuple(e.model_copy(update=change) for e in chosen),
+                "scale": benchmark.scale if self.scale is None else self.scale,
+                "cells": cells,
+            }
+        )
+
+
+def pick(items: tuple[T, ...], name: str, what: str) -> T:
+    """The item of that name. Raises UserError naming what there is."""
+    for item in items:
+        if getattr(item, "name", None) == name:
+            return item
+    known = ", ".join(str(getattr(item, "name", item)) for item in items) or "none"
+    raise UserError(f"{what}: found {name!r}, allowed: {known}")
+
+
+def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
+    """Reads a YAML benchmark file, or the JSON of the DEBS 2019 poster. Raises UserError."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; name a benchmark file (configs/ has examples)") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(f"{path}: cannot be read as UTF-8 text: {problem}") from None
+    try:
+        raw = yaml.load(text, _UniqueKeyLoader)
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        raise UserError(f"{path}:{line} not valid YAML: {getattr(problem, 'problem', problem)}") from None
+    if not isinstance(raw, dict):
+        raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
+    if "dataSource" in raw:
+        raw = _from_debs2019(raw, path)
+    benchmark = parse(Benchmark, raw, str(path))
+    files = tuple(_located(name, path.parent) for name in benchmark.source.files)
+    experiments = tuple(
+        e.model_copy(update={"delay": e.delay.model_copy(update={"profile": _located(e.delay.profile, path.parent)})})
+        if e.delay.profile
+        else e
+        for e in benchmark.experiments
+    )
+    benchmark = benchmark.model_copy(
+        update={
+            "source": benchmark.source.model_copy(update={"files": files}),
+            "experiments": experiments,
+        }
+    )
+    return overrides.apply(benchmark) if overrides else benchmark
+
+
+def parse(model: type[M], raw: Any, where: str) -> M:
+    """Validates raw against the model. Raises UserError in one line."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as problem:
+        raise UserError(f"{where}: {_one_line(problem, model)}") from None
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of the benchmark file, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Streamgauge benchmark",
+        **Benchmark.model_json_schema(),
+    }
+
+
+def canonical(value: Any) -> str:
+    """One text for one configuration, whatever the order of its keys."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML that refuses a key given twice instead of silently keeping the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=deep)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is given twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _located(name: str, base: Path) -> str:
+    """Relative names are meant from where the benchmark file lies; URLs stay."""
+    return name if re.match(r"[a-z0-9]+://", name) else str((base / name).resolve())
+
+
+def _one_line(problem: ValidationError, model: type[BaseModel]) -> str:
+    errors = problem.errors()
+    first = errors[0]
+    key = ".".join(str(part) for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    found = first.get("input")
+    if first["type"] == "extra_forbidden":
+        message = f"unknown key; allowed here: {', '.join(_allowed_keys(model, first['loc'][:-1]))}"
+    elif first["type"] == "missing":
+        message = "this key is missing"
+    elif "found" not in message and not isinstance(found, dict | list):
+        message = f"found {found!r}, allowed: {message.removeprefix('Input should be ')}"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{key}: {message}{more}" if key else f"{message}{more}"
+
+
+def _allowed_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Keys of the model found by walking the location of an error."""
+    schema = model.model_json_schema()
+    node: Any = schema
+    for part in location:
+        node = _resolve(node, schema)
+        node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
+    return sorted(_resolve(node, schema).get("properties", {}))
+
+
+def _resolve(node: Any, schema: Any) -> Any:
+    while True:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        elif "anyOf" in node:
+            node = next((n for n in node["anyOf"] if n.get("type") != "null"), {})
+        else:
+            return node
+
+
+def _from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The JSON of Grulich et al., "Generating Reproducible Out-of-Order Data Streams", DEBS 2019.
+
+    Delays are in milliseconds, files have no header, distributions are uniform.
+    """
+    source = raw.get("dataSource")
+    if not isinstance(source, dict):
+        raise UserError(f"{path}: dataSource: found {source!r}, allowed: a mapping with file, seperator")
+    time = raw.get("time", source.get("time"))
+    wanted = raw.get("experimentDataConfigurations")
+    if not isinstance(time, dict):
+        raise UserError(f"{path}: time: found {time!r}, allowed: a mapping with timeIndex, sourceTimeUnit")
+    if not isinstance(wanted, list) or not wanted:
+        raise UserError(f"{path}: experimentDataConfigurations: found {wanted!r}, allowed: a list of experiments")
+    _known(source, {"file", "seperator", "separator", "time"}, f"{path}: dataSource")
+    _known(time, {"timeIndex", "sourceTimeUnit"}, f"{path}: time")
+    _known(raw, {"dataSource", "time", "experimentDataConfigurations", "name"}, str(path))
+    experiments = []
+    for number, item in enumerate(wanted):
+        where = f"{path}: experimentDataConfigurations.{number}"
+        if not isinstance(item, dict):
+            raise UserError(f"{where}: found {item!r}, allowed: a mapping")
+        _known(item, {"name", "targetOutOfOrderFactor", "minDelay", "maxDelay", "delaySeed"}, where)
+        if "targetOutOfOrderFactor" not in item:
+            raise UserError(f"{where}.targetOutOfOrderFactor: this key is missing")
+        for key in ("minDelay", "maxDelay"):
+            if key in item and (isinstance(item[key], bool) or not isinstance(item[key], int | float) or item[key] < 0):
+                raise UserError(f"{where}.{key}: found {item[key]!r}, allowed: milliseconds, 0 or more")
+        experiments.append(
+            {
+                "name": item.get("name", f"experiment{number}"),
+                "target_percent": item["targetOutOfOrderFactor"],
+                "seed": item.get("delaySeed", 42),
+                "delay": {
+                    "min": f"{item.get('minDelay', 0)}ms",
+                    "max": f"{item.get('maxDelay', 2000)}ms",
+                },
+            }
+        )
+    return {
+        "name": raw.get("name", re.sub(r"[^A-Za-z0-9_.-]", "-", path.stem)),
+        "source": {
+            "files": source.get("file", ()),
+            "separator": source.get("seperator", source.get("separator", ",")),
+            "header": False,
+            "time": {"column": time.get("timeIndex"), "unit": time.get("sourceTimeUnit")},
+        },
+        "experiments": experiments,
+    }
+
+
+def _known(mapping: dict[str, Any], keys: set[str], where: str) -> None:
+    for key in mapping:
+        if key not in keys:
+            raise UserError(f"{where}: found the key {key!r}, allowed: {', '.join(sorted(keys))}")

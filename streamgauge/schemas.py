@@ -1,0 +1,63 @@
+"""Each data set's schema, once. Times are int64 ticks: nanoseconds, or picoseconds for a ps source."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+#: fixed columns of `events`; an arrival column and the declared columns follow them
+EVENTS = pa.schema(
+    [
+        pa.field("seq", pa.int64(), nullable=False),  # 0-based line in the source, bad ones counted
+        pa.field("event_time", pa.int64(), nullable=False),
+        pa.field("line", pa.binary(), nullable=False),  # as in the source, ended by \n
+    ]
+)
+ARRIVAL = pa.field("arrival_time", pa.int64(), nullable=True)
+
+QUARANTINE = pa.schema(
+    [
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("line_number", pa.int64(), nullable=False),  # 1-based in its file, header counted
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("text", pa.binary(), nullable=False),
+    ]
+)
+
+#: fixed columns of `stream`, in (ingestion_time, seq) order; arrival and declared columns follow
+STREAM = pa.schema(
+    [
+        pa.field("ingestion_time", pa.int64(), nullable=False),
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("event_time", pa.int64(), nullable=False),
+        pa.field("line", pa.binary(), nullable=False),
+    ]
+)
+
+#: types that a declared column may have
+COLUMN_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+}
+
+
+def events_schema(columns: dict[str, str], *, arrival: bool) -> pa.Schema:
+    extra = [ARRIVAL] if arrival else []
+    extra += [pa.field(name, COLUMN_TYPES[kind]) for name, kind in columns.items()]
+    return pa.schema([*EVENTS, *extra])
+
+
+def stream_schema(columns: dict[str, str], *, arrival: bool) -> pa.Schema:
+    return pa.schema([STREAM.field(0), *events_schema(columns, arrival=arrival)])
+
+
+#: tightly packed integers, text as it is: what the readers here are fastest on
+ENCODINGS = {
+    "ingestion_time": "DELTA_BINARY_PACKED",
+    "seq": "DELTA_BINARY_PACKED",
+    "event_time": "DELTA_BINARY_PACKED",
+    "line": "PLAIN",
+}
+ROW_GROUP_ROWS = 125_000
+FILE_ROWS = 500_000

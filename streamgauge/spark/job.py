@@ -1,0 +1,110 @@
+"""The shell that all spark-submit jobs share: arguments, configuration, session, record of the outcome."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge import config
+from streamgauge.artifacts import Artifact, Store
+from streamgauge.errors import UserError
+from streamgauge.runs import RunLog
+from streamgauge.stages import BY_NAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+
+
+@dataclass
+class Job:
+    """What a job works with. Call done() with what it made."""
+
+    benchmark: config.Benchmark
+    store: Store
+    run_id: str
+    args: argparse.Namespace
+    run: RunLog
+    outcome: dict[str, Any]
+    _session: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        if self._session is None:
+            from streamgauge.spark.session import batch_session
+
+            self._session = batch_session(self.args.stage)
+        return self._session
+
+    @property
+    def experiment(self) -> config.Experiment:
+        return self.benchmark.experiment(self.args.experiment)
+
+    def done(self, artifact: Artifact) -> None:
+        log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)
+        self.outcome |= {"artifact": artifact.kind, "key": artifact.key, "reused": artifact.reused}
+
+
+@contextmanager
+def job(stage: str) -> Iterator[Job]:
+    """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.spark, j.benchmark, j.store))`.
+
+    A UserError becomes one line on standard error and exit code 2; every outcome is recorded in the run.
+    """
+    args = _arguments(stage)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    for noisy in ("py4j", "great_expectations"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    code = 0
+    current: Job | None = None
+    try:
+        store = Store(Path(args.artifacts))
+        overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
+        benchmark = config.load(Path(args.config), overrides)
+        run = RunLog(store.run(args.run_id))
+        current = Job(benchmark, store, args.run_id, args, run, {})
+        scope = {k: v for k in ("experiment", "workload", "system") if (v := getattr(args, k, None))}
+        started = time.monotonic()
+        cpu = time.process_time()
+        try:
+            with run.stage(stage, scope) as current.outcome:
+                yield current
+                current.outcome["python_cpu_seconds"] = round(time.process_time() - cpu, 3)
+        finally:
+            log.info("%s took %.1f s", stage, time.monotonic() - started)
+    except UserError as problem:
+        print(f"streamgauge {stage}: {problem}", file=sys.stderr)
+        code = 2
+    finally:
+        if current is not None and current._session is not None:
+            current._session.stop()
+    if code:
+        sys.stderr.flush()
+        sys.exit(code)
+
+
+def _arguments(stage: str) -> argparse.Namespace:
+    scope = BY_NAME[stage].scope
+    parser = argparse.ArgumentParser(prog=f"{stage}.py", description=BY_NAME[stage].does)
+    parser.add_argument("--config", required=True, help="the benchmark file")
+    parser.add_argument("--artifacts", default=os.environ.get("STREAMGAUGE_ARTIFACTS", "artifacts"))
+    parser.add_argument("--run-id", required=True)
+    parser.add_argument("--overrides", default="{}", help="JSON: experiments, scale, seed, outputs")
+    if scope in ("experiment", "cell"):
+        parser.add_argument("--experiment", required=True)
+    if scope == "cell":
+        parser.add_argument("--workload", required=True)
+        parser.add_argument("--system", required=True)
+    args = parser.parse_args()
+    args.stage = stage
+    return args

@@ -1,0 +1,95 @@
+"""One way to get a Spark session for the batch stages."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamgauge.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: short batch stages spend their time starting: the first compiler and the serial collector are quickest
+BATCH_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+BATCH_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.python.worker.reuse": "true",
+    "spark.task.maxFailures": "4",
+}
+
+
+def batch_session(name: str, master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
+    """A session for a batch stage; what spark-submit was given wins. Raises UserError without Java or master."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # read when the JVM starts, unless spark-submit has started it already
+    log4j = Path(__file__).with_name("log4j2.properties")
+    os.environ.setdefault(
+        "PYSPARK_SUBMIT_ARGS",
+        f'--driver-java-options "{BATCH_JVM} -Dlog4j2.configurationFile={log4j.as_uri()}" pyspark-shell',
+    )
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(f"streamgauge {name}")
+    given = _submitted_conf()
+    for key, value in {**BATCH_CONF, **(conf or {})}.items():
+        if key not in given:
+            builder = builder.config(key, value)
+    if master is not None:
+        check_master(master)
+        builder = builder.master(master)
+    elif "spark.master" not in given:
+        builder = builder.master("local[*]")
+    try:
+        session = builder.getOrCreate()
+    except Exception as problem:
+        raise UserError(f"Spark did not start: {_first_line(problem)}; check Java 17 and the master's URL") from problem
+    session.sparkContext.setLogLevel("ERROR")
+    if not session.sparkContext.master.startswith("local"):
+        session.sparkContext.addPyFile(str(library_zip()))
+    return session
+
+
+def check_master(master: str) -> None:
+    """A standalone master that nobody listens at is told at once, not after Spark's own minute."""
+    if not master.startswith("spark://"):
+        return
+    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, ValueError) as problem:
+        raise UserError(f"{master}: no Spark master answers there ({problem}); start it or mend the URL") from None
+
+
+def library_zip() -> Path:
+    """This library as a zip for executors on other hosts."""
+    package = Path(__file__).resolve().parents[1]
+    target = Path(tempfile.mkdtemp(prefix="streamgauge-")) / "streamgauge.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(package.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(package.parent))
+    return target
+
+
+def _submitted_conf() -> set[str]:
+    """Keys that spark-submit has set, which must not be overridden."""
+    from pyspark import SparkConf, SparkContext
+
+    if os.environ.get("PYSPARK_GATEWAY_PORT") is None and SparkContext._gateway is None:
+        return set()
+    return {key for key, _ in SparkConf().getAll()}
+
+
+def _first_line(problem: BaseException) -> str:
+    return str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__

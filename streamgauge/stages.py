@@ -1,0 +1,37 @@
+"""The stage table: which job does what, from which artifacts to which. DAGs, docs and tests derive from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Scope = Literal["benchmark", "experiment", "cell"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    name: str  # also jobs/<name>.py and the task's name
+    reads: tuple[str, ...]
+    writes: str
+    scope: Scope  # once per benchmark, per experiment, or per cell
+    measures: bool  # needs the machine to itself
+    does: str
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("ingest", ("source",), "events", "benchmark", False,
+          "reads the source into events; bad lines go to a quarantine"),
+    Stage("analyze", ("events",), "profile", "benchmark", False,
+          "measures the source's disorder, frequency and watermark curve"),
+    Stage("generate", ("events",), "stream", "experiment", False,
+          "writes a stream with exactly the wanted disorder"),
+    Stage("validate", ("events", "stream"), "validation", "experiment", False,
+          "proves that the stream is what it claims to be"),
+    Stage("search", ("stream",), "search", "cell", True,
+          "finds the highest rate that the system sustains"),
+    Stage("latency", ("stream", "search"), "latency", "cell", True,
+          "measures latency at fractions of that rate"),
+    Stage("report", ("events", "profile", "stream", "validation", "search", "latency"), "page",
+          "benchmark", False, "puts everything on one HTML page"),
+)  # fmt: skip
+BY_NAME = {stage.name: stage for stage in STAGES}

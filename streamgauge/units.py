@@ -1,0 +1,80 @@
+"""Time units and durations, exact: integers only, no float ever touches a time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+TimeUnit = Literal["ps", "ns", "us", "ms", "s"]
+Tick = Literal["ns", "ps"]
+
+#: picoseconds in one unit
+PS: dict[str, int] = {
+    "ps": 1,
+    "ns": 10**3,
+    "us": 10**6,
+    "ms": 10**9,
+    "s": 10**12,
+    "m": 60 * 10**12,
+    "min": 60 * 10**12,
+    "h": 3600 * 10**12,
+    "d": 86400 * 10**12,
+}
+TIME_UNITS: tuple[TimeUnit, ...] = ("ps", "ns", "us", "ms", "s")
+_DURATION = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-z]+)")
+
+
+def tick_of(unit: TimeUnit | None) -> Tick:
+    """The unit in which event times of a source are kept: ps for a ps source, else ns."""
+    return "ps" if unit == "ps" else "ns"
+
+
+def ticks_per_second(tick: Tick) -> int:
+    return PS["s"] // PS[tick]
+
+
+@dataclass(frozen=True, order=True)
+class Duration:
+    """A length of time in whole picoseconds."""
+
+    ps: int
+
+    @classmethod
+    def parse(cls, text: object) -> Duration:
+        """'2s', '0ms', '1.5h', '250us'. Raises ValueError saying what is allowed."""
+        if isinstance(text, Duration):
+            return text
+        match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
+        if match is None or match[2] not in PS:
+            raise ValueError(f"found {text!r}, allowed: a number and one of {' '.join(PS)}, such as 2s or 1.5h")
+        ps = Decimal(match[1]) * PS[match[2]]
+        if ps != int(ps):
+            raise ValueError(f"found {text!r}, which is no whole number of picoseconds")
+        return cls(int(ps))
+
+    def to(self, unit: str) -> int:
+        """Whole units. Raises ValueError when the duration is not a whole number of them."""
+        if self.ps % PS[unit]:
+            raise ValueError(f"{self} is no whole number of {unit}")
+        return self.ps // PS[unit]
+
+    @property
+    def seconds(self) -> float:
+        return self.ps / PS["s"]
+
+    def __str__(self) -> str:
+        for unit in ("d", "h", "m", "s", "ms", "us", "ns"):
+            if self.ps and self.ps % PS[unit] == 0:
+                return f"{self.ps // PS[unit]}{unit}"
+        return f"{self.ps}ps" if self.ps else "0s"
+
+
+def show_ticks(value: float, tick: Tick) -> str:
+    """A number of ticks for people: '2.5 s', '90 min'."""
+    seconds = value * PS[tick] / PS["s"]
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= size * (2 if size > 1 else 1):
+            return f"{seconds / size:.4g} {unit}"
+    return f"{seconds / 1e-9:.4g} ns" if value else "0 s"
