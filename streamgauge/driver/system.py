@@ -1,0 +1,97 @@
+"""What a system under test is to the controller: the engine-neutral half that does not travel over the wire.
+
+The other half, which does, is docs/protocol.md: the system reads, plans, commits, reports, says ready.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from streamgauge.config import System, Workload
+from streamgauge.errors import UserError
+from streamgauge.units import Tick
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A driver process that a system reads from: its queues are numbered 0 … partitions-1 within it."""
+
+    host: str
+    port: int
+    partitions: int = 1
+    token: str = ""
+    cafile: str | None = None  # trust this certificate: the connection is TLS then
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class TrialSetup:
+    """All that a system needs to begin one trial."""
+
+    attempt: str  # unique; goes into hello, ready and every report
+    endpoints: tuple[Endpoint, ...]  # read all of them; ready to each; reports to the first alone
+    workload: Workload
+    columns: dict[str, str]  # declared columns: name -> string, int64, float64
+    tick: Tick  # unit of event_time and ingestion_time
+    work: Path  # a fresh directory: checkpoints, outputs, logs of this trial
+    rate_events_per_s: float  # offered load, for sizing only
+
+
+@runtime_checkable
+class SystemUnderTest(Protocol):
+    """An adapter, made by `make_system`; one trial at a time.
+
+    start        start the warm process, once per search; UserError in one line when it cannot.
+    begin_trial  begin to read; returns at once or when reading. The system itself sends `ready` over the wire.
+    end_trial    the driver has stopped and the system drained or ran out of time: end the query within timeout_s
+                 and give figures by name with unit (batch durations, state rows, late drops, cpu_seconds …).
+    alive        False once the process or its query died; `failure` then says why in one line.
+    stop         end everything that was started; safe to call twice and at any time.
+    """
+
+    name: str
+
+    def start(self) -> None: ...
+
+    def begin_trial(self, setup: TrialSetup) -> None: ...
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]: ...
+
+    def alive(self) -> bool: ...
+
+    @property
+    def failure(self) -> str | None: ...
+
+    def stop(self) -> None: ...
+
+
+#: engine -> module:class, called with (System, directory); named as text, so that nothing here imports an engine
+ENGINES = {
+    "spark": "streamgauge.link.spark_system:SparkSystem",
+    "known": "streamgauge.driver.known:KnownSystem",
+}
+
+
+def make_system(system: System, work: Path) -> SystemUnderTest:
+    """The adapter of a system, not yet started. Raises UserError for an unknown engine."""
+    target = ENGINES.get(system.engine, system.engine)
+    module, colon, name = target.partition(":")
+    if not colon:
+        raise UserError(
+            f"systems.{system.name}.engine: found {system.engine!r}, allowed: {', '.join(ENGINES)}, "
+            "or package.module:Class"
+        )
+    try:
+        factory = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as problem:
+        raise UserError(f"systems.{system.name}.engine: {target} cannot be loaded: {problem}") from None
+    made = factory(system, work)
+    if not isinstance(made, SystemUnderTest):
+        raise UserError(f"systems.{system.name}.engine: {target} is no system under test; see docs/driver.md")
+    return made
