@@ -1,0 +1,88 @@
+"""What disorder is, on plain numpy arrays: the readable reference for everything that is distributed.
+
+All functions take event times as int64 in stream order. Definitions: running maximum and delay as in
+docs/definitions.md; inversions, distance, runs and interleaved after Chandramouli et al., "Impatience
+Sort", ICDE 2018, section II.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Times = npt.NDArray[np.int64]
+BEFORE_ALL = int(np.iinfo(np.int64).min)
+
+
+def running_maximum(event_times: Times, before: int = BEFORE_ALL) -> Times:
+    """The largest event time up to and including each event; `before` is that of earlier events."""
+    maximum = np.maximum.accumulate(event_times)
+    return np.maximum(maximum, before, out=maximum) if before > BEFORE_ALL else maximum
+
+
+def out_of_order(event_times: Times, before: int = BEFORE_ALL) -> npt.NDArray[np.bool_]:
+    """True where an event's time lies strictly below the running maximum before it."""
+    return running_maximum(event_times, before) > event_times
+
+
+def delays(event_times: Times, before: int = BEFORE_ALL) -> Times:
+    """Running maximum − event time, of the out-of-order events only, in their order."""
+    behind = running_maximum(event_times, before) - event_times
+    return behind[behind > 0]
+
+
+def adjacent_descents(event_times: Times) -> int:
+    """Events earlier than their direct predecessor; runs are one more."""
+    return int((event_times[1:] < event_times[:-1]).sum())
+
+
+def inversions(event_times: Times) -> int:
+    """Pairs i < j with e(i) > e(j), in n log n: one stable partition per bit of the ranks."""
+    ranks = np.unique(event_times, return_inverse=True)[1].astype(np.int64)
+    pairs = 0
+    for bit in reversed(range(int(ranks.max(initial=0)).bit_length())):
+        # within a group of equal higher bits: every 1 before a 0 is one inverted pair
+        prefix, one = ranks >> (bit + 1), (ranks >> bit) & 1
+        ones_before = np.cumsum(one) - one
+        starts = np.flatnonzero(np.r_[True, prefix[1:] != prefix[:-1]])
+        sizes = np.diff(np.r_[starts, len(ranks)])
+        pairs += int(((ones_before - np.repeat(ones_before[starts], sizes)) * (1 - one)).sum())
+        ranks = ranks[np.argsort(ranks >> bit, kind="stable")]
+    return pairs
+
+
+def distance(event_times: Times) -> int:
+    """The largest j − i among inverted pairs, 0 without any."""
+    first_larger = np.searchsorted(running_maximum(event_times), event_times, side="right")
+    return int(np.maximum(np.arange(len(event_times)) - first_larger, 0).max(initial=0))
+
+
+def interleaved(event_times: Times) -> int:
+    """The fewest non-decreasing subsequences that cover the stream (by Dilworth, the longest strictly decreasing one)."""
+    ends: list[int] = []  # negated last values of the piles, ascending
+    for value in event_times.tolist():
+        place = bisect_right(ends, value)
+        # piles hold non-decreasing sequences: put the event on the pile with the largest end ≤ value
+        if place == 0:
+            ends.insert(0, value)
+        else:
+            ends[place - 1] = value
+    return len(ends)
+
+
+def nearest_rank(sorted_values: Sequence[int] | Times, quantile: float) -> int:
+    """The smallest value with at least quantile·n values at or below it."""
+    return int(sorted_values[rank_of(quantile, len(sorted_values)) - 1])
+
+
+def rank_of(quantile: float, count: int) -> int:
+    """1-based nearest rank."""
+    return max(1, -int(-quantile * count // 1))
+
+
+def later_than(event_times: Times, watermark_delay: int) -> int:
+    """Events that a watermark with this delay would call late: delay > watermark delay."""
+    return int((delays(event_times) > watermark_delay).sum())

@@ -1,0 +1,227 @@
+"""A disorder profile from parts that add up: each task measures its row groups, the driver merges.
+
+Exact quantiles without a sort: values fall into buckets that keep their order (the leading bits of their
+binary logarithm); a second pass fetches only the buckets that hold a wanted rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.disorder import Times, rank_of, running_maximum
+from streamgauge.units import Tick, ticks_per_second
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+_MANTISSA_BITS = 8
+_SHIFT = 52 - _MANTISSA_BITS
+_ONE = 1023 << _MANTISSA_BITS  # bucket of 1
+_ZERO = 1 << 14  # index of the value 0; positive values above, negative below
+BUCKETS = 2 * _ZERO + (1 << 9)
+Counts = npt.NDArray[np.int64]
+
+
+def bucket_of(values: Times) -> npt.NDArray[np.int64]:
+    """Order-keeping bucket numbers, relative width 2^-8; 0 has one of its own."""
+    magnitude = np.abs(values)
+    bucket = (magnitude.astype(np.float64).view(np.int64) >> _SHIFT) - _ONE + 1
+    bucket[magnitude == 0] = 0
+    return np.where(values < 0, -bucket, bucket) + _ZERO
+
+
+def bucket_edges(bucket: int) -> tuple[int, int]:
+    """[low, high) in ticks of a bucket of positive values."""
+    place = bucket - _ZERO - 1
+    if place < 0:
+        return 0, 1
+    low, high = (np.array([(place + i + _ONE) << _SHIFT], np.int64).view(np.float64)[0].item() for i in (0, 1))
+    return round(low), max(round(high), round(low) + 1)
+
+
+@dataclass
+class Spread:
+    """Count, sum, extremes and bucket counts of some values; mergeable."""
+
+    count: int = 0
+    total: int = 0
+    smallest: int | None = None
+    largest: int | None = None
+    negative: int = 0
+    buckets: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: Times) -> Spread:
+        if not len(values):
+            return cls()
+        counts = np.bincount(bucket_of(values), minlength=BUCKETS)
+        filled = np.flatnonzero(counts)
+        # int64 sums of times pass 63 bits: add the halves apart
+        total = (int((values >> 20).sum()) << 20) + int((values & 0xFFFFF).sum())
+        return cls(
+            len(values), total, int(values.min()), int(values.max()), int((values < 0).sum()),
+            dict(zip(filled.tolist(), counts[filled].tolist(), strict=True)),
+        )  # fmt: skip
+
+    def __add__(self, other: Spread) -> Spread:
+        if not (self.count and other.count):
+            return self if self.count else other
+        assert self.smallest is not None and other.smallest is not None
+        assert self.largest is not None and other.largest is not None
+        buckets = dict(self.buckets)
+        for bucket, count in other.buckets.items():
+            buckets[bucket] = buckets.get(bucket, 0) + count
+        return Spread(
+            self.count + other.count, self.total + other.total, min(self.smallest, other.smallest),
+            max(self.largest, other.largest), self.negative + other.negative, buckets,
+        )  # fmt: skip
+
+    def ranks(self) -> dict[str, tuple[int, int]]:
+        """Per quantile: the bucket that holds it and its 0-based place in there."""
+        found = {}
+        for name, quantile in QUANTILES.items():
+            place = rank_of(quantile, self.count) - 1
+            for bucket in sorted(self.buckets):
+                if place < self.buckets[bucket]:
+                    found[name] = (bucket, place)
+                    break
+                place -= self.buckets[bucket]
+        return found
+
+    def summary(self, quantiles: dict[str, float | int]) -> dict[str, Any]:
+        """min, p50, p90, p99, max, mean in ticks; all None without a value."""
+        if not self.count:
+            return dict.fromkeys(("min", *QUANTILES, "max", "mean"))
+        return {"min": self.smallest, **quantiles, "max": self.largest, "mean": self.total / self.count}
+
+    def approximate(self) -> dict[str, Any]:
+        """The summary with quantiles to a relative 2^-8, without a second pass."""
+        quantiles: dict[str, float | int] = {}
+        for name, (bucket, _) in self.ranks().items():
+            low, high = bucket_edges(bucket)
+            assert self.smallest is not None and self.largest is not None
+            quantiles[name] = min(max((low + high - 1) // 2, self.smallest), self.largest)
+        return self.summary(quantiles)
+
+    def histogram(self, bins_per_octave: int = 4) -> list[list[int]]:
+        """[low, high, count] of the values ≥ 0 in ticks, some bins per doubling, empty ones left out."""
+        merged: dict[int, int] = {}
+        step = (1 << _MANTISSA_BITS) // bins_per_octave
+        for bucket, count in self.buckets.items():
+            if bucket >= _ZERO:
+                start = _ZERO if bucket == _ZERO else (bucket - _ZERO - 1) // step * step + _ZERO + 1
+                merged[start] = merged.get(start, 0) + count
+        return [
+            [bucket_edges(start)[0], bucket_edges(start + (step - 1 if start > _ZERO else 0))[1], count]
+            for start, count in sorted(merged.items())
+        ]
+
+
+def pick_quantiles(spread: Spread, found: Iterable[dict[int, Times]]) -> dict[str, float | int]:
+    """Exact quantiles from the values of the buckets that ranks() asked for."""
+    parts = list(found)
+    quantiles: dict[str, float | int] = {}
+    for name, (bucket, place) in spread.ranks().items():
+        values = np.concatenate([part[bucket] for part in parts if bucket in part])
+        quantiles[name] = int(np.partition(values, place)[place])
+    return quantiles
+
+
+def values_in(values: Times, buckets: Sequence[int]) -> dict[int, Times]:
+    """The values of each of those buckets."""
+    if not len(values):
+        return {}
+    place = bucket_of(values)
+    return {bucket: part for bucket in buckets if len(part := values[place == bucket])}
+
+
+def watermark_grid(tick: Tick) -> list[int]:
+    """Watermark delays for the curve, in ticks: 0, then 1-2-5 up to 5 s, then clock-like steps to 10 years."""
+    second = ticks_per_second(tick)
+    grid = {0}
+    for power in range(13):
+        grid |= {digit * 10**power for digit in (1, 2, 5) if digit * 10**power <= 5 * second}
+    for unit, steps in (
+        (1, (10, 15, 30)),
+        (60, (1, 2, 5, 10, 15, 30)),
+        (3600, (1, 2, 3, 6, 12)),
+        (86400, (1, 2, 7, 30, 365)),
+    ):
+        grid |= {step * unit * second for step in steps}
+    return sorted(step for step in grid if step < 2**63)
+
+
+@dataclass
+class Part:
+    """What consecutive events add to a profile."""
+
+    events: int
+    out_of_order: int
+    descents: int  # within the part; borders are added when parts meet
+    first: int
+    last: int
+    delays: Spread
+    late: Counts  # per grid step: delays above it
+    frequency: Counts
+
+    @classmethod
+    def of(cls, times: Times, before: int, grid: Sequence[int], start: int, bin_ticks: int, bins: int) -> Part:
+        """`before`: the running maximum before the part; `start`, `bin_ticks`: the frequency's bins."""
+        behind = running_maximum(times, before) - times
+        delays = behind[behind > 0]
+        above = np.bincount(np.searchsorted(grid, delays, side="left"), minlength=len(grid) + 1)
+        return cls(
+            events=len(times),
+            out_of_order=len(delays),
+            descents=int((times[1:] < times[:-1]).sum()),
+            first=int(times[0]),
+            last=int(times[-1]),
+            delays=Spread.of(delays),
+            late=len(delays) - np.cumsum(above)[:-1],
+            frequency=np.bincount((times - start) // bin_ticks, minlength=bins),
+        )
+
+
+def merge(parts: Sequence[Part]) -> Part:
+    """One part from parts in stream order."""
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = Part(
+            events=merged.events + part.events,
+            out_of_order=merged.out_of_order + part.out_of_order,
+            descents=merged.descents + part.descents + (part.first < merged.last),
+            first=merged.first,
+            last=part.last,
+            delays=merged.delays + part.delays,
+            late=merged.late + part.late,
+            frequency=merged.frequency + part.frequency,
+        )
+    return merged
+
+
+def frequency_bins(time_min: int, time_max: int, tick: Tick, wanted: int = 200) -> tuple[int, int, int]:
+    """(start, bin width in ticks, number of bins): round widths, at most `wanted` bins."""
+    span = time_max - time_min + 1
+    second = ticks_per_second(tick)
+    widths = [digit * 10**power for power in range(19) for digit in (1, 2, 5)]
+    widths += [s * second for s in (15, 30, 60, 300, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800)]
+    width = next((w for w in sorted(set(widths)) if span / w <= wanted - 1), span)
+    start = time_min // width * width
+    return start, width, (time_max - start) // width + 1
+
+
+def frequency_summary(counts: Counts, start: int, bin_ticks: int, tick: Tick) -> dict[str, Any]:
+    """Mean and peak events per second, and the index of dispersion (variance / mean) of the bins' counts."""
+    seconds = bin_ticks / ticks_per_second(tick)
+    mean = float(counts.mean())
+    return {
+        "bin_ticks": bin_ticks,
+        "start": start,
+        "counts": counts.tolist(),
+        "mean_per_s": mean / seconds,
+        "peak_per_s": float(counts.max()) / seconds,
+        "dispersion": float(counts.var()) / mean if mean else None,
+    }

@@ -1,0 +1,1 @@
+"""Slow, obvious implementations of the definitions, written apart from the library's own."""
