@@ -1,0 +1,14 @@
+"""spark-submit application of the stage report; it only reads records, so no session is ever started."""
+
+from __future__ import annotations
+
+import logging
+
+from streamgauge.report import build
+from streamgauge.spark.job import job
+
+if __name__ == "__main__":
+    with job("report") as j:
+        page = build(j.benchmark, j.store, j.run_id)
+        logging.getLogger("streamgauge").info("page: %s", page)
+        j.outcome |= {"page": str(page)}

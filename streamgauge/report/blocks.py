@@ -1,0 +1,113 @@
+"""What a page is made of. Sections build these; the template only lays them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+State = Literal["good", "bad", "open", "plain"]
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A cell that is more than its text: a state (mark and colour), a link, or a monospaced value."""
+
+    text: str
+    state: State = "plain"
+    href: str | None = None
+    code: bool = False
+    hint: str = ""
+
+
+Cell = str | int | float | None | Text
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; `cards` turns rows into cards on a phone."""
+
+    columns: list[str]
+    rows: list[list[Cell]]
+    caption: str = ""
+    cards: bool = False
+    kind: str = "table"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A plotly figure (plain data) and the table of the same numbers."""
+
+    title: str
+    figure: dict[str, Any]
+    table: Table
+    note: str = ""
+    kind: str = "chart"
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A few figures in large type: (label, value, remark)."""
+
+    tiles: list[tuple[str, str, str]]
+    kind: str = "tiles"
+
+
+@dataclass(frozen=True)
+class Note:
+    text: str
+    kind: str = "note"
+
+
+@dataclass(frozen=True)
+class Hole:
+    """What should be here and is not, and why."""
+
+    what: str
+    why: str
+    kind: str = "hole"
+
+
+Block = Table | Chart | Tiles | Note | Hole
+
+
+@dataclass(frozen=True)
+class Section:
+    id: str
+    title: str
+    lead: str = ""
+    blocks: list[Block] = field(default_factory=list)
+    parts: list[Section] = field(default_factory=list)
+
+
+# -- numbers for people
+
+
+def count(value: float | None) -> str:
+    """1 234 567, with narrow spaces that never break."""
+    return MISSING if value is None else f"{value:,.0f}".replace(",", "\u202f")
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Four significant digits; whole thousands as counts."""
+    if value is None:
+        return MISSING
+    text = count(value) if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{text}\u00a0{unit}" if unit else text
+
+
+def percent(part: float | None, whole: float | None) -> str:
+    """part of whole, with as many digits as tell it from its neighbours up to a ten-thousandth."""
+    if part is None or not whole:
+        return MISSING
+    return f"{100 * part / whole:.4f}".rstrip("0").rstrip(".") + "\u202f%"
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    if value < 120:
+        return f"{value:.1f}\u00a0s"
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}\u00a0h {minutes:02d}\u00a0min" if hours else f"{minutes}\u00a0min {rest:02d}\u00a0s"

@@ -1,0 +1,116 @@
+"""Figures as plain plotly data: axes that read in s, min, h; colours of Okabe and Ito."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from streamgauge.units import Tick, ticks_per_second
+
+#: Okabe & Ito 2008, distinct for all common kinds of colour vision
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, YELLOW, INK = "#CC79A7", "#56B4E9", "#F0E442", "#1b2430"
+PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, INK)
+#: colour is never the only sign
+DASHES = ("solid", "dash", "dot", "dashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon")
+
+_NICE = (
+    (1e-12, "1 ps"), (1e-11, "10 ps"), (1e-10, "100 ps"), (1e-9, "1 ns"), (1e-8, "10 ns"), (1e-7, "100 ns"),
+    (1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "100 µs"), (1e-3, "1 ms"), (1e-2, "10 ms"), (1e-1, "100 ms"),
+    (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (6 * 3600.0, "6 h"),
+    (86400.0, "1 d"), (10 * 86400.0, "10 d"), (100 * 86400.0, "100 d"), (1000 * 86400.0, "1000 d"),
+)  # fmt: skip
+#: an event time above this is taken for a date, below for a relative clock (1990-01-01)
+_FIRST_DATE_S = 631_152_000
+
+Axis = dict[str, Any]
+Trace = dict[str, Any]
+
+
+def figure(traces: Sequence[Trace], x: Axis, y: Axis, **layout: Any) -> dict[str, Any]:
+    return {"data": list(traces), "layout": {"xaxis": x, "yaxis": y, "showlegend": len(traces) > 1, **layout}}
+
+
+def axis(title: str, **more: Any) -> Axis:
+    return {"title": {"text": html.escape(title)}, **more}
+
+
+def delay_axis(title: str, positive_seconds: Iterable[float]) -> Axis:
+    """Logarithmic, ticks at durations that people say."""
+    values = [v for v in positive_seconds if v > 0]
+    if not values:
+        return axis(title)
+    low, high = min(values), max(values)
+    ticks = [(v, text) for v, text in _NICE if low / 1.5 <= v <= high * 1.5]
+    return axis(
+        title,
+        type="log",
+        range=[math.log10(low) - 0.02, math.log10(high) + 0.02],
+        **({"tickvals": [v for v, _ in ticks], "ticktext": [text for _, text in ticks]} if len(ticks) > 1 else {}),
+    )
+
+
+def line(name: str, x: Sequence[Any], y: Sequence[Any], nth: int = 0, **more: Any) -> Trace:
+    style = {"color": PALETTE[nth % len(PALETTE)], "dash": DASHES[nth % len(DASHES)], "width": 2}
+    style |= more.pop("line", {})
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": html.escape(name),
+        "x": list(x),
+        "y": list(y),
+        "line": style,
+        **more,
+    }
+
+
+def steps(name: str, bins: Sequence[Sequence[float]], per_second: float, nth: int = 0, scale: float = 1.0) -> Trace:
+    """A histogram's outline; bins [low, high, count] in ticks, gaps drawn as zero."""
+    x: list[float] = []
+    y: list[float] = []
+    before: float | None = None
+    for low, high, events in bins:
+        if before is not None and low > before:
+            x.append(before)
+            y.append(0.0)
+        # a logarithmic axis has no zero
+        x.append(max(low, high / 10) if low <= 0 else low)
+        y.append(events * scale)
+        before = high
+    if before is not None:
+        x.append(before)
+        y.append(0.0)
+    return line(
+        name, [v / per_second for v in x], y, nth,
+        line={"shape": "hv"}, fill="tozeroy" if nth == 0 else "none",
+        fillcolor=translucent(PALETTE[nth % len(PALETTE)]),
+    )  # fmt: skip
+
+
+def translucent(colour: str, alpha: float = 0.18) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def moment(ticks: int, tick: Tick) -> str | float:
+    """A date for an epoch clock, seconds for a relative one."""
+    whole, part = divmod(ticks, ticks_per_second(tick))
+    if whole < _FIRST_DATE_S:
+        return whole + part / ticks_per_second(tick)
+    micro = part * 1_000_000 // ticks_per_second(tick)
+    return datetime.fromtimestamp(whole, UTC).replace(tzinfo=None, microsecond=micro).isoformat(" ")
+
+
+def moment_axis(first: int, tick: Tick) -> Axis:
+    dated = first // ticks_per_second(tick) >= _FIRST_DATE_S
+    return axis("event time (UTC)" if dated else "event time (s)", **({"type": "date"} if dated else {}))
+
+
+def rebin(counts: Sequence[int], most: int) -> tuple[int, list[int]]:
+    """Sums k neighbours so that at most `most` bins remain; gives k and the sums."""
+    k = max(1, math.ceil(len(counts) / most))
+    return k, [sum(counts[i : i + k]) for i in range(0, len(counts), k)]

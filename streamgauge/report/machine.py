@@ -1,0 +1,103 @@
+"""Where and how long: the environment of a run, and its stages in time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from streamgauge.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, count, seconds
+from streamgauge.report.charts import BLUE, ORANGE, RED, SKY, axis, figure
+from streamgauge.report.records import Json, Records, one_line
+from streamgauge.runs import StageRecord
+from streamgauge.stages import BY_NAME
+
+_STATE: dict[str, State] = {"done": "good", "failed": "bad"}
+
+
+def environment(records: Records) -> Section:
+    blocks: list[Block] = []
+    for nth, found in enumerate(records.environments, 1):
+        rows: list[list[Cell]] = [
+            [f"{key.replace('_', ' ')}", str(value)]
+            for part in ("machine", "software")
+            for key, value in (found.get(part) or {}).items()
+            if value is not None
+        ]
+        blocks.append(Table(["", "value"], rows, f"Environment {nth}" if len(records.environments) > 1 else ""))
+    return Section(
+        "environment", "Environment", "The machine and the software that made these figures.",
+        blocks or [Hole("No environment", "no stage has ended well")],
+    )  # fmt: skip
+
+
+def timings(records: Records) -> Section:
+    """Every attempt at a stage, in the order of its start."""
+    if not records.stages:
+        return Section("timings", "Timings", blocks=[Hole("No stages", "nothing was recorded in this run")])
+    begin = min(_at(s) for s in records.stages)
+    rows: list[list[Cell]] = []
+    bars: dict[str, Json] = {}
+    for s in records.stages:
+        name = " ".join([s.stage, *s.scope.values()])
+        start, kind = _at(s) - begin, _kind(s)
+        rows.append(
+            [
+                name,
+                Text(
+                    "unfinished" if s.state == "started" else s.state,
+                    _STATE.get(s.state, "open"),
+                    hint=one_line(s.error),
+                ),
+                f"+{seconds(start)}",
+                seconds(s.seconds),
+                one_line(s.error) or ("reused, not built again" if s.outcome.get("reused") else ""),
+            ]
+        )
+        colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED}[kind]
+        bar = bars.setdefault(
+            kind,
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": kind,
+                "x": [],
+                "y": [],
+                "base": [],
+                "marker": {"color": colour},
+            },
+        )
+        bar["x"].append(max(s.seconds or 0.0, 0.05))
+        bar["y"].append(name)
+        bar["base"].append(start)
+    names = list(dict.fromkeys(" ".join([s.stage, *s.scope.values()]) for s in records.stages))
+    y = {
+        "categoryorder": "array",
+        "categoryarray": names[::-1],
+        "automargin": True,
+        "ticksuffix": "  ",
+        "showgrid": False,
+    }
+    chart = Chart(
+        "Stages in time",
+        figure(
+            list(bars.values()),
+            axis("seconds since the run began", rangemode="tozero"),
+            y,
+            height=110 + 26 * len(names),
+            barmode="overlay",
+        ),
+        Table(["stage", "state", "start", "took", "remark"], rows),
+        f"{count(len(rows))} attempts; {seconds(sum(s.seconds or 0 for s in records.stages))} in stages.",
+    )
+    return Section("timings", "Timings", blocks=[chart])
+
+
+def _kind(s: StageRecord) -> str:
+    if s.state != "done":
+        return "failed"
+    if s.outcome.get("reused"):
+        return "reused"
+    return "measured" if s.stage in BY_NAME and BY_NAME[s.stage].measures else "built"
+
+
+def _at(s: StageRecord) -> float:
+    return datetime.fromisoformat(s.started_at).timestamp()

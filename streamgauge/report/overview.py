@@ -1,0 +1,144 @@
+"""The head of the page: what passed, what failed and why, what is missing; one row per experiment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, count, number, percent
+from streamgauge.report.records import CellRecord, Records, Status, Stream, expected
+
+_MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    state: State
+    sentence: str
+    problems: list[tuple[State, str, str]]  # state, what, reason
+
+
+def verdict(records: Records) -> Verdict:
+    """Good only if every stage that the benchmark asks for is done and every stream passed its validation."""
+    problems = [
+        (_MARK[s.outcome], s.what, s.reason)
+        for s in expected(records)
+        if s.outcome != "done" and not _follows(s, records)
+    ]
+    for stream in records.streams:
+        if stream.validate.outcome == "done" and stream.verdict != "passed":
+            failed = (
+                [check.name for check in stream.validation.checks if not check.success] if stream.validation else []
+            )
+            reason = f"expectations failed: {', '.join(failed)}" if failed else "no result of the validation was found"
+            problems.append(("bad" if failed else "open", f"validate {stream.experiment.name}", reason))
+    passed = sum(stream.verdict == "passed" for stream in records.streams)
+    sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
+    if records.cells:
+        measured = sum(cell.rate is not None for cell in records.cells)
+        sentence += f", {_of(measured, len(records.cells), 'cell')} measured"
+    sentence = sentence[0].upper() + sentence[1:]
+    states = {state for state, _, _ in problems}
+    state: State = "bad" if "bad" in states else "open" if problems else "good"
+    return Verdict(state, sentence, problems)
+
+
+def summary(records: Records) -> Section:
+    tables = [_experiments(records.streams)]
+    if records.cells:
+        tables.append(_cells(records.cells))
+    return Section("summary", "Summary", blocks=list(tables))
+
+
+def stage_cell(status: Status) -> Text:
+    word = {"done": "done", "failed": "failed", "unfinished": "unfinished", "missing": "not run"}[status.outcome]
+    return Text(word, _MARK[status.outcome], hint=status.reason)
+
+
+def _experiments(streams: list[Stream]) -> Table:
+    rows: list[list[Cell]] = []
+    for stream in streams:
+        e, m = stream.experiment, stream.manifest or {}
+        name = Text(e.name, href=f"#experiment-{e.name}")
+        achieved, target = m.get("achieved_out_of_order"), m.get("target_out_of_order")
+        digest = m.get("sha256")
+        rows.append(
+            [
+                name,
+                f"{e.target_percent:g}\u202f%",
+                _achieved(achieved, target, m.get("events")),
+                count(m.get("events")),
+                count(m.get("newly_delayed")),
+                Text(digest[:12], code=True, hint=digest) if digest else MISSING,
+                _validated(stream),
+            ]
+        )
+    columns = ["experiment", "target", "achieved", "events", "newly delayed", "sha256", "validation"]
+    return Table(columns, rows, "Experiments", cards=True)
+
+
+def _achieved(achieved: int | None, target: int | None, events: int | None) -> Cell:
+    if achieved is None:
+        return Text(MISSING, "open", hint="no stream")
+    text = percent(achieved, events)
+    if target is None:
+        return text
+    exact = achieved == target
+    return Text(
+        text,
+        "good" if exact else "open",
+        hint="exactly the target" if exact else f"target {count(target)}, achieved {count(achieved)} events",
+    )
+
+
+def _validated(stream: Stream) -> Text:
+    if stream.verdict == "passed":
+        return Text("passed", "good")
+    if stream.generate.outcome == "failed":
+        return Text("no stream", "bad", hint=stream.generate.reason)
+    if stream.verdict == "failed":
+        return Text("failed", "bad", hint=stream.validate.reason)
+    return Text("not run" if stream.validate.outcome == "missing" else "no result", "open", hint=stream.validate.reason)
+
+
+def _cells(cells: list[CellRecord]) -> Table:
+    rows: list[list[Cell]] = []
+    for record in cells:
+        search, cell = record.search or {}, record.cell
+        low, high = search.get("interval") or (None, None)
+        last = max(record.latency, key=lambda run: run.get("fraction") or 0, default={})
+        p99 = (last.get("event_latency") or {}).get("p99_ms")
+        rows.append(
+            [
+                Text(cell.experiment, href=f"#cell-{cell.name}"),
+                cell.workload,
+                cell.system,
+                Text(number(record.rate, "events/s"), "good") if record.rate is not None
+                else Text(MISSING, _MARK[record.search_status.outcome], hint=record.search_status.reason),
+                f"{number(low)} – {number(high)}" if low is not None else MISSING,
+                count(search.get("trials", len(record.trials))),
+                f"{number(p99, 'ms')} at {last['fraction']:.0%}" if p99 is not None else MISSING,
+            ]
+        )  # fmt: skip
+    columns = ["experiment", "workload", "system", "sustainable rate", "interval", "trials", "p99 latency"]
+    return Table(columns, rows, "Cells", cards=True)
+
+
+def _follows(status: Status, records: Records) -> bool:
+    """A stage that did not run because the one before it did not end well needs no line of its own."""
+    scope = {"experiment": status.scope.get("experiment", "")}
+    before: dict[str, list[Status]] = {
+        "analyze": [records.status("ingest")],
+        "generate": [records.status("ingest")],
+        "validate": [records.status("generate", **scope)],
+        "search": [records.status("generate", **scope), records.status("validate", **scope)],
+        "latency": [records.status("search", **status.scope)],
+    }
+    return status.outcome == "missing" and any(s.outcome != "done" for s in before.get(status.stage, []))
+
+
+def _of(part: int, whole: int, what: str) -> str:
+    if whole == 1:
+        return f"the {what} is" if part else f"the {what} is not"
+    if part == whole:
+        return f"all {whole} {what}s"
+    return f"{part or 'none'} of {whole} {what}s"

@@ -1,0 +1,60 @@
+"""Puts the sections together and writes the page, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from streamgauge.artifacts import Store, as_user_error
+from streamgauge.config import Benchmark
+from streamgauge.report import machine, overview, streams
+from streamgauge.report.records import Records
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
+    """Writes index.html into the run's directory. Raises UserError when the disk refuses."""
+    path = store.run(run_id) / "index.html"
+    page = render(Records(benchmark, store, run_id))
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        temporary.write_text(page, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as problem:
+        raise as_user_error(problem, path) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def render(records: Records) -> str:
+    sections = [
+        overview.summary(records),
+        streams.source(records),
+        streams.experiments(records),
+        machine.environment(records),
+        machine.timings(records),
+    ]
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["file"] = lambda name: Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
+    return environment.get_template("page.html").render(
+        benchmark=records.benchmark,
+        run_id=records.run_id,
+        written=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
+        verdict=overview.verdict(records),
+        sections=sections,
+        plotly=Markup(get_plotlyjs()),
+    )

@@ -1,0 +1,208 @@
+"""Reads what a run left behind. Nothing here raises for a record that is missing or torn: it gives None."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from streamgauge.artifacts import Artifact, Store, read_jsonl
+from streamgauge.config import Benchmark, Cell, Experiment
+from streamgauge.errors import UserError
+from streamgauge.runs import RunLog, StageRecord
+
+Outcome = Literal["done", "failed", "unfinished", "missing"]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a stage ended, in one line."""
+
+    stage: str
+    scope: dict[str, str]
+    outcome: Outcome
+    reason: str
+    record: StageRecord | None = None
+
+    @property
+    def what(self) -> str:
+        return " ".join([self.stage, *self.scope.values()])
+
+
+@dataclass(frozen=True)
+class Check:
+    """One expectation of a validation; success None: it was not evaluated."""
+
+    name: str
+    note: str
+    success: bool | None
+    observed: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    success: bool | None
+    checks: list[Check]
+    docs: str | None  # relative to the page
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One experiment: its two stages and what they left."""
+
+    experiment: Experiment
+    generate: Status
+    validate: Status
+    manifest: Json | None
+    validation: Validation | None
+
+    @property
+    def verdict(self) -> Literal["passed", "failed", "open"]:
+        if "failed" in (self.generate.outcome, self.validate.outcome):
+            return "failed"
+        if self.validation is None or self.validation.success is None or self.validate.outcome != "done":
+            return "open"
+        return "passed" if self.validation.success else "failed"
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """experiment × workload × system, with what its search and latency stages left."""
+
+    cell: Cell
+    search_status: Status
+    latency_status: Status
+    trials: list[Json]
+    search: Json | None
+    latency: list[Json] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float | None:
+        return (self.search or {}).get("sustainable_rate_events_per_s")
+
+
+class Records:
+    """Everything the page shows about one run."""
+
+    def __init__(self, benchmark: Benchmark, store: Store, run_id: str) -> None:
+        self.benchmark = benchmark
+        self.run_id = run_id
+        self.directory = store.run(run_id)
+        self._store = store
+        self.stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]
+
+    def status(self, stage: str, **scope: str) -> Status:
+        """The last attempt at a stage within that scope."""
+        found = [s for s in self.stages if s.stage == stage and s.scope == scope]
+        if not found:
+            return Status(stage, scope, "missing", "not run")
+        last = found[-1]
+        if last.state == "done":
+            return Status(stage, scope, "done", "", last)
+        if last.state == "failed":
+            return Status(stage, scope, "failed", one_line(last.error) or "failed without a reason", last)
+        return Status(stage, scope, "unfinished", "started and not ended: still running, or killed", last)
+
+    @cached_property
+    def events(self) -> Json | None:
+        found = self._artifact(self.status("ingest"), "events", self._store.events_key)
+        return found.manifest if found else None
+
+    @cached_property
+    def profile(self) -> Json | None:
+        found = self._artifact(self.status("analyze"), "profile", self._store.profile_key)
+        return _json(found.path / "profile.json", dict) if found else None
+
+    @cached_property
+    def streams(self) -> list[Stream]:
+        return [self._stream(experiment) for experiment in self.benchmark.experiments]
+
+    @cached_property
+    def cells(self) -> list[CellRecord]:
+        return [self._cell(cell) for cell in self.benchmark.all_cells()]
+
+    @cached_property
+    def environments(self) -> list[Json]:
+        """Each different one in which a stage ended well; usually one."""
+        found: list[Json] = []
+        for record in read_jsonl(self.directory / "stages.jsonl"):
+            environment = record.get("environment")
+            if environment and environment not in found:
+                found.append(environment)
+        return found
+
+    def _stream(self, experiment: Experiment) -> Stream:
+        generate = self.status("generate", experiment=experiment.name)
+        validate = self.status("validate", experiment=experiment.name)
+        stream = self._artifact(generate, "stream", lambda b: self._store.stream_key(b, experiment))
+        return Stream(experiment, generate, validate, stream.manifest if stream else None, self._validation(validate))
+
+    def _validation(self, status: Status) -> Validation | None:
+        """What the stage put beside the page, whatever came of it; of an unfinished attempt nothing is believed."""
+        place = self.directory / f"validation-{status.scope['experiment']}"
+        result = _json(place / "result.json", dict)
+        if result is None or status.outcome in ("unfinished", "missing"):
+            return None
+        checks = [_check(item) for item in result.get("expectations") or [] if isinstance(item, dict)]
+        docs = place / "docs" / "index.html"
+        return Validation(
+            result.get("success"), checks, docs.relative_to(self.directory).as_posix() if docs.exists() else None
+        )
+
+    def _cell(self, cell: Cell) -> CellRecord:
+        scope = cell.model_dump()
+        place = self.directory / "cells" / cell.name
+        return CellRecord(
+            cell,
+            self.status("search", **scope),
+            self.status("latency", **scope),
+            read_jsonl(place / "trials.jsonl"),
+            _json(place / "search.json", dict),
+            [run for run in _json(place / "latency.json", list) or [] if isinstance(run, dict)],
+        )
+
+    def _artifact(self, status: Status, kind: str, key: Callable[[Benchmark], str]) -> Artifact | None:
+        """What this run's stage names; without a record of the stage, what an earlier run left for the same inputs."""
+        if status.outcome in ("failed", "unfinished"):
+            return None
+        recorded = status.record.outcome.get("key") if status.record else None
+        try:
+            return self._store.find(kind, recorded or key(self.benchmark))
+        except (UserError, OSError, ValueError):
+            return None
+
+
+def one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def expected(records: Records) -> Iterable[Status]:
+    """The status of every stage that the benchmark asks for, in the order of the stage table."""
+    yield records.status("ingest")
+    yield records.status("analyze")
+    for stream in records.streams:
+        yield stream.generate
+        yield stream.validate
+    for cell in records.cells:
+        yield cell.search_status
+        yield cell.latency_status
+
+
+def _check(item: Json) -> Check:
+    observed = item.get("observed")
+    if isinstance(observed, dict):
+        observed = ", ".join(f"{name} {value}" for name, value in observed.items())
+    shown = "" if observed is None else str(observed)
+    return Check(str(item.get("name") or "unnamed"), str(item.get("note") or ""), item.get("success"), shown)
+
+
+def _json(path: Path, kind: type[Any]) -> Any:
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, kind) else None

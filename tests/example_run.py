@@ -1,0 +1,143 @@
+"""Hand-written records of one run, as the stages leave them, for tests of the page."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts import Store, append_json, write_json
+from streamgauge.config import Benchmark, parse
+
+S = 10**9
+DAY0 = 1_357_016_400 * S  # 2013-01-01T05:00:00Z
+RUN = "example"
+
+
+def benchmark(source: Path, **more: Any) -> Benchmark:
+    source.write_text("time,key\n1,a\n")
+    return parse(
+        Benchmark,
+        {
+            "name": "flights",
+            "description": "Departures <New York> & what became of them",
+            "source": {"files": str(source), "time": {"column": "time", "unit": "s"}},
+            "experiments": [
+                {"name": "ordered", "target_percent": 0},
+                {"name": "late20", "target_percent": 20, "delay": {"min": "1s", "max": "2h"}},
+                {"name": "late99", "target_percent": 99, "delay": {"max": "2h"}},
+            ],
+            **more,
+        },
+        "test",
+    )
+
+
+def bins(low: float, high: float, number: int, total: int, centre: float) -> list[list[int]]:
+    """Log-spaced [low, high, count] in ns with a hump."""
+    edges = [low * (high / low) ** (i / number) for i in range(number + 1)]
+    weights = [math.exp(-((i / number - centre) ** 2) / 0.03) for i in range(number)]
+    return [
+        [round(edges[i] * S), round(edges[i + 1] * S), round(total * w / sum(weights))] for i, w in enumerate(weights)
+    ]
+
+
+def quantiles(high_s: int) -> dict[str, int]:
+    return {"min": S, "p50": high_s * S // 4, "p90": high_s * S // 2, "p99": high_s * S * 9 // 10, "max": high_s * S, "mean": high_s * S // 3}  # fmt: skip
+
+
+def profile() -> dict[str, Any]:
+    events = 26_483
+    histogram = bins(60, 7200, 30, 5_103, 0.6)
+    curve, late = [[0, 5_103]], 5_103
+    for _, high, here in histogram:
+        late = max(0, late - here)
+        curve.append([high, late])
+    counts = [round(30 + 25 * math.sin(h / 24 * 2 * math.pi)) for h in range(31 * 24)]
+    return {
+        "events": events, "tick": "ns", "out_of_order": 5_103, "quarantined": 2, "adjacent_descents": 4_120,
+        "runs": 4_121, "inversions": None, "distance": None, "interleaved": None,
+        "delay": quantiles(7200), "delay_histogram": histogram, "watermark_curve": curve,
+        "frequency": {"bin_ticks": 3600 * S, "start": DAY0, "counts": counts, "mean_per_s": 0.0099,
+                      "peak_per_s": 0.0153, "dispersion": 1.83},
+        "event_time": {"min": DAY0, "max": DAY0 + 31 * 86400 * S},
+        "recorded_delay": {**quantiles(7200), "min": -43 * 60 * S, "negative": 15_322, "missing": 521},
+    }  # fmt: skip
+
+
+def stream(target_percent: int) -> dict[str, Any]:
+    events = 26_483
+    wanted = round(events * target_percent / 100)
+    none = {**dict.fromkeys(quantiles(1)), "histogram": []}
+    some = {
+        "drawn_delay": {**quantiles(7200), "histogram": bins(1, 7200, 30, wanted, 0.9)},
+        "observed_delay": {**quantiles(6800), "histogram": bins(1, 6800, 30, wanted, 0.75)},
+    }
+    return {
+        "events": events, "source_out_of_order": 0, "target_out_of_order": wanted, "achieved_out_of_order": wanted,
+        "newly_delayed": wanted, "feasible_max": 25_119, "infeasible": False, "sha256": f"{target_percent:02d}c0ffee" * 8,
+        "tick": "ns", "seed": 42, "delay_min": S, "delay_max": 7200 * S, "files": ["part-0.parquet"], "csv_files": [],
+        **(some if wanted else {"drawn_delay": none, "observed_delay": none}),
+    }  # fmt: skip
+
+
+class Recorder:
+    """Writes the records of a run as stages would, second by second."""
+
+    def __init__(self, store: Store, made: Benchmark) -> None:
+        self.store, self.benchmark = store, made
+        self.run = store.run(RUN)
+        self._clock = 0
+
+    def stage(self, stage: str, state: str = "done", seconds: float = 3.0, *, error: str | None = None,
+              outcome: dict[str, Any] | None = None, **scope: str) -> None:  # fmt: skip
+        base = {"stage": stage, "scope": scope, "attempt": f"a{self._clock}"}
+        file = self.run / "stages.jsonl"
+        append_json(file, {**base, "state": "started", "at": self._now()})
+        self._clock += round(seconds)
+        if state != "started":
+            environment = {"machine": {"cpu": "Example CPU", "cores": 2, "memory_gib": 7.6}, "software": {"spark": "4.3.0", "python": "3.11"}}  # fmt: skip
+            append_json(file, {**base, "state": state, "at": self._now(), "seconds": seconds, "error": error,
+                               "outcome": outcome or {}, "environment": environment})  # fmt: skip
+
+    def artifact(self, kind: str, key: str, manifest: dict[str, Any], **files: Any) -> dict[str, Any]:
+        """Publishes an artifact; gives the outcome that its stage records."""
+        with self.store.building(kind, key) as build:
+            build.manifest |= manifest
+            for name, value in files.items():
+                write_json(build.path / f"{name}.json", value)
+        return {"artifact": kind, "key": key, "reused": False}
+
+    def validation(self, experiment: str, checks: list[dict[str, Any]]) -> dict[str, Any]:
+        """Result and Data Docs beside the page, as the stage leaves them."""
+        place = self.run / f"validation-{experiment}"
+        (place / "docs").mkdir(parents=True)
+        (place / "docs" / "index.html").write_text("<title>Data Docs</title>")
+        write_json(place / "result.json", {"success": all(c["success"] for c in checks), "expectations": checks})
+        return {"artifact": "validation", "key": experiment, "reused": False}
+
+    def _now(self) -> str:
+        return f"2026-05-04T10:{self._clock // 60:02d}:{self._clock % 60:02d}.000+00:00"
+
+
+def record_example(store: Store, made: Benchmark) -> Recorder:
+    """One experiment passes, one fails its validation, one is infeasible."""
+    r = Recorder(store, made)
+    ordered, late20, late99 = made.experiments
+    r.stage("ingest", seconds=9.1, outcome=r.artifact("events", store.events_key(made), {"rows": 26_483}))
+    r.stage("analyze", seconds=5.4, outcome=r.artifact("profile", store.profile_key(made), {}, profile=profile()))
+    for experiment in (ordered, late20):
+        manifest = stream(round(experiment.target_percent))
+        made_stream = r.artifact("stream", store.stream_key(made, experiment), manifest)
+        r.stage("generate", seconds=7.0, experiment=experiment.name, outcome=made_stream)
+    r.stage("generate", "failed", 6.0, experiment=late99.name,
+            error="target_percent: found 99, this seed's bound is 94.85 <b>%</b>;\n use on_infeasible: closest")  # fmt: skip
+    checks = [
+        {"name": "no_row_lost", "suite": "stream_facts", "note": "As many rows", "success": True, "observed": {"rows": 26_483}},
+        {"name": "sorted", "suite": "stream_facts", "note": "By ingestion time", "success": True, "observed": {"descents": 0}},
+    ]  # fmt: skip
+    r.stage("validate", seconds=11.0, experiment=ordered.name, outcome=r.validation(ordered.name, checks))
+    broken = [checks[0], {**checks[1], "success": False, "observed": {"descents <script>": 3}}]
+    r.validation(late20.name, broken)
+    r.stage("validate", "failed", 10.0, experiment=late20.name, error="1 of 2 expectations failed: sorted (3 descents)")
+    return r

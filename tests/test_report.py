@@ -1,0 +1,213 @@
+"""The page is built from hand-written records; what it says is read back with an HTML parser."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from streamgauge.artifacts import Store
+from streamgauge.errors import UserError
+from streamgauge.report import build
+from streamgauge.report.charts import rebin, steps
+from streamgauge.report.records import Records
+from tests.example_run import RUN, Recorder, benchmark, profile, record_example, stream
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(HTMLParser):
+    """Text by element, tables, figures; refuses tags that do not match."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[tuple[str, dict[str, str | None]]] = []
+        self.text: dict[str, list[str]] = {}
+        self.links: list[str] = []
+        self.rows: list[list[str]] = []
+        self.figures: list[dict[str, object]] = []
+        self.feed(path.read_text(encoding="utf-8"))
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        found = dict(attrs)
+        if tag == "a":
+            self.links.append(found["href"] or "")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag not in VOID:
+            self.open.append((tag, found))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open:
+            return
+        tag, attrs = self.open[-1]
+        if attrs.get("type") == "application/json":
+            self.figures.append(json.loads(data))
+        elif tag not in ("script", "style") and data.strip():
+            for enclosing, its in self.open:
+                self.text.setdefault(its.get("id") or f".{its.get('class') or enclosing}", []).append(
+                    " ".join(data.split())
+                )
+            if any(enclosing in ("td", "th") for enclosing, _ in self.open):
+                self.rows[-1][-1] += " ".join(data.split())
+
+    def row(self, first: str) -> list[str]:
+        return next(row for row in self.rows if row and row[0] == first)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "artifacts")
+
+
+@pytest.fixture
+def page(store: Store, tmp_path: Path) -> Page:
+    made = benchmark(tmp_path / "source.csv")
+    record_example(store, made)
+    return Page(build(made, store, RUN))
+
+
+def test_headline_counts_what_passed_and_names_each_failure_with_its_reason(page: Page) -> None:
+    assert page.text["verdict"] == [
+        "1 of 3 experiments validated",
+        "validate late20", "1 of 2 expectations failed: sorted (3 descents)",
+        "generate late99", "target_percent: found 99, this seed's bound is 94.85 <b>%</b>; use on_infeasible: closest",
+    ]  # fmt: skip
+
+
+def test_summary_has_one_row_per_experiment(page: Page) -> None:
+    assert page.row("ordered") == ["ordered", "0 %", "0 %", "26 483", "0", "00c0ffee00c0", "passed"]
+    assert page.row("late20") == ["late20", "20 %", "20.0015 %", "26 483", "5 297", "20c0ffee20c0", "failed"]
+    assert page.row("late99") == ["late99", "99 %", "—", "—", "—", "—", "no stream"]
+
+
+def test_every_name_and_reason_is_text_never_markup(page: Page) -> None:
+    assert "b" not in page.tags
+    assert page.tags.count("script") == 2 + len(page.figures)  # plotly, ours, and the data of each chart
+    assert "Departures <New York> & what became of them" in page.text[".lead"]
+    assert ["sorted", "failed", "descents <script> 3"] in page.rows
+
+
+def test_page_needs_nothing_from_elsewhere(page: Page) -> None:
+    assert not {"img", "iframe", "object"} & set(page.tags)
+    assert [link for link in page.links if not link.startswith("#")] == [
+        f"validation-{name}/docs/index.html" for name in ("ordered", "late20")
+    ]
+
+
+def test_charts_carry_the_numbers_of_the_records(page: Page) -> None:
+    histogram, watermark, frequency, drawn, timings = page.figures
+    assert sum(histogram["data"][0]["y"]) == sum(c for _, _, c in profile()["delay_histogram"])
+    assert watermark["data"][0]["y"][0] == pytest.approx(100 * 5_103 / 26_483)
+    assert frequency["data"][0]["x"][0] == "2013-01-01 05:00:00"
+    assert [trace["name"] for trace in drawn["data"]] == ["drawn", "observed"]
+    assert [sum(trace["y"]) for trace in drawn["data"]] == pytest.approx([100, 100])
+    assert sum(len(bar["y"]) for bar in timings["data"]) == 7
+
+
+def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> None:
+    """1000 events: 40 late at 0, 9 later than 5 s, 1 later than 30 s, none later than 60 s."""
+    made = benchmark(tmp_path / "source.csv")
+    r = Recorder(store, made)
+    curve = [[0, 40], [5 * 10**9, 9], [30 * 10**9, 1], [60 * 10**9, 0]]
+    facts = {**profile(), "events": 1000, "watermark_curve": curve, "delay": {**profile()["delay"], "max": 60 * 10**9}}
+    r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
+    text = " ".join(Page(build(made, store, RUN)).text["source"])
+    assert "A watermark must wait 5 s to lose at most 1 %, 30 s to lose at most 0.1 %, 60 s to lose none." in text
+
+
+def test_empty_run_is_a_page_of_holes(store: Store, tmp_path: Path) -> None:
+    page = Page(build(benchmark(tmp_path / "source.csv"), store, RUN))
+    assert page.text["verdict"] == ["None of 3 experiments validated", "ingest", "not run"]
+    assert page.text["source"][-2:] == ["No profile of the source.", "not run"]
+    assert not page.figures
+
+
+def test_killed_stage_is_said_to_be_unfinished(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    Recorder(store, made).stage("ingest", "started")
+    page = Page(build(made, store, RUN))
+    assert page.text["verdict"][1:] == ["ingest", "started and not ended: still running, or killed"]
+
+
+def test_missing_validation_is_a_hole_and_never_a_pass(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    r = record_example(store, made)
+    r.stage("validate", "started", experiment="ordered")
+    page = Page(build(made, store, RUN))
+    assert page.text["verdict"][0] == "None of 3 experiments validated"
+    assert page.row("ordered")[-1] == "no result"
+
+
+@pytest.mark.parametrize("lost", sorted(profile()))
+def test_record_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: Path, lost: str) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    r = Recorder(store, made)
+    facts = {key: value for key, value in profile().items() if key != lost}
+    r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
+    build(made, store, RUN)
+
+
+@pytest.mark.parametrize("lost", sorted(stream(20)))
+def test_manifest_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: Path, lost: str) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    r = Recorder(store, made)
+    manifest = {key: value for key, value in stream(20).items() if key != lost}
+    r.stage("generate", experiment="late20", outcome=r.artifact("stream", "k", manifest))
+    build(made, store, RUN)
+
+
+def test_retry_shows_the_last_attempt(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    r = Recorder(store, made)
+    r.stage("ingest", "failed", error="disk full")
+    r.stage("ingest")
+    records = Records(made, store, RUN)
+    assert records.status("ingest").outcome == "done"
+
+
+def test_unwritable_place_is_one_line(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    (store.run(RUN) / "index.html").mkdir()
+    with pytest.raises(UserError, match=r"index\.html: cannot be written"):
+        build(made, store, RUN)
+    assert [path.name for path in store.run(RUN).iterdir()] == ["index.html"]
+
+
+def test_steps_draw_gaps_as_zero() -> None:
+    trace = steps("x", [[1, 2, 7], [4, 8, 5]], per_second=1)
+    assert (trace["x"], trace["y"]) == ([1, 2, 4, 8], [7, 0, 5, 0])
+
+
+def test_rebin_loses_nothing() -> None:
+    assert rebin([1, 2, 3, 4, 5], 2) == (3, [6, 9])
+    assert rebin([], 2) == (1, [])
+
+
+def test_job_prints_the_path_and_records_it(store: Store, tmp_path: Path) -> None:
+    config = tmp_path / "b.yaml"
+    (tmp_path / "s.csv").write_text("t\n1\n")
+    config.write_text(
+        "{name: b, source: {files: s.csv, time: {column: t, unit: s}}, experiments: [{name: e, target_percent: 0}]}"
+    )
+    job = Path(__file__).parents[1] / "jobs" / "report.py"
+    done = subprocess.run(
+        [sys.executable, job, "--config", config, "--run-id", "r", "--artifacts", store.root],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    page = store.root / "runs" / "r" / "index.html"
+    assert done.returncode == 0, done.stderr
+    assert f"page: {page}\n" in done.stderr
+    assert page.exists()
