@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 #: fixed columns of `events`; an arrival column and the declared columns follow them
@@ -42,13 +44,13 @@ COLUMN_TYPES: dict[str, pa.DataType] = {
 }
 
 
-def events_schema(columns: dict[str, str], *, arrival: bool) -> pa.Schema:
+def events_schema(columns: Mapping[str, str], *, arrival: bool) -> pa.Schema:
     extra = [ARRIVAL] if arrival else []
     extra += [pa.field(name, COLUMN_TYPES[kind]) for name, kind in columns.items()]
     return pa.schema([*EVENTS, *extra])
 
 
-def stream_schema(columns: dict[str, str], *, arrival: bool) -> pa.Schema:
+def stream_schema(columns: Mapping[str, str], *, arrival: bool) -> pa.Schema:
     return pa.schema([STREAM.field(0), *events_schema(columns, arrival=arrival)])
 
 

@@ -1,0 +1,222 @@
+"""What validation knows of a stream and its events: one row of facts, measured without a global window.
+
+Row groups are read by tasks in stream order; footers give the running maximum before each, so any task
+starts in the middle. Content is compared by sums of hashes, places by one join on seq.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from streamgauge import disorder, rowgroups
+from streamgauge.artifacts import Artifact
+from streamgauge.config import Experiment
+from streamgauge.rowgroups import RowGroup
+
+TASK_ROWS = 2_000_000
+BIN_BITS = 7  # 2^7 to 2^8 bins of event time
+#: flags of a row of the stream
+LATE, UNSORTED_IN_FILE, UNSORTED_ACROSS = 1, 2, 4
+#: what the sums of hashes cover; "columns" are the arrival time and the declared columns
+COVERED: dict[str, tuple[str, ...]] = {
+    "time_line": ("event_time", "line"),
+    "seq_time_line": ("seq", "event_time", "line"),
+    "columns": ("seq", "*"),
+}
+_WORD = 1 << 64
+
+Rows = Callable[[list[RowGroup], RowGroup | None], Iterator[pa.RecordBatch]]
+
+
+def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: Experiment) -> DataFrame:
+    """One row: counts as int64, sums of hashes as text; none is ever null.
+
+    Expects both to have their columns, of their types and without nulls. `claimed_*` is the stream's manifest.
+    """
+    sources = rowgroups.row_groups(events.files())
+    placed = rowgroups.row_groups(stream.files())
+    bin_shift = _bin_shift(sources)
+    before, after = (_content(read(spark, artifact), bin_shift) for artifact in (events, stream))
+    claimed = stream.manifest
+    target = claimed["target_out_of_order"]
+    bins = before.bins.keys() | after.bins.keys()
+    counts = {
+        "events_rows": before.rows,
+        "stream_rows": after.rows,
+        "bins": len(bins),
+        "bins_equal": sum(before.bins.get(b) == after.bins.get(b) for b in bins),
+        **_places(spark, sources, placed, claimed["delay_min"], claimed["delay_max"]),
+        "configured_target_out_of_order": target
+        if experiment.on_infeasible == "closest"
+        else round(experiment.target * before.rows),
+        "claimed_events": claimed["events"],
+        "claimed_source_out_of_order": claimed["source_out_of_order"],
+        "claimed_target_out_of_order": target,
+        "claimed_achieved_out_of_order": claimed["achieved_out_of_order"],
+        "claimed_newly_delayed": claimed["newly_delayed"],
+    }
+    sums = {
+        f"{dataset}_{name}_sum": text
+        for dataset, content in (("events", before), ("stream", after))
+        for name, text in content.sums.items()
+    }
+    # a null would pass most expectations unseen: Spark refuses one here
+    schema = StructType(
+        [StructField(name, LongType(), nullable=False) for name in counts]
+        + [StructField(name, StringType(), nullable=False) for name in sums]
+    )
+    return spark.createDataFrame([(*counts.values(), *sums.values())], schema)
+
+
+def read(spark: SparkSession, artifact: Artifact) -> DataFrame:
+    return spark.read.parquet(*[file.as_uri() for file in artifact.files()])
+
+
+@dataclass(frozen=True)
+class _Content:
+    rows: int
+    bins: dict[int, int]  # rows by event time >> shift
+    sums: dict[str, str]  # by name of COVERED: two 64-bit sums as hexadecimal digits
+
+
+def _content(frame: DataFrame, bin_shift: int) -> _Content:
+    """Order-independent content in one pass."""
+    extra = [name for name in frame.columns if name not in ("ingestion_time", "seq", "event_time", "line")]
+    hashes = {
+        f"{name}_{salt}": _hash(salt, [c for column in covered for c in (extra if column == "*" else [column])])
+        for name, covered in COVERED.items()
+        for salt in (1, 2)
+    }
+    # a 64-bit sum of hashes overflows, which Spark refuses: its halves are summed instead
+    halves = [
+        F.sum(half).alias(f"{name}_{part}")
+        for name in hashes
+        for part, half in (("high", F.shiftright(name, 32)), ("low", F.col(name).bitwiseAND(F.lit(0xFFFFFFFF))))
+    ]
+    found = (
+        frame.select(F.shiftright("event_time", bin_shift).alias("bin"), *[h.alias(n) for n, h in hashes.items()])
+        .groupBy("bin")
+        .agg(F.count("*").alias("rows"), *halves)
+        .collect()
+    )
+
+    def total(name: str) -> int:
+        return sum((row[f"{name}_high"] << 32) + row[f"{name}_low"] for row in found) % _WORD
+
+    return _Content(
+        rows=sum(row["rows"] for row in found),
+        bins={row["bin"]: row["rows"] for row in found},
+        sums={name: f"{total(f'{name}_1'):016x}{total(f'{name}_2'):016x}" for name in COVERED},
+    )
+
+
+def _hash(salt: int, columns: list[str]) -> Column:
+    """xxhash64 passes over nulls, so which columns are null is hashed too."""
+    parts = [part for name in columns for part in (F.col(name), F.col(name).isNull())]
+    return F.xxhash64(F.lit(salt), *parts)
+
+
+def _bin_shift(groups: list[RowGroup]) -> int:
+    """Bins are powers of two wide: no subtraction, hence no overflow, whatever a time has become."""
+    span = max((g.time_max for g in groups), default=0) - min((g.time_min for g in groups), default=0)
+    return max(0, span.bit_length() - BIN_BITS)
+
+
+def _places(
+    spark: SparkSession, sources: list[RowGroup], placed: list[RowGroup], delay_min: int, delay_max: int
+) -> dict[str, int]:
+    """Where each event lies in the stream, against where its base time and the delays' bounds put it."""
+    events = _rows(spark, sources, _event_rows, "seq long, base_time long, source_late boolean, unsorted boolean")
+    stream = _rows(spark, placed, _stream_rows, "seq long, ingestion_time long, flags int")
+    base, ingestion, source_late = F.col("base_time"), F.col("ingestion_time"), F.col("source_late")
+    new = ~source_late & (ingestion > base)
+
+    def flag(bit: int) -> Column:
+        return F.col("flags").bitwiseAND(F.lit(bit)) != 0
+
+    counted = {
+        "seq_missing": ingestion.isNull(),
+        "seq_unknown": base.isNull(),
+        "out_of_order": flag(LATE),
+        "newly_delayed": new,
+        "unsorted_within_files": flag(UNSORTED_IN_FILE),
+        "unsorted_across_files": flag(UNSORTED_ACROSS),
+        "ingested_before_base": ingestion < base,
+        "delay_above_maximum": new & (ingestion > base + F.lit(delay_max)),
+        "delay_below_minimum": new & (ingestion < base + F.lit(delay_min)),
+        "source_disorder_moved": source_late & (ingestion != base),
+        "source_disorder_healed": source_late & ~flag(LATE),
+        "matched": ingestion.isNotNull() & base.isNotNull(),
+    }
+    found = _count(events.join(stream, "seq", "full_outer"), counted)
+    # not from the join, which repeats an event for each of its duplicates
+    found |= _count(events, {"source_out_of_order": source_late, "events_unsorted": F.col("unsorted")})
+    matched = found.pop("matched")
+    there = rowgroups.total_rows(sources) - found["seq_missing"]
+    return {**found, "seq_duplicated": matched - there}
+
+
+def _count(frame: DataFrame, conditions: dict[str, Column]) -> dict[str, int]:
+    return frame.agg(*[F.count_if(c).alias(name) for name, c in conditions.items()]).collect()[0].asDict()
+
+
+def _rows(spark: SparkSession, groups: list[RowGroup], rows: Rows, schema: str) -> DataFrame:
+    """Rows of all groups, by a few fat tasks; each is told the last group before its own."""
+    tasks = max(spark.sparkContext.defaultParallelism, rowgroups.total_rows(groups) // TASK_ROWS)
+    shares = rowgroups.shares(groups, tasks)
+    work = [(share, shares[k - 1][-1] if k else None) for k, share in enumerate(shares)]
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from rows(*work[number])
+
+    return spark.range(0, len(work), 1, max(1, len(work))).mapInArrow(task, schema)
+
+
+def _event_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[pa.RecordBatch]:
+    last = _last(previous, ["seq"])
+    for group in share:
+        table = rowgroups.read([group], ["seq", "event_time"])
+        seq, times = (rowgroups.column_array(table, name) for name in ("seq", "event_time"))
+        base = disorder.running_maximum(times, group.before)
+        unsorted = np.diff(seq, prepend=last[0] if last else seq[0] - 1) <= 0
+        last = (int(seq[-1]),)
+        yield _batch(seq=seq, base_time=base, source_late=base > times, unsorted=unsorted)
+
+
+def _stream_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[pa.RecordBatch]:
+    file = Path(previous.file) if previous else None
+    last = _last(previous, ["ingestion_time", "seq"])
+    for group in share:
+        table = rowgroups.read([group], ["ingestion_time", "seq", "event_time"])
+        ingestion, seq, times = (rowgroups.column_array(table, n) for n in ("ingestion_time", "seq", "event_time"))
+        flags = np.where(disorder.out_of_order(times, group.before), LATE, 0).astype(np.int32)
+        unsorted = (ingestion[1:] < ingestion[:-1]) | ((ingestion[1:] == ingestion[:-1]) & (seq[1:] < seq[:-1]))
+        flags[1:] |= np.where(unsorted, UNSORTED_IN_FILE, 0).astype(np.int32)
+        if last and (int(ingestion[0]), int(seq[0])) < last:
+            flags[0] |= UNSORTED_IN_FILE if Path(group.file) == file else UNSORTED_ACROSS
+        file, last = Path(group.file), (int(ingestion[-1]), int(seq[-1]))
+        yield _batch(seq=seq, ingestion_time=ingestion, flags=flags)
+
+
+def _last(group: RowGroup | None, columns: list[str]) -> tuple[int, ...] | None:
+    """Those columns of a group's last row."""
+    if group is None:
+        return None
+    table = rowgroups.read([group], columns)
+    return tuple(table.column(name)[-1].as_py() for name in columns)
+
+
+def _batch(**columns: npt.NDArray[Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})

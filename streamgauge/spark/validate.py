@@ -1,0 +1,209 @@
+"""Proves that a stream is what it claims to be: Great Expectations suites judge the data and measured facts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgauge.artifacts import Artifact, Store, write_json
+from streamgauge.config import Benchmark, Experiment
+from streamgauge.errors import UserError
+from streamgauge.schemas import events_schema, stream_schema
+from streamgauge.spark.facts import facts, read
+
+if TYPE_CHECKING:
+    from great_expectations.data_context import EphemeralDataContext
+
+DOCS = "docs/index.html"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One judged expectation."""
+
+    name: str
+    suite: str
+    note: str
+    success: bool
+    observed: Any
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All judgements, and the facts unless the data were too broken to measure them."""
+
+    expectations: list[Expectation]
+    facts: dict[str, Any] | None
+
+    @property
+    def failed(self) -> list[Expectation]:
+        return [e for e in self.expectations if not e.success]
+
+
+def run(
+    spark: SparkSession, benchmark: Benchmark, store: Store, experiment: Experiment, suites: Path, run_path: Path
+) -> Artifact:
+    """The finished validation of an experiment's stream.
+
+    Result and Data Docs are also put into run_path/validation-<experiment>, whatever comes of it.
+    Raises UserError naming every failed expectation; then nothing is published.
+    """
+    key = store.validation_key(benchmark, experiment, suites)
+    shown = run_path / f"validation-{experiment.name}"
+    if finished := store.find("validation", key):
+        _show(finished.path, shown)
+        return finished
+    events = store.need("events", store.events_key(benchmark), "ingest")
+    stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
+    with store.building("validation", key) as build:
+        context = new_context(build.path / "docs")
+        found = validate(spark, context, events, stream, benchmark, experiment, suites)
+        context.build_data_docs()
+        result = {
+            "experiment": experiment.name,
+            "success": not found.failed,
+            "expectations": [asdict(e) for e in found.expectations],
+            "facts": found.facts,
+        }
+        write_json(build.path / "result.json", result)
+        _show(build.path, shown)
+        if found.failed:
+            reasons = "; ".join(f"{e.name} ({e.observed})" for e in found.failed)
+            raise UserError(
+                f"experiment {experiment.name}: {len(found.failed)} of {len(found.expectations)} expectations failed: "
+                f"{reasons}; see {shown / DOCS}"
+            )
+        build.manifest |= {
+            "experiment": experiment.name,
+            "success": True,
+            "expectations": len(found.expectations),
+            "failed": [],
+            "facts": found.facts,
+            "result": "result.json",
+            "docs": DOCS,
+        }
+    return replace(store.need("validation", key, "validate"), reused=False)
+
+
+def validate(
+    spark: SparkSession,
+    context: EphemeralDataContext,
+    events: Artifact,
+    stream: Artifact,
+    benchmark: Benchmark,
+    experiment: Experiment,
+    suites: Path,
+) -> Validation:
+    """Judges the data first; facts are measured only on data that have their columns, types and no nulls."""
+    source = benchmark.source
+    arrival = source.arrival is not None
+    columns = {
+        "events_columns": events_schema(source.columns, arrival=arrival).names,
+        "stream_columns": stream_schema(source.columns, arrival=arrival).names,
+    }
+    found = [
+        *judge(context, suites / "events.json", read(spark, events), columns),
+        *judge(context, suites / "stream.json", read(spark, stream), columns),
+    ]
+    if not all(e.success for e in found):
+        return Validation(found, None)
+    measured = facts(spark, events, stream, experiment)
+    return Validation([*found, *judge(context, suites / "stream_facts.json", measured)], measured.collect()[0].asDict())
+
+
+def judge(
+    context: EphemeralDataContext, suite_file: Path, frame: DataFrame, parameters: dict[str, Any] | None = None
+) -> list[Expectation]:
+    """What a suite says of a frame, in the suite's order. Raises UserError for an unusable suite file."""
+    import great_expectations as gx
+
+    suite = load_suite(suite_file)
+    data = context.data_sources.get("spark").add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("all")
+    definition = context.validation_definitions.add(
+        gx.ValidationDefinition(name=suite.name, data=data, suite=context.suites.add(suite))
+    )
+    result = definition.run(
+        batch_parameters={"dataframe": frame}, expectation_parameters=parameters or {}, result_format="BASIC"
+    )
+    judged = {r.expectation_config.meta["name"]: r for r in result.results}
+    row = frame.collect()[0].asDict() if suite.name.endswith("_facts") else {}
+    return [
+        Expectation(
+            name=(name := e.meta["name"]),
+            suite=suite.name,
+            note=e.description or "",
+            success=bool(judged[name].success),
+            observed=_observed(judged[name], row),
+        )
+        for e in suite.expectations
+    ]
+
+
+def load_suite(file: Path) -> Any:
+    """A suite whose every expectation has its own name in its meta. Raises UserError."""
+    from great_expectations import ExpectationSuite
+
+    try:
+        raw = json.loads(file.read_text())
+        suite = ExpectationSuite(**raw)
+        names = [e["meta"]["name"] for e in raw["expectations"]]
+    except OSError as problem:
+        raise UserError(f"{file}: cannot be read: {problem.strerror}; restore it from the repository") from None
+    except Exception as problem:
+        raise UserError(f"{file}: is no suite of named expectations: {type(problem).__name__}: {problem}") from None
+    # an expectation with a wrong argument is only logged and left out
+    lost = set(names) - {e.meta["name"] for e in suite.expectations}
+    if lost or len(set(names)) < len(names):
+        twice = {n for n in names if names.count(n) > 1}
+        raise UserError(f"{file}: expectations with wrong arguments: {sorted(lost)}, with one name: {sorted(twice)}")
+    return suite
+
+
+def new_context(docs: Path) -> EphemeralDataContext:
+    """Great Expectations without a project, without analytics, writing its Data Docs to a directory."""
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+
+    site = {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs)},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(),
+        data_docs_sites={"streamgauge": site},
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
+    )
+    context = gx.get_context(mode="ephemeral", project_config=config)
+    context.data_sources.add_spark("spark", persist=False)
+    return context
+
+
+def _observed(result: Any, row: dict[str, Any]) -> Any:
+    kwargs = result.expectation_config.kwargs
+    if row:
+        return {name: row[name] for key in ("column", "column_A", "column_B") if (name := kwargs.get(key)) in row}
+    if "observed_value" in result.result:
+        return result.result["observed_value"]
+    if "unexpected_count" in result.result:
+        return {"unexpected": result.result["unexpected_count"]}
+    raised = result.exception_info
+    raised = raised if "exception_message" in raised else next(iter(raised.values()), {})
+    return str(raised.get("exception_message") or "")[:300] if isinstance(raised, dict) else None
+
+
+def _show(result: Path, shown: Path) -> None:
+    """Copies result and Data Docs to where the run's page links them."""
+    shutil.rmtree(shown, ignore_errors=True)
+    shutil.copytree(result, shown, ignore=shutil.ignore_patterns("manifest.json"))
