@@ -1,0 +1,7 @@
+"""python -m streamgauge.driver"""
+
+import sys
+
+from streamgauge.driver.process import main
+
+sys.exit(main())

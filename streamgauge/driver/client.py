@@ -1,0 +1,202 @@
+"""The wire's calling end, for systems under test, the controller and self-tests. Not thread-safe: one per thread."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from streamgauge.driver.server import BUFFER, MAX_LINE, VERSION
+from streamgauge.driver.system import Endpoint
+
+
+class WireError(ConnectionError):
+    """The driver is not there, left, or broke the protocol: connect anew and read again from the last offset."""
+
+
+class RefusedError(WireError):
+    """The driver answered that it will not."""
+
+
+@dataclass(frozen=True)
+class Latest:
+    """Offered rows per partition of one endpoint."""
+
+    rows: tuple[int, ...]
+    finished: bool
+    wall_ns: int
+
+
+class Connection:
+    """One connection to one endpoint. Every call raises WireError when it fails; then it is closed and of no more use,
+    except after a RefusedError.
+    """
+
+    def __init__(self, endpoint: Endpoint, attempt: str = "", timeout_s: float = 30.0) -> None:
+        self.endpoint, self._timeout_s = endpoint, timeout_s
+        self._socket: socket.socket | None = None
+        try:
+            self._socket = socket.create_connection((endpoint.host, endpoint.port), timeout=timeout_s)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if endpoint.cafile is not None:
+                context = ssl.create_default_context(cafile=endpoint.cafile)
+                self._socket = context.wrap_socket(self._socket, server_hostname=endpoint.host)
+        except (OSError, ValueError) as problem:
+            self.close()
+            raise WireError(f"driver {endpoint.address}: {problem}") from None
+        self._reader = self._socket.makefile("rb", BUFFER)
+        hello = self._ask("hello", version=VERSION, token=endpoint.token, attempt=attempt)
+        self.partitions = int(hello["partitions"])
+        self.attempt = str(hello["attempt"])
+        self.schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(hello["schema"])))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            if hasattr(self, "_reader"):
+                self._reader.close()
+            self._socket = None
+
+    @property
+    def closed(self) -> bool:
+        return self._socket is None
+
+    # -- a system under test
+
+    def latest(self) -> Latest:
+        found = self._ask("latest")
+        return Latest(tuple(found["rows"]), found["finished"], found["wall_ns"])
+
+    def read(
+        self, partition: int, start: int, end: int | None = None, *, max_rows: int = 2**20, wait_s: float = 0.0
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows [start, end) of a partition, all of them; without an end at most max_rows of what is there, or will be
+        within wait_s. An iterator left early closes the connection: the rest of the answer is in it.
+        """
+        while end is None or start < end:
+            answered = 0
+            for batch in self._answer(partition, start, end, max_rows, wait_s):
+                answered += batch.num_rows
+                yield batch
+            start += answered
+            if end is None:
+                return
+            if not answered:
+                raise self._broken(f"no rows for {start} to {end} of partition {partition}")
+
+    def planned(self, offsets: Mapping[int, int]) -> None:
+        self._ask("planned", offsets=_keys(offsets))
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        self._ask("commit", offsets=_keys(offsets))
+
+    def ready(self, attempt: str) -> None:
+        self._ask("ready", attempt=attempt)
+
+    def report(self, attempt: str, epoch: int, body: Mapping[str, Any]) -> None:
+        self._ask("report", attempt=attempt, epoch=epoch, body=dict(body))
+
+    def clock_offset(self, rounds: int = 8) -> tuple[int, int]:
+        """(driver's clock − ours, half the round trip), ns, of the quickest of some rounds."""
+        best, offset = math.inf, 0
+        for _ in range(rounds):
+            sent = time.time_ns()
+            theirs = self.latest().wall_ns
+            back = time.time_ns()
+            if back - sent < best:
+                best, offset = back - sent, theirs - (sent + back) // 2
+        return offset, int(best) // 2
+
+    # -- the controller
+
+    def open(self, attempt: str, rate: float, seconds: float) -> dict[str, Any]:
+        return self._ask("open", attempt=attempt, rate=rate, seconds=seconds)
+
+    def start(self, start_wall_ns: int | None = None) -> int:
+        at = {} if start_wall_ns is None else {"start_wall_ns": start_wall_ns}
+        return int(self._ask("start", **at)["start_wall_ns"])
+
+    def stop(self) -> None:
+        self._ask("stop")
+
+    def status(self) -> dict[str, Any]:
+        return self._ask("status")
+
+    def observe(self) -> dict[str, Any]:
+        return self._ask("observe")
+
+    # -- the wire
+
+    def _ask(self, verb: str, **fields: Any) -> dict[str, Any]:
+        self._send({"verb": verb, **fields})
+        return self._line()
+
+    def _answer(
+        self, partition: int, start: int, end: int | None, max_rows: int, wait_s: float
+    ) -> Iterator[pa.RecordBatch]:
+        """One answer, checked against its END."""
+        fields = {"partition": partition, "from": start}
+        fields |= {"max_rows": max_rows, "wait_ms": round(wait_s * 1000)} if end is None else {"to": end}
+        self._send({"verb": "read", **fields}, extra_s=wait_s)
+        self._line()
+        rows, whole = 0, False
+        try:
+            with pa.ipc.open_stream(self._reader) as batches:
+                for batch in batches:
+                    rows += batch.num_rows
+                    yield batch
+            told = self._line()
+            if not told.get("end") or told.get("rows") != rows:
+                raise self._broken(f"{rows} rows came, END says {told.get('rows')}")
+            whole = True
+        except (OSError, pa.ArrowException) as problem:
+            raise problem if isinstance(problem, WireError) else self._broken(str(problem)) from None
+        finally:
+            if not whole:
+                self.close()
+
+    def _send(self, request: dict[str, Any], extra_s: float = 0.0) -> None:
+        if self._socket is None:
+            raise WireError(f"driver {self.endpoint.address}: this connection is closed")
+        try:
+            self._socket.settimeout(self._timeout_s + extra_s)
+            self._socket.sendall(json.dumps(request, separators=(",", ":")).encode() + b"\n")
+        except OSError as problem:
+            raise self._broken(str(problem)) from None
+
+    def _line(self) -> dict[str, Any]:
+        try:
+            line = self._reader.readline(8 * MAX_LINE)
+            answer = json.loads(line) if line.endswith(b"\n") else None
+        except (OSError, ValueError) as problem:
+            raise self._broken(str(problem)) from None
+        if not isinstance(answer, dict):
+            raise self._broken("closed the connection before the end of its answer")
+        if answer.get("ok") is False:
+            raise RefusedError(f"driver {self.endpoint.address}: {answer.get('error')}")
+        return answer
+
+    def _broken(self, why: str) -> WireError:
+        self.close()
+        return WireError(f"driver {self.endpoint.address}: {why}")
+
+
+def _keys(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in offsets.items()}

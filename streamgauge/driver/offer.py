@@ -1,0 +1,282 @@
+"""The driver: one process's queues, the thread that fills them ahead of the clock, and what the verbs do."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+
+from streamgauge import config
+from streamgauge.driver.queues import MAX_BATCHES, OffsetError, Queues
+from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
+from streamgauge.driver.schedule import NS, Schedule, check_rate, check_seconds, schedule
+from streamgauge.driver.server import Refused
+from streamgauge.histogram import Histogram
+
+TICK_NS = 10_000_000  # how often the clock is compared with the schedule
+LOOKAHEAD_NS = 300_000_000  # rows are prepared so long before they are due
+BATCH_SECONDS = 0.1
+MAX_BATCH_ROWS = 65_536
+ROW_BYTES = 64  # computed columns of one queued row; the others are slices of the stream
+MAX_REPORTS = 100_000
+MAX_WAIT_S = 10.0
+LEAST_CAPACITY = 1000
+
+
+@dataclass
+class Attempt:
+    """One trial as the driver sees it."""
+
+    name: str
+    rate: float  # of this process, events/s
+    seconds: float
+    schedule: Schedule
+    queues: Queues
+    state: str = "open"  # open, started, stopped, overflow
+    ready: bool = False
+    start_wall_ns: int = 0
+    slip: Histogram = field(default_factory=Histogram)
+    reports: dict[int, dict[str, Any]] = field(default_factory=dict)
+    cpu_begin_s: float = 0.0
+    cpu_end_s: float | None = None
+    feeds: list[Feed] = field(default_factory=list)
+
+
+class Driver:
+    """Behind the wire (`server.Handler`). Serves partitions share[0], share[0] + share[1], … of replay.partitions."""
+
+    def __init__(
+        self, stream: Stream, replay: config.Replay, *, share: tuple[int, int] = (0, 1), horizon_ps: int = DAY_PS
+    ) -> None:
+        self._replay, self._settings, self._horizon_ps = Replay(stream), replay, horizon_ps
+        self.partitions = range(share[0], replay.partitions, share[1])
+        self._process = psutil.Process()
+        self._lock = threading.RLock()
+        self._attempt: Attempt | None = None
+        self._peak_bytes = 0
+        self._replay.split(self.partitions, replay.partitions)
+        #: set by the process: ends the connections of other attempts
+        self.drop_others: Any = lambda _name: None
+
+    def about(self) -> dict[str, Any]:
+        """What is replayed: a stream that is too large is cut to a prefix, which loops."""
+        stream = self._replay.stream
+        return {
+            "rows": stream.table.num_rows,
+            "rows_in_artifact": stream.rows_in_artifact,
+            "truncated": stream.truncated,
+            "stream_bytes": stream.table.nbytes,
+        }
+
+    # -- server.Handler
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._replay.stream.schema
+
+    def hello(self) -> dict[str, Any]:
+        attempt = self._attempt
+        return {"partitions": len(self.partitions), "attempt": attempt.name if attempt else ""}
+
+    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
+        queues = self._current().queues
+        partition, start = _whole(request, "partition"), _whole(request, "from")
+        if request.get("to") is not None:
+            return queues.read(partition, start, _whole(request, "to"), time.time_ns())
+        deadline = time.monotonic() + min(MAX_WAIT_S, float(request.get("wait_ms", 0)) / 1000)
+        while (nap := queues.wait(partition, start, time.time_ns(), deadline - time.monotonic())) is not None:
+            queues.pause(nap)
+        offered = queues.offered(now := time.time_ns())[partition]
+        rows = _whole(request, "max_rows") if "max_rows" in request else 2**20
+        return queues.read(partition, start, max(start, min(offered, start + rows)), now, MAX_BATCHES)
+
+    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        verbs = {
+            "latest": self._latest,
+            "planned": self._planned,
+            "commit": self._commit,
+            "ready": self._ready,
+            "report": self._report,
+            "open": self._open,
+            "start": self._start,
+            "stop": self._stop,
+            "status": self._status,
+            "observe": self._observe,
+        }
+        if name not in verbs:
+            raise Refused(f"verb: found {name!r}, allowed: hello, read, {', '.join(verbs)}")
+        return verbs[name](request)
+
+    # -- what a system says
+
+    def _latest(self, _: dict[str, Any]) -> dict[str, Any]:
+        queues, now = self._current().queues, time.time_ns()
+        rows = queues.offered(now)
+        return {"rows": rows, "finished": queues.finished, "wall_ns": now}
+
+    def _planned(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._current().queues.plan(_offsets(request), time.time_ns())
+        return {}
+
+    def _commit(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._current().queues.commit(_offsets(request), time.time_ns())
+        return {}
+
+    def _ready(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._named(request).ready = True
+        return {}
+
+    def _report(self, request: dict[str, Any]) -> dict[str, Any]:
+        reports, epoch, body = self._named(request).reports, _whole(request, "epoch"), request.get("body")
+        if not isinstance(body, dict):
+            raise Refused(f"body: found {type(body).__name__}, allowed: an object")
+        if len(reports) >= MAX_REPORTS and epoch not in reports:
+            raise Refused(f"more than {MAX_REPORTS} reports; report less often")
+        reports[epoch] = body
+        return {}
+
+    # -- what the controller says
+
+    def _open(self, request: dict[str, Any]) -> dict[str, Any]:
+        share = len(self.partitions) / self._settings.partitions
+        rate, seconds = check_rate(request.get("rate", 0)), check_seconds(request.get("seconds", 0))
+        name, settings = str(request.get("attempt", "")), self._settings
+        plan = schedule(rate, seconds, self._replay.loop, mode=settings.mode, profile=settings.profile)
+        fits = settings.max_memory_mb * 2**20 // 2 // ROW_BYTES
+        capacity = max(LEAST_CAPACITY, min(fits, math.ceil(settings.queue_seconds * rate * share)))
+        with self._lock:
+            if self._attempt is not None:
+                self._end(self._attempt, time.time_ns())
+            self._attempt = Attempt(name, rate * share, seconds, plan, Queues(len(self.partitions), capacity))
+        self.drop_others(name)
+        return {"wall_ns": time.time_ns()}
+
+    def _start(self, request: dict[str, Any]) -> dict[str, Any]:
+        attempt, now = self._current(), time.time_ns()
+        at = _whole(request, "start_wall_ns") if "start_wall_ns" in request else now + LOOKAHEAD_NS
+        if not now - NS < at < now + 60 * NS:
+            raise Refused(f"start_wall_ns: found {at}, allowed: within a minute from {now}; are the clocks in step?")
+        with self._lock:
+            if attempt.state != "open":
+                raise Refused(f"start: this trial is {attempt.state} already")
+            attempt.state, attempt.start_wall_ns = "started", at
+            attempt.queues.until_ns = at + round(attempt.seconds * NS)
+            attempt.cpu_begin_s = time.process_time()
+            attempt.feeds = [
+                Feed(self._replay, attempt.schedule, at, p, self._settings.partitions) for p in self.partitions
+            ]
+        threading.Thread(target=self._pace, args=(attempt,), name="pace", daemon=True).start()
+        return {"start_wall_ns": at}
+
+    def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._end(self._current(), time.time_ns())
+        return {}
+
+    def _status(self, _: dict[str, Any]) -> dict[str, Any]:
+        attempt, now = self._current(), time.time_ns()
+        memory = self._process.memory_info().rss
+        self._peak_bytes = max(self._peak_bytes, memory)
+        cpu_s = time.process_time() if attempt.cpu_end_s is None else attempt.cpu_end_s
+        return {
+            "attempt": attempt.name,
+            "state": attempt.state,
+            "ready": attempt.ready,
+            "wall_ns": now,
+            "start_wall_ns": attempt.start_wall_ns,
+            "partitions": len(self.partitions),
+            **attempt.queues.state(now),
+            "loops": max((feed.loops for feed in attempt.feeds), default=0),
+            "stream_seconds_per_second": self._replay.speed(attempt.rate * self._settings.partitions)
+            / len(self.partitions),
+            "slip_ns": {"p50": attempt.slip.quantile(0.5), "p99": attempt.slip.quantile(0.99), "max": attempt.slip.max},
+            "cpu_seconds": cpu_s - attempt.cpu_begin_s,
+            "memory_bytes": memory,
+            "peak_memory_bytes": self._peak_bytes,
+            "reports": len(attempt.reports),
+        }
+
+    def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
+        attempt = self._current()
+        samples = [[s.wall_ns, s.age_s, s.backlog, s.taken] for s in list(attempt.queues.samples)]
+        reports = [{"epoch": epoch, "body": body} for epoch, body in sorted(attempt.reports.copy().items())]
+        return {**self._status(request), "samples": samples, "reports": reports, "slip": attempt.slip.to_dict()}
+
+    # -- the clock
+
+    def _pace(self, attempt: Attempt) -> None:
+        """Prepares rows ahead of the clock; measures how far its own wake-ups lag behind the schedule."""
+        queues, end = attempt.queues, attempt.start_wall_ns + round(attempt.seconds * NS)
+        rows = min(MAX_BATCH_ROWS, math.ceil(attempt.rate / len(self.partitions) * BATCH_SECONDS))
+        due, offered = attempt.start_wall_ns - LOOKAHEAD_NS, 0
+        while not queues.finished:
+            late = self._fill(attempt, min(time.time_ns() + LOOKAHEAD_NS, end), rows)
+            now = time.time_ns()
+            total = sum(queues.offered(now))
+            if fresh := max(0, total - offered - late):
+                attempt.slip.add(np.full(fresh, max(0, now - due)))
+            offered = total
+            if queues.overflow:
+                attempt.state = "overflow"
+                attempt.cpu_end_s = time.process_time()
+                queues.finish(now, None)
+            elif now >= end:
+                self._end(attempt, end)
+            due = max(due, now - TICK_NS) + TICK_NS
+            time.sleep(max(0, min(due, end) - time.time_ns()) / NS)
+
+    def _fill(self, attempt: Attempt, until_ns: int, rows: int) -> int:
+        """Appends what is due before until_ns; returns how many rows came too late."""
+        late = 0
+        for number, feed in enumerate(attempt.feeds):
+            while feed.last_wall < until_ns and attempt.queues.roomy(MAX_BATCH_ROWS * len(self.partitions)):
+                batch, walls = feed.next_batch(rows)
+                attempt.queues.append(number, batch, walls)
+                behind = time.time_ns() - walls
+                behind = behind[behind > 0]
+                attempt.slip.add(behind)
+                late += len(behind)
+        return late
+
+    def _end(self, attempt: Attempt, wall_ns: int) -> None:
+        with self._lock:
+            if attempt.queues.finished:
+                return
+            attempt.queues.until_ns = min(wall_ns, attempt.queues.until_ns or wall_ns)
+            loops = max((feed.loops for feed in attempt.feeds), default=1)
+            attempt.queues.finish(wall_ns, self._replay.sentinel(loops, wall_ns, self._horizon_ps))
+            attempt.cpu_end_s = time.process_time()
+            attempt.state = "stopped"
+
+    def _current(self) -> Attempt:
+        if self._attempt is None:
+            raise Refused("no trial is open here; the controller says open first")
+        return self._attempt
+
+    def _named(self, request: dict[str, Any]) -> Attempt:
+        attempt = self._current()
+        if request.get("attempt") != attempt.name:
+            raise Refused(f"attempt: found {request.get('attempt')!r}, allowed: {attempt.name!r}")
+        return attempt
+
+
+def _whole(request: dict[str, Any], key: str) -> int:
+    value = request[key]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Refused(f"{key}: found {value!r}, allowed: a whole number")
+    return value
+
+
+def _offsets(request: dict[str, Any]) -> dict[int, int]:
+    found = request.get("offsets")
+    if not isinstance(found, dict):
+        raise Refused(f"offsets: found {found!r}, allowed: an object partition -> row")
+    try:
+        return {int(partition): _whole(found, partition) for partition in found}
+    except ValueError as problem:
+        raise OffsetError(str(problem)) from None

@@ -1,0 +1,255 @@
+"""Bounded queues of record batches with int64 row offsets: read again from any uncommitted row, freed by commit.
+
+Batches are prepared ahead of time; the clock reveals their rows one by one, at the instant that each row's
+`offered_wall` names. Nothing is dropped: a queue that outgrows its capacity overflows, and the trial ends there.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.driver.schedule import NS, Ints
+
+MAX_BATCHES = 16
+MAX_SAMPLES = 100_000
+
+
+class OffsetError(ValueError):
+    """A range that cannot be given, or a commit that goes back or beyond; one line."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was seen when the system planned a batch: figures of the instant before it did."""
+
+    wall_ns: int
+    age_s: float  # of the oldest row offered and not yet planned
+    backlog: int  # offered − planned
+    taken: int  # planned, with this batch
+
+
+class Queue:
+    """One partition; not thread-safe, `Queues` holds the lock."""
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._batches: list[tuple[pa.RecordBatch, Ints]] = []
+        self.appended = 0  # rows, those of the future with them
+        self.offered = 0
+        self.planned = 0
+        self.committed = 0
+
+    def append(self, batch: pa.RecordBatch, offered_wall: Ints) -> None:
+        self._firsts.append(self.appended)
+        self._batches.append((batch, offered_wall))
+        self.appended += batch.num_rows
+
+    def reveal(self, now_ns: int) -> int:
+        """Moves `offered` to the rows that are due."""
+        while self.offered < self.appended:
+            first, (_, walls) = self._find(self.offered)
+            self.offered = max(self.offered, first + int(np.searchsorted(walls, now_ns, side="right")))
+            if self.offered < first + len(walls):
+                break
+        return self.offered
+
+    def next_due(self) -> int | None:
+        """When the next row is due, ns; None when it is not prepared yet."""
+        return None if self.offered >= self.appended else self._wall(self.offered)
+
+    def cut(self) -> None:
+        """Forgets what has not been offered."""
+        while self._firsts and self._firsts[-1] >= self.offered:
+            self._firsts.pop()
+            self._batches.pop()
+        if self._firsts:
+            keep = self.offered - self._firsts[-1]
+            batch, walls = self._batches[-1]
+            self._batches[-1] = batch.slice(0, keep), walls[:keep]
+        self.appended = self.offered
+
+    def read(self, start: int, end: int, max_batches: int) -> list[pa.RecordBatch]:
+        """Rows [start, end), or fewer when they span more than max_batches."""
+        if not self.committed <= start <= end <= self.offered:
+            raise OffsetError(
+                f"found rows {start} to {end}, allowed: from {self.committed} (committed) to {self.offered} (offered)"
+            )
+        found: list[pa.RecordBatch] = []
+        while start < end and len(found) < max_batches:
+            first, (batch, _) = self._find(start)
+            rows = min(end - start, first + batch.num_rows - start)
+            found.append(batch.slice(start - first, rows))
+            start += rows
+        return found
+
+    def plan(self, offset: int) -> None:
+        if offset > self.offered:
+            raise OffsetError(f"found {offset}, allowed: at most {self.offered} (offered)")
+        self.planned = max(self.planned, offset)  # a system that restarts plans its last batch again
+
+    def commit(self, offset: int) -> None:
+        if not self.committed <= offset <= self.offered:
+            raise OffsetError(f"found {offset}, allowed: from {self.committed} (committed) to {self.offered} (offered)")
+        self.committed = offset
+        self.planned = max(self.planned, offset)
+        free = 0
+        while free < len(self._firsts) and self._firsts[free] + self._batches[free][0].num_rows <= offset:
+            free += 1
+        del self._firsts[:free], self._batches[:free]
+
+    def oldest_wall(self) -> int | None:
+        """offered_wall of the first row that is offered and not planned."""
+        return self._wall(self.planned) if self.planned < self.offered else None
+
+    @property
+    def batches(self) -> int:
+        return len(self._batches)
+
+    def _find(self, row: int) -> tuple[int, tuple[pa.RecordBatch, Ints]]:
+        index = bisect_right(self._firsts, row) - 1
+        return self._firsts[index], self._batches[index]
+
+    def _wall(self, row: int) -> int:
+        first, (_, walls) = self._find(row)
+        return int(walls[row - first])
+
+
+class Queues:
+    """The queues of one driver process, thread-safe. Capacity: rows offered and not committed, over all queues."""
+
+    def __init__(self, partitions: int, capacity_rows: int) -> None:
+        self._queues = [Queue() for _ in range(partitions)]
+        self._changed = threading.Condition()
+        self.capacity_rows = capacity_rows
+        self.overflow = False
+        self.finished = False  # no row will follow
+        self.until_ns: int | None = None  # rows due from here on are never offered
+        self.samples: list[Taken] = []
+
+    def append(self, partition: int, batch: pa.RecordBatch, offered_wall: Ints) -> None:
+        with self._changed:
+            if not self.finished:
+                self._queues[partition].append(batch, offered_wall)
+                self._changed.notify_all()
+
+    def offered(self, now_ns: int) -> list[int]:
+        """Rows offered by now, per partition; overflows when they are too many."""
+        with self._changed:
+            return self._reveal(now_ns)
+
+    def roomy(self, slack: int) -> bool:
+        """Whether more may be prepared: what would overflow anyway needs no memory."""
+        with self._changed:
+            held = sum(queue.appended - queue.committed for queue in self._queues)
+            return not self.finished and held <= self.capacity_rows + slack
+
+    def read(
+        self, partition: int, start: int, end: int, now_ns: int, max_batches: int = MAX_BATCHES
+    ) -> list[pa.RecordBatch]:
+        with self._changed:
+            self._reveal(now_ns)
+            return self._queue(partition).read(start, end, max_batches)
+
+    def wait(self, partition: int, start: int, now_ns: int, longest_s: float) -> float | None:
+        """How long to sleep for a row at `start`: None when there is one or none will come."""
+        with self._changed:
+            queue = self._queue(partition)
+            if self._reveal(now_ns)[partition] > start or self.finished or longest_s <= 0:
+                return None
+            due = queue.next_due()
+            return longest_s if due is None else min(longest_s, max(0, due - now_ns) / NS)
+
+    def pause(self, seconds: float) -> None:
+        """Sleeps, or less when something was appended or ended."""
+        with self._changed:
+            if not self.finished:
+                self._changed.wait(seconds)
+
+    def plan(self, offsets: Mapping[int, int], now_ns: int) -> None:
+        """All of them, or an OffsetError and none."""
+        with self._changed:
+            self._reveal(now_ns)
+            self._check(offsets)
+            self._sample(now_ns, offsets)
+            for partition, offset in offsets.items():
+                self._queue(partition).plan(offset)
+
+    def commit(self, offsets: Mapping[int, int], now_ns: int) -> None:
+        with self._changed:
+            self._reveal(now_ns)
+            self._check(offsets, commit=True)
+            self._sample(now_ns, offsets)
+            for partition, offset in offsets.items():
+                self._queue(partition).commit(offset)
+
+    def finish(self, wall_ns: int, sentinel: pa.RecordBatch | None) -> None:
+        """Offers nothing more, but a sentinel to every queue if there is one.
+
+        The last sample tells how old the oldest waiting row is then: a batch that never ended counts.
+        """
+        with self._changed:
+            if self.finished:
+                return
+            self._reveal(wall_ns)
+            self._sample(wall_ns, {}, always=True)
+            for queue in self._queues:
+                queue.cut()
+                if sentinel is not None:
+                    queue.append(sentinel, np.array([wall_ns]))
+                    queue.offered = queue.appended
+            self.finished = True
+            self._changed.notify_all()
+
+    def state(self, now_ns: int) -> dict[str, object]:
+        with self._changed:
+            offered = self._reveal(now_ns)
+            return {
+                "offered": offered,
+                "planned": [queue.planned for queue in self._queues],
+                "committed": [queue.committed for queue in self._queues],
+                "backlog": sum(offered) - sum(queue.planned for queue in self._queues),
+                "age_s": self._age(now_ns),
+                "overflow": self.overflow,
+                "finished": self.finished,
+                "capacity_rows": self.capacity_rows,
+                "batches": sum(queue.batches for queue in self._queues),
+            }
+
+    def _queue(self, partition: int) -> Queue:
+        if not 0 <= partition < len(self._queues):
+            raise OffsetError(f"partition: found {partition}, allowed: 0 to {len(self._queues) - 1}")
+        return self._queues[partition]
+
+    def _reveal(self, now_ns: int) -> list[int]:
+        if self.overflow or self.finished:
+            return [queue.offered for queue in self._queues]
+        now_ns = now_ns if self.until_ns is None else min(now_ns, self.until_ns - 1)
+        offered = [queue.reveal(now_ns) for queue in self._queues]
+        if sum(offered) - sum(queue.committed for queue in self._queues) > self.capacity_rows:
+            self.overflow = True
+            self._sample(now_ns, {}, always=True)
+        return offered
+
+    def _check(self, offsets: Mapping[int, int], *, commit: bool = False) -> None:
+        for partition, offset in offsets.items():
+            queue = self._queue(partition)
+            lowest = queue.committed if commit else 0
+            if not lowest <= offset <= queue.offered:
+                raise OffsetError(f"found {offset}, allowed: from {lowest} to {queue.offered} (offered)")
+
+    def _age(self, now_ns: int) -> float:
+        walls = [wall for queue in self._queues if (wall := queue.oldest_wall()) is not None]
+        return max(0, now_ns - min(walls)) / NS if walls else 0.0
+
+    def _sample(self, now_ns: int, offsets: Mapping[int, int], *, always: bool = False) -> None:
+        before = [queue.planned for queue in self._queues]
+        after = [max(planned, offsets.get(p, 0)) for p, planned in enumerate(before)]
+        if (always or after != before) and len(self.samples) < MAX_SAMPLES:
+            backlog = sum(queue.offered for queue in self._queues) - sum(before)
+            self.samples.append(Taken(now_ns, self._age(now_ns), backlog, sum(after)))

@@ -1,0 +1,275 @@
+"""A stream artifact in memory, and the endless replay of it: record batches with their wall-clock columns.
+
+The replay loops: loop k has event and ingestion times shifted by k·(span + mean gap), and seq continues. Event i of the
+(densified) stream goes to partition i mod P, so each partition keeps stream order and is a plain slice of a table that
+is prepared once. `densify: k` puts k copies of each event side by side under salted keys: text keys get the suffix
+"#copy", whole-number keys become key·k + copy, seq becomes seq·k + copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge.driver.schedule import Ints, Loop, Schedule
+from streamgauge.errors import UserError
+from streamgauge.schemas import COLUMN_TYPES
+from streamgauge.units import PS, Tick
+
+MAX_BYTES = 2_000_000_000  # of one in-memory stream: Arrow's text offsets are 32 bits
+DAY_PS = PS["d"]
+
+
+def wire_schema(columns: dict[str, str], *, line: bool) -> pa.Schema:
+    """The columns of docs/protocol.md."""
+    fields = [
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("event_time", pa.int64(), nullable=False),
+        pa.field("event_ts", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("ingestion_time", pa.int64(), nullable=False),
+        pa.field("offered_wall", pa.int64(), nullable=False),
+        pa.field("event_wall", pa.int64(), nullable=False),
+        pa.field("sentinel", pa.bool_(), nullable=False),
+        *([pa.field("line", pa.binary(), nullable=False)] if line else []),
+        *[pa.field(name, COLUMN_TYPES[kind]) for name, kind in columns.items()],
+    ]
+    return pa.schema(fields)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows in (ingestion_time, seq) order: ingestion_time, seq, event_time, then line if wanted and declared columns."""
+
+    table: pa.Table  # of one chunk per column
+    tick: Tick
+    columns: dict[str, str]
+    rows_in_artifact: int
+
+    @property
+    def line(self) -> bool:
+        return bool("line" in self.table.column_names)
+
+    @property
+    def truncated(self) -> bool:
+        return len(self.table) < self.rows_in_artifact
+
+    @property
+    def schema(self) -> pa.Schema:
+        return wire_schema(self.columns, line=self.line)
+
+    def numbers(self, name: str) -> Ints:
+        found: Ints = self.table.column(name).chunk(0).to_numpy()
+        return found
+
+
+def make_stream(table: pa.Table, tick: Tick, columns: dict[str, str], rows_in_artifact: int | None = None) -> Stream:
+    """A stream of a table. Raises UserError when it is empty."""
+    if table.num_rows == 0:
+        raise UserError("stream: it holds no events; nothing can be replayed")
+    return Stream(table.combine_chunks(), tick, columns, rows_in_artifact or table.num_rows)
+
+
+def load_stream(
+    files: Sequence[Path],
+    tick: Tick,
+    columns: dict[str, str],
+    *,
+    line: bool = False,
+    max_memory_mb: int = 1024,
+    densify: int = 1,
+    salted: Sequence[str] = (),
+) -> Stream:
+    """Reads the parts in order. Keeps the prefix that fits half of the memory (the queues take the other half).
+
+    Raises UserError for missing or foreign files, unknown columns, or not even one batch that fits.
+    """
+    wanted = ["ingestion_time", "seq", "event_time", *(["line"] if line else []), *columns]
+    budget = min(max_memory_mb * 2**20 // 2, MAX_BYTES) // densify
+    kept: list[pa.RecordBatch] = []
+    total = used = 0
+    for file in files:
+        try:
+            parquet = pq.ParquetFile(file)
+        except (OSError, pa.ArrowException) as problem:
+            raise UserError(f"{file}: no readable part of a stream: {problem}; generate the stream again") from None
+        missing = [name for name in wanted if name not in parquet.schema_arrow.names]
+        if missing:
+            raise UserError(f"{file}: no column {missing[0]!r}; allowed: {', '.join(parquet.schema_arrow.names)}")
+        total += parquet.metadata.num_rows
+        if used > budget:
+            continue
+        for batch in parquet.iter_batches(batch_size=65536, columns=wanted):
+            batch = batch.select(wanted)
+            used += batch.nbytes
+            if used > budget:
+                break
+            kept.append(batch)
+    if total and not kept:
+        raise UserError(f"replay.max_memory_mb: found {max_memory_mb}, which holds no batch of the stream; raise it")
+    table = pa.Table.from_batches(kept) if kept else pa.table({name: [] for name in wanted})
+    return densified(make_stream(table, tick, columns, total), densify, salted)
+
+
+def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
+    """Each event k times in a row, keys salted."""
+    if copies == 1:
+        return stream
+    count = stream.table.num_rows
+    table = stream.table.take(pa.array(np.repeat(np.arange(count), copies))).combine_chunks()
+    copy = np.tile(np.arange(copies), count)
+
+    def replace(name: str, values: Any) -> None:
+        nonlocal table
+        position = table.schema.get_field_index(name)
+        table = table.set_column(position, table.schema.field(position), values)
+
+    replace("seq", pc.add(pc.multiply(table.column("seq"), copies), pa.array(copy)))
+    for name in salted:
+        old, kind = table.column(name), stream.columns.get(name)
+        if kind == "string":
+            suffix = pc.binary_join_element_wise("#", pc.cast(pa.array(copy), pa.string()), "")
+            replace(name, pc.binary_join_element_wise(old, suffix, ""))
+        elif kind == "int64":
+            replace(name, pc.add(pc.multiply(old, copies), pa.array(copy)))
+        else:
+            raise UserError(
+                f"replay.densify: key column {name!r} is {kind}, allowed: a declared string or int64 column"
+            )
+    return Stream(table.combine_chunks(), stream.tick, stream.columns, stream.rows_in_artifact * copies)
+
+
+class Passing:
+    """Which event first brought the running maximum to an event's time, through all loops."""
+
+    def __init__(self, event_time: Ints, shift: int) -> None:
+        self._event_time, self._shift = event_time, shift
+        self._maximum = np.maximum.accumulate(event_time)
+        top = int(self._maximum[-1])
+        self._back = -((event_time - top) // -shift)  # ceil: ≤ 0; that many loops earlier
+        self._at = np.searchsorted(self._maximum, event_time - self._back * shift)
+
+    def first(self, loop: Ints, at: Ints) -> Ints:
+        """Index of the first event f with event_time(f) ≥ that of event `at` of loop `loop`."""
+        count = len(self._event_time)
+        where = (loop + self._back[at]) * count + self._at[at]
+        early = np.flatnonzero(loop + self._back[at] < 0)  # there is nothing before loop 0
+        if len(early):
+            times = self._event_time[at[early]] + loop[early] * self._shift
+            where[early] = np.searchsorted(self._maximum, times)
+        found: Ints = where
+        return found
+
+
+class Replay:
+    """What all feeds of an endless stream share."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.count = stream.table.num_rows
+        self.event_time = stream.numbers("event_time")
+        self.loop = Loop.of(stream.numbers("ingestion_time"))
+        self.sequence_shift = int(stream.numbers("seq").max()) + 1
+        self.passing = Passing(self.event_time, self.loop.shift)
+        self._parts: dict[tuple[int, int], pa.Table] = {}
+
+    def split(self, wanted: Sequence[int], partitions: int) -> None:
+        """Prepares these of P partitions. Raises UserError when there are more partitions than events."""
+        if self.count < partitions:
+            raise UserError(f"replay.partitions: found {partitions}, allowed: at most the stream's {self.count} events")
+        for partition in wanted:
+            self.part(partition, partitions)
+
+    def part(self, partition: int, partitions: int) -> pa.Table:
+        """Every P-th row; made once."""
+        if partitions == 1:
+            return self.stream.table
+        if (partition, partitions) not in self._parts:
+            rows = pa.array(np.arange(partition, self.count, partitions))
+            self._parts[partition, partitions] = self.stream.table.take(rows).combine_chunks()
+        return self._parts[partition, partitions]
+
+    def speed(self, rate: float) -> float:
+        """Stream seconds that pass in a wall second at that mean rate."""
+        return float(self.loop.shift / self.count * rate * PS[self.stream.tick] / PS["s"])
+
+    def sentinel(self, loops: int, wall_ns: int, horizon_ps: int = DAY_PS) -> pa.RecordBatch:
+        """One row, beyond every event of `loops` loops."""
+        at = int(self.event_time.max()) + (loops - 1) * self.loop.shift + horizon_ps // PS[self.stream.tick]
+        row: dict[str, Any] = {
+            "seq": -1,
+            "event_time": at,
+            "event_ts": at // (PS["us"] // PS[self.stream.tick]),
+            "ingestion_time": at,
+            "offered_wall": wall_ns,
+            "event_wall": wall_ns,
+            "sentinel": True,
+            "line": b"",
+        }
+        arrays = [
+            pa.array([row.get(field.name)], pa.int64()).cast(field.type)
+            if field.name == "event_ts"
+            else pa.array([row.get(field.name)], field.type)
+            for field in self.stream.schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.stream.schema)
+
+
+class Feed:
+    """One partition's rows in order: next_batch gives the next ones with their wall-clock columns."""
+
+    def __init__(self, replay: Replay, schedule: Schedule, start_wall_ns: int, partition: int, partitions: int) -> None:
+        if replay.count < partitions:
+            raise UserError(
+                f"replay.partitions: found {partitions}, allowed: at most the stream's {replay.count} events"
+            )
+        self._replay, self._due, self._start = replay, schedule.due, start_wall_ns
+        self._at = np.arange(partition, replay.count, partitions)
+        table = replay.part(partition, partitions)
+        self._fixed = {
+            name: table.column(name).chunk(0)
+            for name in table.column_names
+            if name not in ("ingestion_time", "seq", "event_time")
+        }
+        self._moving = {
+            name: table.column(name).chunk(0).to_numpy() for name in ("ingestion_time", "seq", "event_time")
+        }
+        self.position = 0
+        self.last_wall = start_wall_ns  # of the last row given
+
+    @property
+    def loops(self) -> int:
+        """Loops begun so far, at least 1."""
+        return max(0, self.position - 1) // len(self._at) + 1
+
+    def next_batch(self, rows: int) -> tuple[pa.RecordBatch, Ints]:
+        """At most `rows` rows (a batch ends with its loop), and their offered_wall."""
+        replay, schema = self._replay, self._replay.stream.schema
+        loop, first = divmod(self.position, len(self._at))
+        last = min(first + rows, len(self._at))
+        count = last - first
+        self.position += count
+        at = self._at[first:last]
+        loops = np.full(count, loop)
+        offered = self._start + self._due(loop * replay.count + at)
+        self.last_wall = int(offered[-1])
+        shift = loop * replay.loop.shift
+        event_time = self._moving["event_time"][first:last] + shift
+        microseconds = event_time // (PS["us"] // PS[replay.stream.tick])
+        made: dict[str, Any] = {
+            "seq": pa.array(self._moving["seq"][first:last] + loop * replay.sequence_shift),
+            "event_time": pa.array(event_time),
+            "event_ts": pa.array(microseconds).view(pa.timestamp("us", tz="UTC")),
+            "ingestion_time": pa.array(self._moving["ingestion_time"][first:last] + shift),
+            "offered_wall": pa.array(offered),
+            "event_wall": pa.array(self._start + self._due(replay.passing.first(loops, at))),
+            "sentinel": pa.array(np.zeros(count, bool)),
+        }
+        arrays = [made[f.name] if f.name in made else self._fixed[f.name].slice(first, count) for f in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema), offered

@@ -1,0 +1,164 @@
+"""The wire's listening end: a thread per connection, verbs as in docs/protocol.md. It knows no clock and no stream."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from streamgauge.errors import UserError
+
+VERSION = 1
+MAX_LINE = 16 * 2**20  # of one request
+MAX_CONNECTIONS = 512
+HELLO_SECONDS = 10.0
+IDLE_SECONDS = 600.0
+BUFFER = 2**20
+Verb = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Refused(ValueError):
+    """A request that cannot be met; the connection goes on."""
+
+
+class Handler(Protocol):
+    """What is behind the wire."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def hello(self) -> dict[str, Any]:
+        """partitions, attempt."""
+
+    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]: ...
+
+    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class Server:
+    """Listens from construction on. Raises UserError when the port cannot be had."""
+
+    def __init__(
+        self, handler: Handler, host: str, port: int, *, token: str = "", context: ssl.SSLContext | None = None
+    ) -> None:
+        self._handler, self._token, self._context = handler, token, context
+        try:
+            self._listener = socket.create_server((host, port), backlog=128)
+        except (OSError, OverflowError) as problem:
+            raise UserError(f"driver: {host}:{port} cannot be listened at: {problem}; choose another port") from None
+        self.port: int = self._listener.getsockname()[1]
+        self._open: dict[socket.socket, str] = {}
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, name="accept", daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+        self.drop(lambda _: True)
+
+    def drop(self, of_attempt: Callable[[str], bool]) -> None:
+        """Closes the connections whose attempt is such a one; one that named none has the attempt ''."""
+        with self._lock:
+            doomed = [connection for connection, attempt in self._open.items() if of_attempt(attempt)]
+        for connection in doomed:
+            _hang_up(connection)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            with self._lock:
+                full = len(self._open) >= MAX_CONNECTIONS
+                if not full:
+                    self._open[connection] = ""
+            if full:
+                connection.close()
+            else:
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, raw: socket.socket) -> None:
+        connection = raw
+        try:
+            raw.settimeout(HELLO_SECONDS)
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._context is not None:
+                connection = self._context.wrap_socket(raw, server_side=True)
+            reader, writer = connection.makefile("rb", BUFFER), connection.makefile("wb", BUFFER)
+            if not self._greet(raw, reader, writer):
+                return
+            connection.settimeout(IDLE_SECONDS)
+            while request := _receive(reader):
+                self._answer(request, writer)
+        except (OSError, ValueError):
+            pass  # the peer left, was silent too long or spoke no protocol: its connection ends, nothing else
+        finally:
+            with self._lock:
+                self._open.pop(raw, None)
+            _hang_up(connection)
+            connection.close()
+
+    def _greet(self, raw: socket.socket, reader: Any, writer: Any) -> bool:
+        request = _receive(reader)
+        facts = self._handler.hello()
+        wanted = str(request.get("attempt") or "")
+        if request.get("verb") != "hello" or request.get("version") != VERSION:
+            _send(writer, {"ok": False, "error": f"say hello with version {VERSION} first"})
+        elif not hmac.compare_digest(str(request.get("token", "")).encode(), self._token.encode()):
+            _send(writer, {"ok": False, "error": "wrong token"})
+        elif wanted and wanted != facts["attempt"]:
+            _send(writer, {"ok": False, "error": f"attempt: found {wanted!r}, allowed: {facts['attempt']!r}"})
+        else:
+            with self._lock:
+                self._open[raw] = wanted
+            schema = base64.b64encode(self._handler.schema.serialize().to_pybytes()).decode()
+            _send(writer, {"ok": True, "version": VERSION, **facts, "schema": schema})
+            return True
+        return False
+
+    def _answer(self, request: dict[str, Any], writer: Any) -> None:
+        name = str(request.get("verb"))
+        try:
+            if name != "read":
+                _send(writer, {"ok": True, **self._handler.verb(name, request)})
+                return
+            batches = self._handler.read(request)
+        except (Refused, UserError, ValueError, KeyError, TypeError) as problem:
+            what = f"{name}: missing or unusable {problem}" if isinstance(problem, KeyError | TypeError) else problem
+            _send(writer, {"ok": False, "error": " ".join(str(what).split())})
+            return
+        writer.write(b'{"ok":true}\n')
+        with pa.ipc.new_stream(writer, self._handler.schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+        _send(writer, {"end": True, "rows": sum(batch.num_rows for batch in batches)})
+
+
+def _receive(reader: Any) -> dict[str, Any]:
+    """One request; empty at an orderly close. Raises ValueError for anything else than one JSON object a line."""
+    line = reader.readline(MAX_LINE)
+    if not line:
+        return {}
+    request = json.loads(line)
+    if not isinstance(request, dict) or not request:
+        raise ValueError("no request")
+    return request
+
+
+def _send(writer: Any, answer: dict[str, Any]) -> None:
+    writer.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+    writer.flush()
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
