@@ -1,0 +1,1 @@
+"""Airflow: benchmark files become DAGs, and one command or one page runs them."""

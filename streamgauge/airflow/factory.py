@@ -1,0 +1,232 @@
+"""Benchmark files to DAGs. Tasks and their order come from the stage table; nothing here imports Spark.
+
+Read from the environment: STREAMGAUGE_CONFIGS (a folder, or one file), STREAMGAUGE_ARTIFACTS,
+STREAMGAUGE_PYTHON (the jobs' interpreter), STREAMGAUGE_SLOTS (of the pool), STREAMGAUGE_RUN_ID.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any, get_args
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, task, task_group
+
+from streamgauge.airflow.operator import StageOperator
+from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
+from streamgauge.errors import UserError
+from streamgauge.spark import session
+from streamgauge.stages import STAGES, Stage
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", ROOT / "configs"))
+ARTIFACTS = Path(os.environ.get("STREAMGAUGE_ARTIFACTS", ROOT / "artifacts")).absolute()
+POOL = "streamgauge"
+SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", "4"))  # of the pool; a measuring stage takes all of them
+GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
+
+_LOG4J = Path(session.__file__).with_name("log4j2.properties").as_uri()
+SPARK_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": f"{session.BATCH_JVM} -Dlog4j2.configurationFile={_LOG4J}",
+}
+
+
+def config_files(place: Path = CONFIGS) -> list[Path]:
+    """The benchmark files in a folder, or the one file."""
+    if place.is_file():
+        return [place]
+    return sorted(file for file in place.glob("*") if file.suffix in (".yaml", ".yml", ".json"))
+
+
+def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
+    """Benchmarks by file, and one line for each file that is none or repeats a name."""
+    benchmarks: dict[Path, Benchmark] = {}
+    problems: list[str] = []
+    for file in files:
+        try:
+            benchmark = load(file)
+        except UserError as problem:
+            problems.append(str(problem))
+            continue
+        twin = next((other for other, known in benchmarks.items() if known.name == benchmark.name), None)
+        if twin:
+            problems.append(f"{file}: name: found {benchmark.name!r}, which {twin} has already; names must differ")
+        else:
+            benchmarks[file] = benchmark
+    return benchmarks, problems
+
+
+def dag_id(benchmark: Benchmark) -> str:
+    return f"streamgauge_{benchmark.name}"
+
+
+def build(benchmark: Benchmark, file: Path) -> DAG:
+    """One DAG: plan, the stages that the benchmark has, and a leaf that fails when any of them did."""
+    has_cells = bool(benchmark.all_cells())
+    stages = [stage for stage in STAGES if stage.scope != "cell" or has_cells]
+    with DAG(
+        dag_id=dag_id(benchmark),
+        description=benchmark.description,
+        doc_md=_document(benchmark, file, stages),
+        schedule=benchmark.schedule,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=["streamgauge"],
+        params=_params(benchmark),
+        user_defined_filters={"overrides": overrides_json, "run_name": _run_namer(benchmark)},
+        default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
+    ) as dag:
+        plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
+        producers: dict[str, Any] = {"source": plan}
+        for scope, members in groupby(stages, key=lambda stage: stage.scope):
+            if scope == "benchmark":
+                for stage in members:
+                    made = _stage_task(stage, benchmark, file, {})
+                    _after(made, [producers[kind] for kind in stage.reads if kind in producers])
+                    producers[stage.writes] = made
+                continue
+            inside = list(members)
+            before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
+            if scope == "experiment":
+                scopes = plan
+            else:  # cells of experiments that went well are measured, whatever became of the others
+                scopes = task(task_id="cells", retries=0, trigger_rule=TriggerRule.ALL_DONE)(plan_cells)(
+                    str(file.absolute())
+                )
+                _after(scopes, before)
+                before = []
+            group = _mapped_group(GROUPS[scope], inside, benchmark, file, scopes)
+            _after(group, before)
+            producers |= {stage.writes: group for stage in inside}
+        finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
+        _after(finish, _unique(made for kind, made in producers.items() if kind != "source"))
+    return dag
+
+
+def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
+    """The experiments of this run. Fails with one line on wrong parameters."""
+    return [{"experiment": experiment.name} for experiment in _chosen(file, params).experiments]
+
+
+def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
+    """The cells of this run."""
+    return [cell.model_dump() for cell in _chosen(file, params).all_cells()]
+
+
+def overrides_json(params: dict[str, Any]) -> str:
+    """What was chosen in the form, as the jobs take it; nothing chosen means as the file says."""
+    return json.dumps({key: value for key, value in params.items() if key in Overrides.model_fields and value})
+
+
+def _chosen(file: str, params: dict[str, Any]) -> Benchmark:
+    return load(Path(file), parse(Overrides, json.loads(overrides_json(params)), "parameters"))
+
+
+def _stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> StageOperator:
+    python = os.environ.get("STREAMGAUGE_PYTHON", sys.executable)
+    return StageOperator(
+        task_id=stage.name,
+        doc_md=stage.does,
+        application=str(ROOT / "jobs" / f"{stage.name}.py"),
+        name=f"streamgauge {stage.name}",
+        scope=scope,
+        application_args=[
+            "--config", str(file.absolute()),
+            "--artifacts", str(ARTIFACTS),
+            "--run-id", os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
+            "--overrides", "{{ params | overrides }}",
+        ],
+        conf=SPARK_CONF,
+        env_vars={"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python},
+        map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,
+        pool=POOL,
+        pool_slots=SLOTS if stage.measures else 1,
+        outlets=[Asset(name=f"{benchmark.name} {stage.writes}", uri=f"streamgauge://{benchmark.name}/{stage.writes}")],
+        trigger_rule=TriggerRule.ALL_DONE if stage.writes == "page" else TriggerRule.ALL_SUCCESS,
+    )  # fmt: skip
+
+
+def _mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Path, scopes: XComArg) -> TaskGroup:
+    """The stages in a row, once for each scope: one that fails stops only its own row."""
+
+    def body(scope: Any) -> None:
+        made: dict[str, StageOperator] = {}
+        for stage in stages:
+            made[stage.writes] = _stage_task(stage, benchmark, file, scope)
+            _after(made[stage.writes], [made[kind] for kind in stage.reads if kind in made])
+
+    return task_group(group_id=name)(body).expand(scope=scopes)
+
+
+def _after(later: Any, earlier: Iterable[Any]) -> None:
+    for one in earlier:
+        one >> later
+
+
+def _unique(items: Iterable[Any]) -> list[Any]:
+    return list({id(item): item for item in items}.values())
+
+
+def _run_namer(benchmark: Benchmark) -> Any:
+    """A DAG run's id as the name of a directory; with the benchmark's, since two DAGs may share a run id."""
+    return lambda run_id: f"{benchmark.name}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
+
+
+def _params(benchmark: Benchmark) -> dict[str, Param]:
+    """The form of the trigger dialog."""
+    names = [experiment.name for experiment in benchmark.experiments]
+    outputs = list(get_args(get_args(Experiment.model_fields["outputs"].annotation)[0]))
+    return {
+        "experiments": Param(
+            names, type="array", title="Experiments", description="which streams to make",
+            items={"type": "string", "enum": names}, examples=names, minItems=1, uniqueItems=True,
+        ),
+        "scale": Param(
+            benchmark.scale, type="number", title="Scale", exclusiveMinimum=0, maximum=1,
+            description="fraction of the source's lines to take, from its beginning",
+        ),
+        "seed": Param(
+            None, type=["null", "integer"], title="Seed", minimum=0,
+            description="of all experiments; empty: each as the benchmark file says",
+        ),
+        "outputs": Param(
+            [], type="array", title="Outputs", description="of all streams; empty: each as the benchmark file says",
+            items={"type": "string", "enum": outputs}, examples=outputs, uniqueItems=True,
+        ),
+    }  # fmt: skip
+
+
+def _document(benchmark: Benchmark, file: Path, stages: list[Stage]) -> str:
+    return "\n".join(
+        [
+            f"### {benchmark.name}",
+            benchmark.description,
+            "",
+            f"From `{file}`; page: `{ARTIFACTS}/runs/{benchmark.name}-<run id>/index.html`",
+            "",
+            "| stage | reads | writes | once per | |",
+            "|---|---|---|---|---|",
+            *(f"| {s.name} | {', '.join(s.reads)} | {s.writes} | {s.scope} | {s.does} |" for s in stages),
+            "",
+            "| experiment | target | delay | seed |",
+            "|---|---|---|---|",
+            *(
+                f"| {e.name} | {e.target_percent:g} % | {e.delay.distribution} {e.delay.min} to {e.delay.max} | {e.seed} |"
+                for e in benchmark.experiments
+            ),
+        ]
+    )
+
+
+def dags() -> Iterator[DAG]:
+    for file, benchmark in load_all(config_files())[0].items():
+        yield build(benchmark, file)

@@ -1,0 +1,80 @@
+"""An Airflow of our own inside the artifacts: SQLite, our DAGs, our pool, a connection to Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from filelock import FileLock
+
+from streamgauge.artifacts import as_user_error
+from streamgauge.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+CONNECTION_VARIABLE = "AIRFLOW_CONN_STREAMGAUGE_SPARK"
+AIRFLOW = [sys.executable, "-m", "airflow"]
+POOL = "streamgauge"
+SLOTS = "4"
+
+
+def environment(home: Path, artifacts: Path, configs: Path, master: str | None) -> dict[str, str]:
+    """Environment of every Airflow process. The user's own connection is kept unless a master is given."""
+    bin_folder = str(Path(sys.executable).parent)  # holds spark-submit
+    ours = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGBAG_IMPORT_ERROR_TRACEBACKS": "False",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "PATH": os.pathsep.join([bin_folder, os.environ.get("PATH", os.defpath)]),
+        "PYTHONUNBUFFERED": "1",
+        "STREAMGAUGE_ARTIFACTS": str(artifacts),
+        "STREAMGAUGE_CONFIGS": str(configs),
+        "STREAMGAUGE_SLOTS": os.environ.get("STREAMGAUGE_SLOTS", SLOTS),
+    }
+    if master or CONNECTION_VARIABLE not in os.environ:
+        ours[CONNECTION_VARIABLE] = json.dumps({"conn_type": "spark", "host": master or "local[2]"})
+    return os.environ | ours
+
+
+def prepare(environment: dict[str, str]) -> None:
+    """Database and pool, made once per Airflow version and number of slots. Raises UserError with the cause."""
+    for module in ("airflow", "pyspark"):
+        if find_spec(module) is None:
+            raise UserError(f"{module} is not installed in {sys.prefix}; run make setup")
+    home = Path(environment["AIRFLOW_HOME"])
+    slots = environment["STREAMGAUGE_SLOTS"]
+    mark = home / f"ready-{_version('apache-airflow')}-{slots}"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with FileLock(home / "prepare.lock"):
+            if mark.exists():
+                return
+            _run(["db", "migrate"], environment)
+            _run(["pools", "set", POOL, slots, "Spark jobs; a measurement takes every slot"], environment)
+            for old in home.glob("ready-*"):
+                old.unlink()
+            mark.touch()
+    except OSError as problem:
+        raise as_user_error(problem, home) from None
+
+
+def _run(arguments: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run([*AIRFLOW, *arguments], env=environment, capture_output=True, text=True)
+    if done.returncode:
+        log = Path(environment["AIRFLOW_HOME"]) / "prepare.log"
+        log.write_text(done.stdout + done.stderr)
+        raise UserError(f"airflow {' '.join(arguments[:2])} failed; its output is in {log}")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,94 @@
+"""`streamgauge run`: one benchmark through an Airflow of its own, told in short lines."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from streamgauge import config
+from streamgauge.airflow import home, processes, summary
+from streamgauge.airflow.services import ui
+from streamgauge.artifacts import Store, stat_source
+from streamgauge.runs import RunLog, StageRecord
+from streamgauge.spark.session import check_master
+
+__all__ = ["run", "ui"]
+POLL_SECONDS = 0.3
+
+
+def run(
+    path: Path,
+    artifacts: Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    master: str | None = None,
+    say: Callable[[str], None] = print,
+) -> int:
+    """Runs every stage of the benchmark file; 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
+
+    overrides: experiments, scale, seed, outputs. Raises UserError for what can be told before anything starts.
+    """
+    path, store = Path(path).absolute(), Store(artifacts)
+    chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
+    benchmark = config.load(path, config.parse(config.Overrides, chosen, "overrides"))
+    for name in benchmark.source.files:
+        stat_source(name)
+    check_master(master or "")
+    run_id = f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    directory = store.run(run_id)
+    environment = home.environment(store.root / "airflow" / "run", store.root, path, master)
+    environment["STREAMGAUGE_RUN_ID"] = run_id
+    log = directory / "airflow.log"
+    say(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
+    home.prepare(environment)
+    command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(chosen)]
+    begin = time.monotonic()
+    with processes.stoppable():
+        process = processes.start(command, environment, log)
+        try:
+            _relay(process, RunLog(directory), say)
+        except KeyboardInterrupt:
+            say("stopping")
+            return 130
+        finally:
+            processes.stop(process)
+    failed = process.returncode != 0
+    summary.show(benchmark, store, RunLog(directory))
+    if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):
+        say(f"Airflow failed outside of the stages: {_last_complaint(log)}; see {log}")
+    page = directory / "index.html"
+    say(f"{'failed' if failed else 'done'} in {time.monotonic() - begin:.0f} s")
+    say(f"page: {page}" if page.exists() else f"no page was made; see {log}")
+    return int(failed)
+
+
+def _relay(process: subprocess.Popen[bytes], run_log: RunLog, say: Callable[[str], None]) -> None:
+    """Tells each stage's start and end until the process ends."""
+    told: dict[str, str] = {}
+    running = True
+    while running:
+        running = process.poll() is None
+        for stage in run_log.stages():
+            if told.get(stage.attempt) != stage.state:
+                told[stage.attempt] = stage.state
+                say(_line(stage))
+        if running:
+            time.sleep(POLL_SECONDS)
+
+
+def _line(stage: StageRecord) -> str:
+    what = " ".join([stage.stage, *stage.scope.values()])
+    seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
+    reused = " (reused)" if stage.outcome.get("reused") else ""
+    return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
+
+
+def _last_complaint(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line]
+    return lines[-1].strip()[:300] if lines else "no reason was given"

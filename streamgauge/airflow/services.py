@@ -1,0 +1,106 @@
+"""`make ui`: Airflow's real services for a person, and nothing left of them afterwards."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from streamgauge.airflow import home, processes
+from streamgauge.artifacts import Store
+from streamgauge.errors import UserError
+from streamgauge.spark.session import check_master
+
+SERVICES = (["api-server", "--workers", "1"], ["scheduler"], ["dag-processor"])
+START_SECONDS = 120.0
+USER = "admin"
+
+
+def ui(
+    configs: Path = home.ROOT / "configs",
+    artifacts: Path = Path("artifacts"),
+    *,
+    port: int = 8080,
+    master: str | None = None,
+    say: Callable[[str], None] = print,
+) -> int:
+    """Serves Airflow on 127.0.0.1 until Ctrl-C or SIGTERM; port 0 takes a free one.
+
+    Raises UserError when the port is taken or a service ends by itself; stops all of them in any case.
+    """
+    store = Store(artifacts)
+    check_master(master or "")
+    port = _free_port(port)
+    base = store.root / "airflow" / "ui"
+    environment = home.environment(base, store.root, Path(configs).absolute(), master) | {
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(base / "passwords.json"),
+        "AIRFLOW__CORE__PARALLELISM": "8",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    }
+    environment.pop("STREAMGAUGE_RUN_ID", None)
+    started: list[subprocess.Popen[bytes]] = []
+    with processes.stoppable():
+        try:
+            say("starting Airflow")
+            home.prepare(environment)
+            for service in SERVICES:
+                log = base / f"{service[0]}.log"
+                started.append(processes.start([*home.AIRFLOW, *service], environment, log))
+            _await_health(port, started, base)
+            password = json.loads((base / "passwords.json").read_text())[USER]
+            say(f"http://127.0.0.1:{port}  user {USER}  password {password}")
+            say(f"logs in {base}; Ctrl-C stops everything")
+            while True:
+                _check_alive(started, base)
+                time.sleep(0.5)
+        except KeyboardInterrupt:
+            say("stopping Airflow")
+            return 0
+        finally:
+            processes.stop(*started)
+
+
+def _free_port(wanted: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            raise UserError(
+                f"port {wanted} is taken on 127.0.0.1; choose another with --port, 0 for a free one"
+            ) from None
+        return int(probe.getsockname()[1])
+
+
+def _await_health(port: int, started: list[subprocess.Popen[bytes]], base: Path) -> None:
+    """Until the page answers, and scheduler and DAG processor report to it."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        _check_alive(started, base)
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/monitor/health", timeout=5) as answer:
+                health = json.load(answer)
+            if all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")):
+                return
+        except OSError:
+            pass
+        time.sleep(0.5)
+    raise UserError(f"Airflow was not ready after {START_SECONDS:.0f} s; see the logs in {base}")
+
+
+def _check_alive(started: list[subprocess.Popen[bytes]], base: Path) -> None:
+    for service, process in zip(SERVICES, started, strict=True):
+        if process.poll() is not None:
+            raise UserError(f"airflow {service[0]} ended by itself; see {base / service[0]}.log")
