@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo
@@ -33,6 +34,7 @@ Delay = Annotated[
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 
 
@@ -219,32 +221,48 @@ class Replay(Model):
 class Search(Model):
     """How the sustainable rate is searched for."""
 
-    start_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="first guess in events/s; without it, an overloaded probe estimates"
+    start_rate: PositiveFloat | None = Field(
+        default=None, description="first guess in events/s; without it, the first probe is at max_rate"
     )
-    min_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
-    max_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5_000_000.0
+    min_rate: PositiveFloat = 1.0
+    max_rate: PositiveFloat = 5_000_000.0
+    rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] | None = Field(
+        default=None, description="search only these rates (events/s, ascending) instead of a range"
+    )
     precision: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="relative width of the last bracket"
+        default=0.04, description="relative width of the last bracket"
     )
     max_trials: Annotated[int, Field(ge=2, le=100)] = 10
     confirmations: Annotated[int, Field(ge=0, le=10)] = 1
-    trial_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
+    trial_seconds: PositiveFloat = 20.0
     warmup_batches: Annotated[int, Field(ge=0)] = 3
     fresh: Literal["search", "trial"] = "search"
     verdict: str = Field(default="age_slope", description="age_slope, or package.module:function")
-    max_age_slope: Annotated[float, Field(gt=0)] = Field(
-        default=0.05, description="seconds of age per second that still count as steady"
+    max_age_slope: PositiveFloat = Field(
+        default=0.03, description="seconds of age per second that still count as steady"
     )
     max_age: Delay = Duration.parse("10s")
     min_batches: Annotated[int, Field(ge=3)] = 8
+
+    @model_validator(mode="after")
+    def _rates_in_order(self) -> Self:
+        if self.rates and any(a >= b for a, b in pairwise(self.rates)):
+            raise ValueError(f"rates: found {list(self.rates)}, allowed: ascending, each once")
+        if self.min_rate > self.max_rate:
+            raise ValueError(f"min_rate: found {self.min_rate:g}, which is above max_rate {self.max_rate:g}")
+        if self.start_rate is not None and not self.min_rate <= self.start_rate <= self.max_rate:
+            raise ValueError(
+                f"start_rate: found {self.start_rate:g}, allowed: {self.min_rate:g} to {self.max_rate:g} "
+                "(min_rate to max_rate)"
+            )
+        return self
 
 
 class Latency(Model):
     """Latency runs at fractions of the found rate."""
 
     fractions: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (0.5, 0.8, 0.9, 1.0)
-    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
+    seconds: PositiveFloat = 20.0
 
 
 class Cell(Model):

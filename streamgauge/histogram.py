@@ -116,9 +116,13 @@ class Histogram:
             histogram.count, histogram.negative, histogram.sum = (int(data[k]) for k in ("count", "negative", "sum"))
             histogram.min, histogram.max = (None if data[k] is None else int(data[k]) for k in ("min", "max"))
             np.add.at(histogram._counts, buckets, counts)
-            sound = buckets.shape == counts.shape and (counts > 0).all() and (buckets >= 0).all()
-            sound &= int(counts.sum()) == histogram.count >= 0 and histogram.negative >= 0
-            sound &= (histogram.min is None) == (histogram.max is None) == (histogram.count == 0)
+            sound = (
+                buckets.shape == counts.shape
+                and bool((counts > 0).all() and (buckets >= 0).all())
+                and int(counts.sum()) == histogram.count
+                and histogram.negative >= 0
+                and (histogram.min is None) == (histogram.max is None) == (histogram.count == 0)
+            )
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as problem:
             raise ValueError(f"not a histogram: {type(problem).__name__}: {problem}") from None
         if not sound:

@@ -1,0 +1,162 @@
+"""The search for the highest sustained rate: a pure function from (plan, trials so far) to the next step.
+
+An overloaded probe estimates the capacity; it is bracketed, the bracket is bisected on a log scale to the
+plan's precision, and the answer is confirmed by longer repeats. With `plan.rates` the candidates are that
+finite grid instead, and the search is binary over it. Nothing else is remembered: give the same trials,
+from memory or from a file, and the same step follows, so a killed search resumes.
+
+The last verdict at a rate counts. An inconclusive one is repeated once, longer; two in a row count as not
+sustained. A rate that fails its confirmation is not sustained either, and the search moves below it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from streamgauge.config import Search
+from streamgauge.trial import Trial, Verdict
+
+#: A probe is there for the capacity it shows: a driver may keep its queues full instead of overflowing.
+Purpose = Literal["probe", "bracket", "bisect", "confirm"]
+#: repeats and confirmations last so much longer than a first look
+LONGER = 2.0
+#: the first bracket around the estimated capacity; its exponent doubles with every miss
+_BRACKET = 1.08
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Try this rate next, for `seconds_factor` times the plan's seconds."""
+
+    rate_events_per_s: float
+    purpose: Purpose
+    reason: str
+    seconds_factor: float = 1.0
+
+    def tried(self, verdict: Verdict, carried_events_per_s: float | None = None) -> Trial:
+        """Its record once it has run; the rate is the requested one, which is what the search knows it by."""
+        return Trial(self.rate_events_per_s, verdict, self.purpose, carried_events_per_s, {"asked": self.reason})
+
+
+@dataclass(frozen=True)
+class Done:
+    """The answer: the highest rate that was sustained (0 if none), and between what the truth lies."""
+
+    rate_events_per_s: float
+    interval: tuple[float, float | None]  # sustained, not sustained; None: nothing failed
+    outcome: Literal["found", "none_sustained", "all_sustained", "budget_spent"]
+    reason: str
+
+
+def next_step(plan: Search, trials: Sequence[Trial]) -> Rate | Done:
+    """What to do after these trials, given in the order in which they ran. At most `plan.max_trials` in all."""
+    low, high = _bracket(trials)
+    left = plan.max_trials - len(trials)
+    last = trials[-1] if trials else None
+    if last and left > 0 and _undecided(trials):
+        return Rate(last.rate_events_per_s, _purpose(last), "was inconclusive: once more, longer", LONGER)
+
+    unconfirmed = 0
+    if low is not None:
+        passes = sum(t.rate_events_per_s == low and t.verdict.outcome == "sustainable" for t in trials)
+        unconfirmed = max(0, 1 + plan.confirmations - passes)
+    candidate = (_grid if plan.rates else _range)(plan, trials, low, high)
+    if left > unconfirmed and candidate:
+        return candidate
+    if low is not None and 0 < unconfirmed <= left:
+        reason = "the bracket is narrow enough" if candidate is None else "the budget ends here"
+        return Rate(low, "confirm", f"{reason}: longer, to confirm", LONGER)
+    return _done(trials, low, high, unfinished=candidate is not None, unconfirmed=unconfirmed)
+
+
+def _bracket(trials: Sequence[Trial]) -> tuple[float | None, float | None]:
+    """(highest sustained rate below every failed one, lowest failed rate), None where there is none."""
+    latest = {t.rate_events_per_s: t.verdict.outcome == "sustainable" for t in trials}
+    high = min((rate for rate, sustained in latest.items() if not sustained), default=None)
+    lows = [rate for rate, sustained in latest.items() if sustained and (high is None or rate < high)]
+    return max(lows, default=None), high
+
+
+def _undecided(trials: Sequence[Trial]) -> bool:
+    """Whether the last trial's rate has just given its first inconclusive verdict in a row.
+
+    An overloaded probe is there for the capacity it shows, not for its verdict.
+    """
+    last = trials[-1]
+    if last.verdict.outcome != "inconclusive" or (last.purpose == "probe" and last.carried_events_per_s):
+        return False
+    same = [t.verdict.outcome for t in trials if t.rate_events_per_s == last.rate_events_per_s]
+    return same[-2:-1] != ["inconclusive"]
+
+
+def _grid(plan: Search, trials: Sequence[Trial], low: float | None, high: float | None) -> Rate | None:
+    """Binary search over the rates strictly between the bracket's ends."""
+    del trials
+    open_rates = [r for r in plan.rates or () if (low is None or r > low) and (high is None or r < high)]
+    if not open_rates:
+        return None
+    return Rate(open_rates[(len(open_rates) - 1) // 2], "bisect", f"the middle of {len(open_rates)} open rates")
+
+
+def _range(plan: Search, trials: Sequence[Trial], low: float | None, high: float | None) -> Rate | None:
+    """Probe up until something fails, bracket the capacity it showed, bisect."""
+    if high is None:
+        if low is None:
+            guess = plan.max_rate if plan.start_rate is None else 2 * plan.start_rate
+            return Rate(_tidy(min(guess, plan.max_rate)), "probe", "overload, to see what is carried")
+        rate = min(plan.max_rate, _tidy(4 * low))
+        return Rate(rate, "probe", "all sustained so far: further up") if rate > low else None
+
+    floor = low or min(plan.min_rate, high)
+    if (estimate := _around_capacity(trials, low, high)) and floor < estimate.rate_events_per_s < high:
+        return estimate
+    if high <= floor * (1 + plan.precision):
+        untried = low is None and floor < high
+        return Rate(floor, "bracket", "the least allowed rate") if untried else None
+    middle = _tidy(math.sqrt(floor * high))
+    return Rate(middle, "bisect", f"between {floor:g} and {high:g}") if floor < middle < high else None
+
+
+def _around_capacity(trials: Sequence[Trial], low: float | None, high: float) -> Rate | None:
+    """The next rate around the capacity that the first failed trial showed: below it, then above."""
+    shown = [t.carried_events_per_s for t in trials if t.verdict.outcome != "sustainable" and t.carried_events_per_s]
+    if not shown:
+        return None
+    capacity, rates = shown[0], {t.rate_events_per_s for t in trials}
+    if low is None:
+        misses = sum(rate <= capacity for rate in rates)
+        rate, side = capacity / _BRACKET ** (2**misses), "below"
+    else:
+        misses = sum(capacity < rate < high for rate in rates)
+        rate, side = capacity * _BRACKET ** (2**misses), "above"
+    return Rate(_tidy(rate), "bracket", f"{side} the {capacity:.4g} events/s carried under overload")
+
+
+def _done(
+    trials: Sequence[Trial], low: float | None, high: float | None, *, unfinished: bool, unconfirmed: int
+) -> Done:
+    interval = (low or 0.0, high)
+    if high is None:
+        limit = "the highest allowed rate was sustained: the limit lies above"
+    else:
+        why = [t.verdict.reason for t in trials if t.rate_events_per_s == high][-1]
+        limit = f"{high:g} events/s was not sustained: {why}"
+    if low is None:
+        return Done(0.0, interval, "none_sustained", f"no rate was sustained; {limit}")
+    if unfinished or unconfirmed:
+        missing = " and ".join(["a narrower bracket"] * unfinished + ["a confirmation"] * bool(unconfirmed))
+        return Done(low, interval, "budget_spent", f"the trial budget was spent before {missing}; {limit}")
+    return Done(low, interval, "found" if high else "all_sustained", limit)
+
+
+def _purpose(trial: Trial) -> Purpose:
+    purposes: dict[str, Purpose] = {"probe": "probe", "bracket": "bracket", "bisect": "bisect", "confirm": "confirm"}
+    return purposes.get(trial.purpose, "bracket")
+
+
+def _tidy(rate: float) -> float:
+    """Six digits: readable, and the same after a round trip through a file."""
+    return float(f"{rate:.6g}")
