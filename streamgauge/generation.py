@@ -217,7 +217,8 @@ class Output:
     ingestion: Times
     seq: Counts
     time: Times
-    source: Counts  # each row's position in the window's row groups, for fetching further columns
+    rows: npt.NDArray[np.intp]  # sorted positions in the row groups below, for fetching further columns
+    order: npt.NDArray[np.intp]  # rows[order] are the positions in stream order
     groups: list[RowGroup]
     running_before: int  # largest event time of all earlier chunks' rows
     delayed: Counts  # delays of newly delayed rows, ticks
@@ -247,13 +248,15 @@ def generate_chunk(
     rows = np.flatnonzero(here)
     if not len(rows):
         return None
-    ordered = rows[_stable_order(ingestion[rows])]
+    order = _stable_order(ingestion[rows])
+    ordered = rows[order]
     counted = here[late] if selection.bin >= 0 else np.zeros(0, np.bool_)
     return Output(
         ingestion[ordered],
         seen.seq[ordered],
         seen.time[ordered],
-        ordered + seen.skipped,
+        rows + seen.skipped,
+        order,
         seen.groups,
         running_before,
         drawn_delays[counted],
@@ -282,7 +285,8 @@ def _effective_in_bin(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTabl
     events = len(seen.base) if chunk.last else int(np.searchsorted(seen.base, chunk.high))
     late, _ = _delayed_rows(seen, delay, seed, Selection(bin_, LARGEST))
     select, _ = draw(seed, seen.seq[late], delay)
-    return seen.seq[late[(late < events) & (select == bin_)]]
+    found: Counts = seen.seq[late[(late < events) & (select == bin_)]]
+    return found
 
 
 def _at(array: Any, index: npt.NDArray[np.intp] | None) -> Any:

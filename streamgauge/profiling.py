@@ -48,8 +48,8 @@ class Spread:
 
     count: int = 0
     total: int = 0
-    smallest: int | None = None
-    largest: int | None = None
+    smallest: int = 0
+    largest: int = 0
     negative: int = 0
     buckets: dict[int, int] = field(default_factory=dict)
 
@@ -69,8 +69,6 @@ class Spread:
     def __add__(self, other: Spread) -> Spread:
         if not (self.count and other.count):
             return self if self.count else other
-        assert self.smallest is not None and other.smallest is not None
-        assert self.largest is not None and other.largest is not None
         buckets = dict(self.buckets)
         for bucket, count in other.buckets.items():
             buckets[bucket] = buckets.get(bucket, 0) + count
@@ -102,7 +100,6 @@ class Spread:
         quantiles: dict[str, float | int] = {}
         for name, (bucket, _) in self.ranks().items():
             low, high = bucket_edges(bucket)
-            assert self.smallest is not None and self.largest is not None
             quantiles[name] = min(max((low + high - 1) // 2, self.smallest), self.largest)
         return self.summary(quantiles)
 

@@ -1,0 +1,8 @@
+"""spark-submit application: events -> profile."""
+
+from streamgauge.spark import analyze
+from streamgauge.spark.job import job
+
+if __name__ == "__main__":
+    with job("analyze") as j:
+        j.done(analyze.run(j.spark, j.benchmark, j.store))

@@ -1,0 +1,8 @@
+"""spark-submit application: events and an experiment -> stream."""
+
+from streamgauge.spark import generate
+from streamgauge.spark.job import job
+
+if __name__ == "__main__":
+    with job("generate") as j:
+        j.done(generate.run(j.spark, j.benchmark, j.store, j.experiment))

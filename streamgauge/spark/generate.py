@@ -1,0 +1,283 @@
+"""events + experiment -> stream: counts thresholds, solves for the target, writes, each by a few tasks."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge import generation
+from streamgauge.artifacts import Artifact, Store
+from streamgauge.config import Benchmark, Experiment, Source
+from streamgauge.delays import DelayTable, table
+from streamgauge.disorder import running_maximum
+from streamgauge.errors import UserError
+from streamgauge.generation import Chunk, Output, Selection
+from streamgauge.profiling import Spread
+from streamgauge.rowgroups import LARGEST, RowGroup, read, row_groups, total_rows
+from streamgauge.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
+from streamgauge.spark.analyze import each
+from streamgauge.streamhash import StreamHash, join
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHUNK_ROWS = 400_000
+#: a chunk may grow that far so as to span the longest delay: beyond it, work is done twice instead
+MAX_CHUNK_ROWS = 4_000_000
+
+
+def run(
+    spark: SparkSession,
+    benchmark: Benchmark,
+    store: Store,
+    experiment: Experiment,
+    *,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Artifact:
+    """The stream artifact. Raises Infeasible (nothing is written), or UserError for unusable delays."""
+    key = store.stream_key(benchmark, experiment)
+    if found := store.find("stream", key):
+        return found
+    events = store.need("events", store.events_key(benchmark), "ingest")
+    with store.building("stream", key) as build:
+        build.manifest |= write_stream(
+            spark,
+            events,
+            benchmark.source,
+            experiment,
+            build.path,
+            outputs={"parquet", *experiment.outputs},  # later stages read Parquet
+            chunk_rows=chunk_rows,
+        )
+    return Artifact("stream", key, store.path("stream", key), build.manifest, reused=False)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a task says of the chunks that it wrote."""
+
+    files: list[str]
+    csv_files: list[str]
+    rows: int
+    late: int
+    delayed: Spread
+    observed: Spread
+    digest: StreamHash
+
+
+def write_stream(
+    spark: SparkSession,
+    events: Artifact,
+    source: Source,
+    experiment: Experiment,
+    directory: Path,
+    *,
+    outputs: Collection[str],
+    chunk_rows: int = CHUNK_ROWS,
+) -> dict[str, Any]:
+    """Writes the stream's files in those formats (parquet, csv, csv-parts); returns its manifest."""
+    groups = row_groups(events.files())
+    delay = table(experiment.delay, events.manifest["tick"])
+    if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
+        raise UserError(f"delay.max: {experiment.delay.max} after the last event passes the largest time of 64 bits")
+    cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, spark))
+    shares = _split(cuts, spark.sparkContext.defaultParallelism)
+    seed = experiment.seed
+
+    def count(share: list[tuple[int, Chunk]]) -> list[generation.ChunkCounts]:
+        return [generation.count_chunk(groups, chunk, delay, seed) for _, chunk in share]
+
+    counted = [part for parts in each(spark, shares, count) for part in parts]
+    solution = generation.solve(
+        groups,
+        list(zip(cuts, counted, strict=True)),
+        delay,
+        seed,
+        experiment.target,
+        closest=experiment.on_infeasible == "closest",
+    )
+    schema = stream_schema(events.manifest["columns"], arrival=events.manifest["arrival"])
+    writer = _Writer(directory, groups, delay, seed, solution.selection, schema, outputs, source.separator)
+    written = each(spark, shares, writer)
+
+    rows, late = sum(w.rows for w in written), sum(w.late for w in written)
+    if rows != solution.events or late != solution.aimed:
+        raise UserError(f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
+                        "the events changed while they were read; run again")  # fmt: skip
+    csv_files = [name for w in written for name in w.csv_files]
+    if csv_files:
+        header = _header(source)
+        csv_files = _finish_csv(directory, csv_files, header, one_file="csv" in outputs)
+    delayed = sum((w.delayed for w in written), Spread())
+    observed = sum((w.observed for w in written), Spread())
+    return {
+        "events_key": events.key,
+        "tick": events.manifest["tick"],
+        "columns": events.manifest["columns"],
+        "arrival": events.manifest["arrival"],
+        "seed": seed,
+        "target_percent": experiment.target_percent,
+        "events": rows,
+        "source_out_of_order": solution.source_out_of_order,
+        "target_out_of_order": solution.target,
+        "aimed_out_of_order": solution.aimed,
+        "achieved_out_of_order": late,
+        "feasible_max": solution.maximum,
+        "infeasible": solution.aimed != solution.target,
+        "newly_delayed": delayed.count,
+        "selection": {"bin": solution.selection.bin, "last_seq": solution.selection.last_seq},
+        "delay_min": delay.minimum,
+        "delay_max": delay.maximum,
+        "delay_table": list(delay.ticks),
+        "drawn_delay": {**delayed.approximate(), "histogram": delayed.histogram()},
+        "observed_delay": {**observed.approximate(), "histogram": observed.histogram()},
+        "sha256": join([w.digest for w in written]),
+        "files": [name for w in written for name in w.files],
+        "csv_files": csv_files,
+    }
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes a share of chunks; one instance travels to every task."""
+
+    directory: Path
+    groups: list[RowGroup]
+    delay: DelayTable
+    seed: int
+    selection: Selection
+    schema: pa.Schema
+    outputs: Collection[str]
+    separator: str
+
+    def __call__(self, share: list[tuple[int, Chunk]]) -> Written:
+        files: list[str] = []
+        csv_files: list[str] = []
+        rows = late = 0
+        delayed, observed, digest = Spread(), Spread(), StreamHash()
+        for number, chunk in share:
+            output = generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection)
+            if output is None:
+                continue
+            behind = running_maximum(output.time, output.running_before) - output.time
+            behind = behind[behind > 0]
+            rows, late = rows + len(output.seq), late + len(behind)
+            delayed, observed = delayed + Spread.of(output.delayed), observed + Spread.of(behind)
+            columns = self._columns(output)
+            digest.add(output.ingestion, output.seq, output.time, columns.column("line"))
+            if "parquet" in self.outputs:
+                files.append(f"part-{number:05d}.parquet")
+                self._write_parquet(files[-1], output, columns)
+            if "csv" in self.outputs or "csv-parts" in self.outputs:
+                csv_files.append(f"part-{number:05d}.csv")
+                self._write_csv(csv_files[-1], output, columns.column("line"))
+        return Written(files, csv_files, rows, late, delayed, observed, digest)
+
+    def _columns(self, output: Output) -> pa.Table:
+        """line and the further columns of the output's rows, in its order."""
+        names = [name for name in self.schema.names if name not in ("ingestion_time", "seq", "event_time")]
+        parts, start = [], 0
+        for group in output.groups:
+            first, past = np.searchsorted(output.rows, [start, start + group.rows])
+            if past > first:
+                part = read([group], names)
+                parts.append(part if past - first == group.rows else _take(part, output.rows[first:past] - start))
+            start += group.rows
+        return pa.concat_tables(parts).combine_chunks().take(pa.array(output.order))
+
+    def _write_parquet(self, name: str, output: Output, columns: pa.Table) -> None:
+        fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
+        rows = pa.table(
+            [fixed[f.name] if f.name in fixed else columns.column(f.name) for f in self.schema], schema=self.schema
+        )
+
+        def write(path: Path) -> None:
+            pq.write_table(
+                rows,
+                path,
+                row_group_size=ROW_GROUP_ROWS,
+                compression="zstd",
+                use_dictionary=[f for f in rows.column_names if f not in ENCODINGS],
+                column_encoding=ENCODINGS,
+                write_statistics=list(fixed),
+            )
+
+        _publish(self.directory / name, write)
+
+    def _write_csv(self, name: str, output: Output, lines: pa.ChunkedArray) -> None:
+        """ingestion_time, event_time, original line: the line ends itself, so the joined buffer is the file."""
+        separator = self.separator.encode()
+        texts = [pa.array(times).cast(pa.string()).cast(pa.binary()) for times in (output.ingestion, output.time)]
+        joined = pc.binary_join_element_wise(*texts, lines.combine_chunks(), separator)
+
+        def write(path: Path) -> None:
+            with open(path, "wb") as handle:
+                for chunk in joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]:
+                    offsets = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1, chunk.offset * 4)
+                    handle.write(chunk.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
+
+        _publish(self.directory / name, write)
+
+
+def _take(part: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
+    """Those rows, by a slice where they are neighbours."""
+    first, last = int(rows[0]), int(rows[-1])
+    return part.slice(first, len(rows)) if last - first + 1 == len(rows) else part.take(pa.array(rows))
+
+
+def _publish(path: Path, write: Any) -> None:
+    """A retried or speculative task writes the same bytes; whoever comes last wins whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    write(temporary)
+    os.replace(temporary, path)
+
+
+def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, spark: SparkSession) -> int:
+    """Chunks of some rows, at least one per core, wide enough that the halo is not most of the work."""
+    rows = total_rows(groups)
+    span = max(1, groups[-1].base_max - groups[0].time_min) if groups else 1
+    rows_in_delay = int(rows * min(1.0, longest / span))
+    wanted = min(MAX_CHUNK_ROWS, max(chunk_rows, rows_in_delay))
+    cores = int(spark.sparkContext.defaultParallelism) if rows > chunk_rows else 1
+    return max(1, -(-rows // wanted), cores if rows_in_delay * cores < rows else 1)
+
+
+def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
+    """Consecutive numbered chunks for each task."""
+    numbered = list(enumerate(cuts))
+    tasks = min(tasks, len(numbered))
+    return [numbered[len(numbered) * i // tasks : len(numbered) * (i + 1) // tasks] for i in range(tasks)]
+
+
+def _header(source: Source) -> bytes:
+    """The two new names before the source's own header; empty when the source has none."""
+    if not source.header or source.format != "csv":
+        return b""
+    name = source.files[0]
+    with gzip.open(name) if name.endswith(".gz") else open(name, "rb") as handle:
+        own = handle.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
+    return source.separator.encode().join([b"ingestion_time", b"event_time", own]) + b"\n"
+
+
+def _finish_csv(directory: Path, parts: list[str], header: bytes, *, one_file: bool) -> list[str]:
+    """One ordered file made of the parts (the kernel copies them), or the parts with the header in the first."""
+    target = "stream.csv" if one_file else parts[0]
+    with open(directory / f".{target}.joined", "wb") as joined:
+        joined.write(header)
+        for name in parts if one_file else parts[:1]:
+            with open(directory / name, "rb") as part:
+                shutil.copyfileobj(part, joined, 1 << 22)
+    for name in parts if one_file else []:
+        (directory / name).unlink()
+    os.replace(directory / f".{target}.joined", directory / target)
+    return [target] if one_file else parts

@@ -1,0 +1,171 @@
+"""Profiles and streams that Spark writes, against the numpy reference and plain Python."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge import disorder
+from streamgauge.artifacts import Artifact
+from streamgauge.config import DelaySpec, Experiment, Source, TimeColumn
+from streamgauge.errors import Infeasible, UserError
+from streamgauge.spark.analyze import measure
+from streamgauge.spark.generate import write_stream
+from streamgauge.units import Duration
+from tests.oracle import naive
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+SOURCE = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ns"))
+
+
+def events(directory: Path, times: list[int], rows_per_file: int = 50, rows_per_group: int = 20) -> Artifact:
+    """An events artifact with an arrival and a declared column."""
+    directory.mkdir()
+    names = []
+    for start in range(0, len(times), rows_per_file):
+        part = times[start : start + rows_per_file]
+        seq = list(range(start, start + len(part)))
+        names.append(f"part-{len(names):05d}.parquet")
+        table = pa.table(
+            {
+                "seq": pa.array(seq, pa.int64()),
+                "event_time": pa.array(part, pa.int64()),
+                "line": pa.array([b"k%d,%d\n" % (s % 7, t) for s, t in zip(seq, part, strict=True)], pa.binary()),
+                "arrival_time": pa.array([None if s % 5 == 0 else t + s for s, t in zip(seq, part, strict=True)]),
+                "key": pa.array([f"k{s % 7}" for s in seq]),
+            }
+        )
+        pq.write_table(table, directory / names[-1], row_group_size=rows_per_group)
+    manifest = {"files": names, "tick": "ns", "columns": {"key": "string"}, "arrival": True, "quarantined": 0}
+    return Artifact("events", "test", directory, manifest)
+
+
+def experiment(target: float, longest: int, **more: Any) -> Experiment:
+    return Experiment(name="e", target_percent=target, delay=DelaySpec(max=Duration.parse(f"{longest}ns")), **more)
+
+
+def times_of(seed: int, n: int = 400) -> list[int]:
+    rng = np.random.default_rng(seed)
+    times = np.cumsum(rng.integers(0, 9, n))
+    return (times - np.where(rng.random(n) < 0.1, rng.integers(0, 60, n), 0)).tolist()
+
+
+def read_stream(directory: Path, manifest: dict[str, Any]) -> pa.Table:
+    return pa.concat_tables([pq.read_table(directory / name) for name in manifest["files"]])
+
+
+def test_profile_equals_the_definitions(spark: SparkSession, tmp_path: Path) -> None:
+    times = times_of(1)
+    profile = measure(spark, events(tmp_path / "e", times), full=True)
+    delays = sorted(naive.delay_of(times))
+    pairs = naive.inversions(times)
+    assert profile["events"] == 400
+    assert profile["out_of_order"] == len(delays)
+    assert (
+        profile["adjacent_descents"]
+        == profile["runs"] - 1
+        == sum(b < a for a, b in zip(times, times[1:], strict=False))
+    )
+    assert profile["inversions"] == len(pairs)
+    assert profile["distance"] == max(j - i for i, j in pairs)
+    assert profile["interleaved"] == naive.longest_strictly_decreasing(times)
+    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+    assert profile["delay"] == {
+        "min": delays[0],
+        **{name: disorder.nearest_rank(delays, q) for name, q in ranks.items()},
+        "max": delays[-1],
+        "mean": sum(delays) / len(delays),
+    }
+    assert profile["watermark_curve"] == [
+        [w, sum(d > w for d in delays)] for w in (0, 1, 2, 5, 10, 20, 50, 100) if sum(d > w for d in delays)
+    ] + [[next(w for w in (1, 2, 5, 10, 20, 50, 100) if w >= delays[-1]), 0]]
+    assert sum(count for _, _, count in profile["delay_histogram"]) == len(delays)
+    assert all(low <= high for low, high, _ in profile["delay_histogram"])
+    assert sum(profile["frequency"]["counts"]) == 400
+    recorded = sorted(s for s in range(400) if s % 5)
+    assert profile["recorded_delay"]["p50"] == disorder.nearest_rank(recorded, 0.5)
+    assert (profile["recorded_delay"]["missing"], profile["recorded_delay"]["negative"]) == (80, 0)
+
+
+def test_stream_is_exact_sorted_and_the_same_however_cut(spark: SparkSession, tmp_path: Path) -> None:
+    times = times_of(2)
+    wanted = round(Fraction(35, 100) * 400)
+    hashes, tables = set(), []
+    for n, (rows_per_file, chunk_rows) in enumerate([(400, 400), (50, 90), (170, 37)]):
+        source = events(tmp_path / f"e{n}", times, rows_per_file)
+        out = tmp_path / f"s{n}"
+        out.mkdir()
+        manifest = write_stream(
+            spark, source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv"}, chunk_rows=chunk_rows
+        )
+        table = read_stream(out, manifest)
+        tables.append(table.to_pydict())
+        hashes.add(manifest["sha256"])
+        assert (manifest["achieved_out_of_order"], manifest["target_out_of_order"]) == (wanted, wanted)
+        assert manifest["newly_delayed"] == wanted - manifest["source_out_of_order"]
+        rows = zip(*(tables[-1][name] for name in ("ingestion_time", "event_time", "line")), strict=True)
+        csv = b"".join(b"%d,%d,%s" % row for row in rows)
+        assert (out / "stream.csv").read_bytes() == csv
+    assert len(hashes) == 1
+    assert tables[0] == tables[1] == tables[2]
+    stream = tables[0]
+    keys = list(zip(stream["ingestion_time"], stream["seq"], strict=True))
+    assert keys == sorted(keys)
+    assert sum(naive.out_of_order(stream["event_time"])) == wanted
+    assert sorted(stream["seq"]) == list(range(400))
+    for seq, time, line, key in zip(*(stream[c] for c in ("seq", "event_time", "line", "key")), strict=True):
+        assert (time, line, key) == (times[seq], b"k%d,%d\n" % (seq % 7, times[seq]), f"k{seq % 7}")
+
+
+def test_the_hash_is_what_its_description_says(spark: SparkSession, tmp_path: Path) -> None:
+    source = events(tmp_path / "e", times_of(3, 60))
+    (tmp_path / "s").mkdir()
+    manifest = write_stream(spark, source, SOURCE, experiment(30, 80), tmp_path / "s", outputs={"parquet"})
+    stream = read_stream(tmp_path / "s", manifest)
+    blocks, rows = [], []
+    for row in zip(
+        *(stream.column(c).to_pylist() for c in ("ingestion_time", "seq", "event_time", "line")), strict=True
+    ):
+        rows.append(row)
+        if (row[1] * 0x9E3779B97F4A7C15 % 2**64) >> 52 == 0:
+            blocks.append(rows)
+            rows = []
+    digests = [
+        hashlib.sha256(
+            b"".join(row[c].to_bytes(8, "little", signed=True) for c in range(3) for row in block)
+            + b"".join(row[3] for row in block)
+        ).digest()
+        for block in [*blocks, rows]
+        if block
+    ]
+    assert manifest["sha256"] == hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def test_beyond_the_bound_is_refused_or_closest(spark: SparkSession, tmp_path: Path) -> None:
+    source = events(tmp_path / "e", list(range(0, 4_000, 40)))
+    out = tmp_path / "s"
+    out.mkdir()
+    with pytest.raises(Infeasible, match=r"this seed's bound is \d+"):
+        write_stream(spark, source, SOURCE, experiment(80, 50), out, outputs={"parquet"})
+    assert list(out.iterdir()) == []
+    closest = experiment(80, 50, on_infeasible="closest")
+    manifest = write_stream(spark, source, SOURCE, closest, out, outputs={"parquet"})
+    assert manifest["infeasible"]
+    assert manifest["achieved_out_of_order"] == manifest["feasible_max"] < manifest["target_out_of_order"] == 80
+    assert sum(naive.out_of_order(read_stream(out, manifest)["event_time"].to_pylist())) == manifest["feasible_max"]
+
+
+def test_a_delay_beyond_64_bits_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    source = events(tmp_path / "e", [2**63 - 100, 2**63 - 50])
+    with pytest.raises(UserError, match="largest time of 64 bits"):
+        write_stream(spark, source, SOURCE, experiment(50, 80), tmp_path, outputs={"parquet"})
