@@ -13,7 +13,8 @@ import pytest
 from streamgauge.artifacts import Store
 from streamgauge.errors import UserError
 from streamgauge.report import build
-from streamgauge.report.charts import rebin, steps
+from streamgauge.report.blocks import Table
+from streamgauge.report.charts import edges, steps
 from streamgauge.report.records import Records
 from tests.example_run import RUN, Recorder, benchmark, profile, record_example, stream
 
@@ -125,7 +126,7 @@ def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> No
     facts = {**profile(), "events": 1000, "watermark_curve": curve, "delay": {**profile()["delay"], "max": 60 * 10**9}}
     r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
     text = " ".join(Page(build(made, store, RUN)).text["source"])
-    assert "A watermark must wait 5 s to lose at most 1 %, 30 s to lose at most 0.1 %, 60 s to lose none." in text
+    assert "A watermark that waits 5 s loses at most 1 %, 30 s at most 0.1 %, 60 s none." in text
 
 
 def test_empty_run_is_a_page_of_holes(store: Store, tmp_path: Path) -> None:
@@ -191,9 +192,21 @@ def test_steps_draw_gaps_as_zero() -> None:
     assert (trace["x"], trace["y"]) == ([1, 2, 4, 8], [7, 0, 5, 0])
 
 
-def test_rebin_loses_nothing() -> None:
-    assert rebin([1, 2, 3, 4, 5], 2) == (3, [6, 9])
-    assert rebin([], 2) == (1, [])
+def test_thin_tail_of_small_delays_stretches_no_axis() -> None:
+    assert edges([[1, 2, 1], [1024, 2048, 999], [2048, 4096, 1000]], per_second=1) == [1024, 2048, 2048, 4096]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numeric"),
+    [
+        (["26\u202f483", "—", 7], True),
+        (["20.0015\u202f%", "3.5\u00a0ms", "-43 min"], True),
+        (["1 of 2 failed"], False),
+        (["2013-01-01 05:00:00"], False),
+    ],
+)
+def test_column_of_numbers_is_told_from_text(cells: list[str | int], numeric: bool) -> None:
+    assert Table(["x"], [[cell] for cell in cells]).numeric == [numeric]
 
 
 def test_job_prints_the_path_and_records_it(store: Store, tmp_path: Path) -> None:

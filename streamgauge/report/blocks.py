@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 State = Literal["good", "bad", "open", "plain"]
 MISSING = "—"
+_NUMERIC = re.compile(r"[-+−]?\d[\d.,\u202f]*([\u00a0\u202f ]\S{1,4})?$|—$")
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,19 @@ Cell = str | int | float | None | Text
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; `cards` turns rows into cards on a phone."""
+    """Rows under columns; `cards` turns rows into cards on a phone; with `folded` only that line shows at first."""
 
     columns: list[str]
     rows: list[list[Cell]]
     caption: str = ""
     cards: bool = False
+    folded: str = ""
     kind: str = "table"
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Per column: all of its cells are numbers, with or without a unit."""
+        return [all(_NUMERIC.match(_text(row[i])) for row in self.rows) for i in range(len(self.columns))]
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,7 @@ class Tiles:
 @dataclass(frozen=True)
 class Note:
     text: str
+    href: str | None = None
     kind: str = "note"
 
 
@@ -78,6 +88,18 @@ class Section:
     lead: str = ""
     blocks: list[Block] = field(default_factory=list)
     parts: list[Section] = field(default_factory=list)
+
+
+def _text(cell: Cell) -> str:
+    return MISSING if cell is None else cell.text if isinstance(cell, Text) else str(cell)
+
+
+def attempt(what: str, make: Callable[..., Block], *args: Any) -> Block:
+    """A record with a key missing leaves a hole in the page, never a page missing."""
+    try:
+        return make(*args)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
+        return Hole(what, f"the record lacks or garbles something: {type(problem).__name__} {problem}")
 
 
 # -- numbers for people

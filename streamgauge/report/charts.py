@@ -55,8 +55,11 @@ def delay_axis(title: str, positive_seconds: Iterable[float]) -> Axis:
 
 
 def line(name: str, x: Sequence[Any], y: Sequence[Any], nth: int = 0, **more: Any) -> Trace:
-    style = {"color": PALETTE[nth % len(PALETTE)], "dash": DASHES[nth % len(DASHES)], "width": 2}
+    colour = PALETTE[nth % len(PALETTE)]
+    style = {"color": colour, "dash": DASHES[nth % len(DASHES)], "width": 2}
     style |= more.pop("line", {})
+    if more.get("fill"):
+        more.setdefault("fillcolor", _translucent(colour))
     return {
         "type": "scatter",
         "mode": "lines",
@@ -87,11 +90,20 @@ def steps(name: str, bins: Sequence[Sequence[float]], per_second: float, nth: in
     return line(
         name, [v / per_second for v in x], y, nth,
         line={"shape": "hv"}, fill="tozeroy" if nth == 0 else "none",
-        fillcolor=translucent(PALETTE[nth % len(PALETTE)]),
     )  # fmt: skip
 
 
-def translucent(colour: str, alpha: float = 0.18) -> str:
+def edges(bins: Sequence[Sequence[float]], per_second: float) -> list[float]:
+    """Bin edges in seconds, without the thin tail of small values that holds a thousandth of all."""
+    total, below, kept = sum(events for _, _, events in bins), 0.0, []
+    for low, high, events in bins:
+        below += events
+        if below >= total / 1000:
+            kept += [low if low > 0 else high / 10, high]
+    return [edge / per_second for edge in kept]
+
+
+def _translucent(colour: str, alpha: float = 0.18) -> str:
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
 
@@ -108,9 +120,3 @@ def moment(ticks: int, tick: Tick) -> str | float:
 def moment_axis(first: int, tick: Tick) -> Axis:
     dated = first // ticks_per_second(tick) >= _FIRST_DATE_S
     return axis("event time (UTC)" if dated else "event time (s)", **({"type": "date"} if dated else {}))
-
-
-def rebin(counts: Sequence[int], most: int) -> tuple[int, list[int]]:
-    """Sums k neighbours so that at most `most` bins remain; gives k and the sums."""
-    k = max(1, math.ceil(len(counts) / most))
-    return k, [sum(counts[i : i + k]) for i in range(0, len(counts), k)]

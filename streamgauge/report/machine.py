@@ -10,6 +10,7 @@ from streamgauge.report.records import Json, Records, one_line
 from streamgauge.runs import StageRecord
 from streamgauge.stages import BY_NAME
 
+_NAMES = {"cpu": "CPU", "memory_gib": "memory (GiB)", "os": "operating system"}
 _STATE: dict[str, State] = {"done": "good", "failed": "bad"}
 
 
@@ -17,12 +18,12 @@ def environment(records: Records) -> Section:
     blocks: list[Block] = []
     for nth, found in enumerate(records.environments, 1):
         rows: list[list[Cell]] = [
-            [f"{key.replace('_', ' ')}", str(value)]
+            [_NAMES.get(key, key), str(value)]
             for part in ("machine", "software")
             for key, value in (found.get(part) or {}).items()
             if value is not None
         ]
-        blocks.append(Table(["", "value"], rows, f"Environment {nth}" if len(records.environments) > 1 else ""))
+        blocks.append(Table(["what", "value"], rows, f"Environment {nth}" if len(records.environments) > 1 else ""))
     return Section(
         "environment", "Environment", "The machine and the software that made these figures.",
         blocks or [Hole("No environment", "no stage has ended well")],
@@ -62,7 +63,7 @@ def timings(records: Records) -> Section:
                 "x": [],
                 "y": [],
                 "base": [],
-                "marker": {"color": colour},
+                "marker": {"color": colour, "pattern": {"shape": "/" if kind == "failed" else ""}},
             },
         )
         bar["x"].append(max(s.seconds or 0.0, 0.05))

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from streamgauge.artifacts import Store, as_user_error
 from streamgauge.config import Benchmark
-from streamgauge.report import machine, overview, streams
+from streamgauge.report import experiments, machine, overview, source
 from streamgauge.report.records import Records
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -37,8 +37,8 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
 def render(records: Records) -> str:
     sections = [
         overview.summary(records),
-        streams.source(records),
-        streams.experiments(records),
+        source.section(records),
+        experiments.section(records),
         machine.environment(records),
         machine.timings(records),
     ]

@@ -16,10 +16,18 @@ from streamgauge.report import build
 from tests.example_run import RUN, benchmark, record_example
 
 pytestmark = pytest.mark.e2e
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --allow-file-access-from-files"
-).split()
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--allow-file-access-from-files",
+]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +75,7 @@ def show(browser: Any, page: Path, width: int, height: int = 900) -> None:
 def test_draws_every_chart_without_a_word_on_the_console(browser: Any, page: Path) -> None:
     show(browser, page, 1280)
     drawn = browser.execute_script(
-        "return [...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('.main-svg .plot path').length)"
+        "return [...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('.scatterlayer path, .barlayer path').length)"
     )
     assert len(drawn) == 5
     assert all(drawn)

@@ -3,7 +3,7 @@
   const font = getComputedStyle(document.body).fontFamily;
   const touch = matchMedia("(pointer: coarse)").matches;
   const grid = { gridcolor: "#e6e9ee", linecolor: "#aab3c0", zeroline: false, ticks: "outside", tickcolor: "#aab3c0",
-                 title: { standoff: 10 }, automargin: true };
+                 title: { standoff: 10, font: { size: 13 } }, automargin: true };
   const base = {
     font: { family: font, size: 13, color: "#3a4553" },
     height: 320, margin: { l: 56, r: 16, t: 12, b: 48 },

@@ -1,0 +1,35 @@
+"""Delays in tables and sentences: bins and quantiles in ticks, shown in people's units."""
+
+from __future__ import annotations
+
+from streamgauge.report.blocks import MISSING, Cell, count, percent
+from streamgauge.report.records import Json
+from streamgauge.units import Tick, show_ticks
+
+QUANTILES = ("min", "p50", "p90", "p99", "max", "mean")
+
+
+def tick_of(record: Json) -> Tick:
+    return "ps" if record.get("tick") == "ps" else "ns"
+
+
+def ticks(value: float | None, tick: Tick) -> str:
+    return MISSING if value is None else show_ticks(value, tick)
+
+
+def quantile_cells(delay: Json | None, tick: Tick) -> list[Cell]:
+    return [ticks((delay or {}).get(name), tick) for name in QUANTILES]
+
+
+def sentence(delay: Json | None, tick: Tick) -> str:
+    if not delay or delay.get("max") is None:
+        return ""
+    return f"Median {ticks(delay.get('p50'), tick)}, p90 {ticks(delay.get('p90'), tick)}, p99 {ticks(delay.get('p99'), tick)}, largest {ticks(delay['max'], tick)}; mean {ticks(delay.get('mean'), tick)}."
+
+
+def bin_rows(bins: list[list[int]], tick: Tick, whole: int) -> list[list[Cell]]:
+    """[low, high, count] as from, to, events, share of the whole."""
+    return [
+        [show_ticks(low, tick), show_ticks(high, tick), count(events), percent(events, whole)]
+        for low, high, events in bins
+    ]

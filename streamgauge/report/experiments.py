@@ -1,0 +1,124 @@
+"""Each experiment's stream: what was wanted, what came out, what proves it."""
+
+from __future__ import annotations
+
+from streamgauge.report.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Hole,
+    Note,
+    Section,
+    Table,
+    Text,
+    Tiles,
+    attempt,
+    count,
+    percent,
+)
+from streamgauge.report.charts import axis, delay_axis, edges, figure, steps
+from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, tick_of
+from streamgauge.report.records import Check, Json, Records, Stream, Validation
+from streamgauge.units import Tick, ticks_per_second
+
+
+def section(records: Records) -> Section:
+    lead = "Each stream: the disorder that was asked for, the disorder that came out, and the proof."
+    return Section("experiments", "Experiments", lead, parts=[_experiment(stream) for stream in records.streams])
+
+
+def _experiment(stream: Stream) -> Section:
+    e, m = stream.experiment, stream.manifest
+    words = f"{e.delay.distribution} delays from {e.delay.min} to {e.delay.max}, seed {e.seed}"
+    lead = f"{e.target_percent:g}\u202f% out of order; {words}."
+    blocks: list[Block] = []
+    if m is None:
+        blocks.append(Hole("No stream", stream.generate.reason or "not found"))
+    else:
+        blocks.append(attempt("Target and achieved factor", _achievement, m, e.target_percent))
+        blocks += _drawn_and_observed(m)
+        if stream.validation is None:
+            blocks.append(Hole("No validation", stream.validate.reason or "no result found"))
+        else:
+            blocks += _validation(stream.validation)
+    return Section(f"experiment-{e.name}", e.name, lead, blocks)
+
+
+def _achievement(m: Json, target_percent: float) -> Tiles:
+    events, target, achieved = m["events"], m.get("target_out_of_order"), m.get("achieved_out_of_order")
+    if achieved is not None and achieved == target:
+        remark = "exactly the target"
+    elif m.get("infeasible"):
+        remark = "the closest this seed allows"
+    else:
+        remark = f"not the target of {count(target)}"
+    return Tiles(
+        [
+            ("target", f"{target_percent:g}\u202f%", f"{count(target)} events"),
+            ("achieved", percent(achieved, events), f"{count(achieved)} events, {remark}"),
+            (
+                "newly delayed",
+                count(m.get("newly_delayed")),
+                f"{count(m.get('source_out_of_order'))} out of order before",
+            ),
+            (
+                "this seed's bound",
+                percent(m.get("feasible_max"), events),
+                f"{count(m.get('feasible_max'))} events could be",
+            ),
+        ]
+    )
+
+
+def _drawn_and_observed(m: Json) -> list[Block]:
+    tick = tick_of(m)
+    found = {name: m.get(f"{name}_delay") for name in ("drawn", "observed")}
+    lost = [Hole(f"No {name} delays", "the stream's manifest lacks them") for name, d in found.items() if d is None]
+    some = {name: d for name, d in found.items() if d and d.get("histogram")}
+    if lost or not some:
+        return [*lost] or [Note("No event of this stream is delayed.")]
+    rows: list[list[Cell]] = [[name, *quantile_cells(d, tick)] for name, d in some.items()]
+    return [attempt("Delays", _delays, some, tick), attempt("Quantiles", Table, ["delay", *QUANTILES], rows)]
+
+
+def _delays(found: dict[str, Json], tick: Tick) -> Chart:
+    per_second = ticks_per_second(tick)
+    totals = {name: sum(events for _, _, events in d["histogram"]) for name, d in found.items()}
+    traces = [
+        steps(name, d["histogram"], per_second, nth, 100 / totals[name]) for nth, (name, d) in enumerate(found.items())
+    ]
+    rows = [[name, *row] for name, d in found.items() for row in bin_rows(d["histogram"], tick, totals[name])]
+    return Chart(
+        "Drawn and observed delays",
+        figure(
+            traces,
+            delay_axis("delay", [edge for d in found.values() for edge in edges(d["histogram"], per_second)]),
+            axis("share per bin (%)", rangemode="tozero"),
+        ),
+        Table(["delay", "from", "to", "events", "share"], rows),
+        "Drawn: what was added to the ingestion time of newly delayed events. Observed: how far all out-of-order "
+        "events lie behind the running maximum, which counts only events that were overtaken.",
+    )
+
+
+def _validation(validation: Validation) -> list[Block]:
+    """What failed is seen at once; what passed is there for whoever asks."""
+    columns = ["expectation", "result", "observed"]
+    failed = [check for check in validation.checks if not check.success]
+    passed = len(validation.checks) - len(failed)
+    blocks: list[Block] = []
+    if failed:
+        blocks.append(Table(columns, [_row(check) for check in failed], "Failed expectations"))
+    if validation.checks:
+        folded = f"{passed} of {len(validation.checks)} expectations passed"
+        blocks.append(Table(columns, [_row(check) for check in validation.checks], folded=folded))
+    else:
+        blocks.append(Hole("No expectations", "the validation's result names none"))
+    if validation.docs:
+        blocks.append(Note("Data Docs of this validation", validation.docs))
+    return blocks
+
+
+def _row(check: Check) -> list[Cell]:
+    result = Text("passed", "good") if check.success else Text("failed", "bad")
+    return [Text(check.name.replace("_", " "), hint=check.note), result, check.observed]

@@ -1,0 +1,148 @@
+"""The source's own disorder: counts, delays, frequency, watermark curve of the events as they were read."""
+
+from __future__ import annotations
+
+from streamgauge.report.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Hole,
+    Note,
+    Section,
+    Table,
+    Tiles,
+    attempt,
+    count,
+    number,
+    percent,
+)
+from streamgauge.report.charts import axis, delay_axis, edges, figure, line, moment, moment_axis, steps
+from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, sentence, tick_of, ticks
+from streamgauge.report.records import Json, Records
+from streamgauge.units import Tick, show_ticks, ticks_per_second
+
+#: lengths of time over which events are counted for people
+_PER = (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))
+
+
+def section(records: Records) -> Section:
+    lead = "How disordered the source itself is, before anything was delayed."
+    profile = records.profile
+    if profile is None:
+        status = records.status("analyze")
+        return Section("source", "The source", lead, [Hole("No profile of the source", status.reason or "not found")])
+    tick = tick_of(profile)
+    blocks: list[Block] = [
+        attempt("Counts", _counts, profile, records.benchmark.source.order, tick),
+        attempt("Delay histogram", _delays, profile, tick),
+        attempt("Watermark curve", _watermark, profile, tick),
+        attempt("Frequency", _frequency, profile, tick),
+    ]
+    if profile.get("recorded_delay"):
+        blocks.append(attempt("Recorded delay", _recorded, profile["recorded_delay"], tick))
+    return Section("source", "The source", lead, blocks)
+
+
+def _counts(p: Json, order: str, tick: Tick) -> Tiles:
+    events = p["events"]
+    tiles = [
+        ("events", count(events), f"{count(p.get('quarantined'))} lines in quarantine"),
+        ("out of order", percent(p.get("out_of_order"), events), f"{count(p.get('out_of_order'))} events"),
+        ("adjacent descents", count(p.get("adjacent_descents")), f"{count(p.get('runs'))} ascending runs"),
+    ]
+    if p.get("inversions") is not None:
+        remark = f"distance {count(p.get('distance'))}, interleaved {count(p.get('interleaved'))}"
+        tiles.append(("inversions", count(p["inversions"]), remark))
+    if span := p.get("event_time"):
+        first, last = moment(span["min"], tick), moment(span["max"], tick)
+        remark = (
+            f"{first[:16]} to {last[:16]}" if isinstance(first, str) and isinstance(last, str) else "relative clock"
+        )
+        tiles.append(("time covered", show_ticks(span["max"] - span["min"], tick), remark))
+    remark = {"file": "as in the file", "arrival": "sorted by arrival when read", "event_time": "sorted when read"}[
+        order
+    ]
+    return Tiles([*tiles, ("order", order.replace("_", " "), remark)])
+
+
+def _delays(p: Json, tick: Tick) -> Block:
+    bins, per_second = p["delay_histogram"], ticks_per_second(tick)
+    if not bins:
+        return Note("No event is out of order, so there are no delays to show.")
+    return Chart(
+        "Delays of the out-of-order events",
+        figure(
+            [steps("events", bins, per_second)],
+            delay_axis("delay behind the running maximum", edges(bins, per_second)),
+            axis("events per bin", rangemode="tozero"),
+        ),
+        Table(["from", "to", "events", "share of all events"], bin_rows(bins, tick, p["events"])),
+        sentence(p.get("delay"), tick),
+    )
+
+
+def _watermark(p: Json, tick: Tick) -> Block:
+    events, per_second = p["events"], ticks_per_second(tick)
+    curve = p["watermark_curve"]
+    if not curve[0][1]:
+        return Note("No event is late, however short a watermark's delay.")
+    # of the steps that change nothing yet, one is enough
+    unchanged = max(i for i, (_, late) in enumerate(curve) if late == curve[0][1])
+    shown = curve[max(unchanged, 1) :]
+    rows: list[list[Cell]] = [
+        [show_ticks(d, tick), count(late), percent(late, events)] for d, late in [curve[0], *shown]
+    ]
+    x, y = [d / per_second for d, _ in shown], [100 * late / events for _, late in shown]
+    found = [
+        f"{show_ticks(delay, tick)} at most {most:g}\u202f%"
+        for most in (1.0, 0.1)
+        if (delay := next((d for d, late in curve if 100 * late <= most * events), None)) is not None
+    ]
+    largest = (p.get("delay") or {}).get("max")
+    found += [f"{show_ticks(largest, tick)} none"] if largest is not None else []
+    return Chart(
+        "Events later than a watermark delay",
+        figure(
+            [line("late events", x, y, mode="lines+markers", fill="tozeroy")],
+            delay_axis("watermark delay", x),
+            axis("late events (%)", rangemode="tozero"),
+        ),
+        Table(["watermark delay", "late events", "share"], rows),
+        f"A watermark that waits {', '.join(found).replace(' at most', ' loses at most', 1)}." if found else "",
+    )
+
+
+def _frequency(p: Json, tick: Tick) -> Block:
+    f = p["frequency"]
+    width = f["bin_ticks"]
+    x = [moment(f["start"] + i * width, tick) for i in range(len(f["counts"]))]
+    per_second = [events * ticks_per_second(tick) / width for events in f["counts"]]
+    # a slow source has no figure to show for a second
+    unit, long = next((u for u in _PER if max(per_second, default=0) * u[1] >= 10), _PER[-1])
+    y = [rate * long for rate in per_second]
+    rows: list[list[Cell]] = [
+        [t[:19] if isinstance(t, str) else number(t, "s"), count(events), number(rate)]
+        for t, events, rate in zip(x, f["counts"], y, strict=True)
+    ]
+    mean, peak = (None if f.get(key) is None else f[key] * long for key in ("mean_per_s", "peak_per_s"))
+    return Chart(
+        "Frequency over event time",
+        figure(
+            [line("frequency", x, y, line={"shape": "hv"}, fill="tozeroy")],
+            moment_axis(f["start"], tick),
+            axis(f"events per {unit}", rangemode="tozero"),
+        ),
+        Table(["from", "events", f"events/{unit}"], rows),
+        f"Mean {number(mean)}, peak {number(peak)} events/{unit} over bins of {show_ticks(width, tick)}; "
+        f"dispersion {number(f.get('dispersion'))} (a Poisson stream has 1).",
+    )
+
+
+def _recorded(delay: Json, tick: Tick) -> Table:
+    columns = [*QUANTILES, "negative", "no arrival"]
+    row = [*quantile_cells(delay, tick), count(delay.get("negative")), count(delay.get("missing"))]
+    return Table(
+        columns,
+        [row],
+        f"Delay that the source itself records: arrival − event time, median {ticks(delay.get('p50'), tick)}",
+    )
