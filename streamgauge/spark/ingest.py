@@ -1,0 +1,305 @@
+"""Ingest: a source's lines -> events and quarantine.
+
+A few fat tasks read byte ranges with numpy and write Parquet with pyarrow. The first pass counts each split's
+lines, so that the second knows every line's seq, whatever the splits.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgauge.artifacts import Artifact, Store
+from streamgauge.config import Benchmark, Source
+from streamgauge.errors import UserError
+from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS
+from streamgauge.text.parse import parse
+from streamgauge.text.ranges import first_lines
+from streamgauge.text.splits import Split, plan
+from streamgauge.units import ticks_per_second
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+QUARANTINE_FILE = "quarantine.parquet"
+
+
+def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20) -> Artifact:
+    """The events of a benchmark's source: found if built before, else built. Raises UserError."""
+    source = benchmark.source
+    splits = plan(source, split_bytes)
+    key = store.events_key(benchmark)
+    found = store.find("events", key)
+    if found is None:
+        store.require_space(sum(os.path.getsize(file) for file in source.files) // 5)
+        with store.building("events", key) as build:
+            build.manifest |= _build(spark, benchmark, splits, build.path, split_bytes)
+            build.manifest["sources"] = store.source_fingerprint(source.files)
+            _check_quality(source, build.manifest, build.path)
+        return Artifact("events", key, store.path("events", key), store.need("events", key, "ingest").manifest, False)
+    _check_quality(source, found.manifest, found.path)
+    return found
+
+
+def _build(
+    spark: SparkSession, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
+) -> dict[str, Any]:
+    source = benchmark.source
+    counts = _unwrap(on_cluster(spark, splits, _count))
+    for number, file in enumerate(source.files):
+        if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
+            raise UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
+    limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
+    steps = _steps(splits, counts, limit, path, split_bytes)
+    wrote = _unwrap(on_cluster(spark, steps, _write))
+    parts = [path / name for step in wrote for name in step.parts]
+    _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
+    if source.order != "file":
+        parts = _sorted(spark, source, parts, path)
+    files = []
+    for number, part in enumerate(parts):
+        files.append(f"part-{number:05d}.parquet")
+        part.rename(path / files[-1])
+    events = sum(_rows(path / name) for name in files)
+    quarantined = _rows(path / QUARANTINE_FILE)
+    if events + quarantined != limit:
+        raise RuntimeError(f"{limit} lines in, {events} events and {quarantined} bad lines out")
+    return {
+        "files": files,
+        "events": events,
+        "quarantined": quarantined,
+        "lines": limit,
+        "source_lines": sum(counts),
+        "tick": source.tick,
+        "ticks_per_second": ticks_per_second(source.tick),
+        "columns": dict(source.columns),
+        "arrival": source.arrival is not None,
+        "order": source.order,
+        "split_bytes": split_bytes,
+    }
+
+
+def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None:
+    """Too many bad lines are an error that shows the first one."""
+    bad, lines = manifest["quarantined"], manifest["lines"]
+    if bad <= source.max_bad_fraction * lines and manifest["events"]:
+        return
+    first = next(pq.ParquetFile(path / QUARANTINE_FILE).iter_batches(1)).to_pylist()[0]
+    text = first["text"][:80].decode(errors="replace") + ("…" if len(first["text"]) > 80 else "")
+    raise UserError(
+        f"{first['file']}: line {first['line_number']}: {first['reason']}: {text!r}; {bad} of {lines} lines are bad, "
+        f"allowed: {source.max_bad_fraction:.4g} of them; "
+        f"check source.separator ({source.separator!r}) and source.time, or raise source.max_bad_fraction"
+    )
+
+
+# -- tasks
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a task found that is the user's to mend: no retry helps."""
+
+    message: str
+    errno: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One split to be written; names of what it writes begin with its number."""
+
+    number: int
+    split: Split
+    first_seq: int
+    first_line: int  # 1-based in its file, header counted
+    lines: int  # that it has
+    take: int  # of them, the first so many
+    directory: Path
+    block_bytes: int
+
+
+@dataclass(frozen=True)
+class Wrote:
+    parts: list[str]
+    quarantine: list[str]
+
+
+def on_cluster(spark: SparkSession, items: list[T], work: Callable[[T], R]) -> list[R | Problem]:
+    """work() of every item, in order, in few tasks that each walk their items one by one.
+
+    A UserError or a failure to write is handed back as a Problem.
+    """
+    tasks = min(len(items), 2 * spark.sparkContext.defaultParallelism)
+    if not tasks:
+        return []
+    shares = [items[len(items) * i // tasks : len(items) * (i + 1) // tasks] for i in range(tasks)]
+
+    def each(share: list[T]) -> list[R | Problem]:
+        pa.set_cpu_count(1)
+        pa.set_io_thread_count(1)
+        done: list[R | Problem] = []
+        for item in share:
+            try:
+                done.append(work(item))
+            except UserError as problem:
+                return [*done, Problem(str(problem))]
+            except OSError as problem:
+                return [*done, Problem(problem.strerror or str(problem), problem.errno or errno.EIO)]
+        return done
+
+    results = spark.sparkContext.parallelize(shares, tasks).map(each).collect()
+    return [result for share in results for result in share]
+
+
+def _unwrap(results: list[R | Problem]) -> list[R]:
+    """Raises the first problem as the exception that it was."""
+    for result in results:
+        if isinstance(result, Problem):
+            raise UserError(result.message) if result.errno is None else OSError(result.errno, result.message)
+    return [result for result in results if not isinstance(result, Problem)]
+
+
+def _count(split: Split) -> int:
+    _check_unchanged(split)
+    return split.count()
+
+
+def _check_unchanged(split: Split, *, as_expected: bool = True) -> None:
+    if not as_expected or split.changed():
+        raise UserError(f"{split.path}: changed while it was read; start again when nothing writes to it any more")
+
+
+def _steps(splits: list[Split], counts: list[int], limit: int, path: Path, block_bytes: int) -> list[Step]:
+    """The splits that hold the first `limit` lines, each with the position of its first line."""
+    steps: list[Step] = []
+    line = 1
+    for number, (split, count, seq) in enumerate(zip(splits, counts, accumulate(counts, initial=0), strict=False)):
+        if not number or splits[number - 1].file != split.file:
+            line = 2 if split.layout.source.header and split.kind != "parquet" else 1
+        if count and seq < limit:
+            steps.append(Step(number, split, seq, line, count, min(count, limit - seq), path, block_bytes))
+        line += count
+    return steps
+
+
+def _write(step: Step) -> Wrote:
+    """Parses one split and writes its parts; each appears under its name only when it is whole."""
+    split, wrote = step.split, Wrote([], [])
+    _check_unchanged(split)
+    done = 0
+    for number, data in enumerate(split.blocks(step.block_bytes)):
+        if done + data.count(b"\n") > step.take:
+            data = first_lines(data, step.take - done)
+        parsed = parse(data, split.layout, step.first_seq + done)
+        name = f"{step.number:05d}-{number:05d}"
+        for k, at in enumerate(range(0, parsed.events.num_rows, FILE_ROWS)):
+            wrote.parts.append(f"{name}-{k:03d}.parquet")
+            write_rows(parsed.events.slice(at, FILE_ROWS), step.directory / wrote.parts[-1])
+        if parsed.bad.num_rows:
+            at = parsed.bad["at"].to_numpy() + done
+            bad = {
+                "file": pa.array([split.path]).take(pa.array(np.zeros(len(at), np.int64))),
+                "line_number": at + step.first_line,
+                "seq": at + step.first_seq,
+                "reason": parsed.bad["reason"],
+                "text": parsed.bad["text"],
+            }
+            wrote.quarantine.append(f"{name}.bad.parquet")
+            write_rows(pa.table(bad, schema=QUARANTINE), step.directory / wrote.quarantine[-1])
+        done += parsed.events.num_rows + parsed.bad.num_rows
+        if done >= step.take < step.lines:
+            break
+    _check_unchanged(split, as_expected=done == step.take)
+    return wrote
+
+
+def write_rows(table: pa.Table, path: Path) -> None:
+    """One Parquet file as the readers here like it, whole or not at all."""
+    _write_parquet(table.schema, [table], path)
+
+
+def _write_parquet(schema: pa.Schema, tables: Iterator[pa.Table] | list[pa.Table], path: Path) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with pq.ParquetWriter(
+            temporary,
+            schema,
+            compression="zstd",
+            use_dictionary=False,
+            column_encoding={name: ENCODINGS[name] for name in schema.names if name in ENCODINGS},
+            write_statistics=["seq", "event_time"],
+        ) as writer:
+            for table in tables:
+                writer.write_table(table, ROW_GROUP_ROWS)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _rows(path: Path) -> int:
+    return int(pq.read_metadata(path).num_rows)
+
+
+def _gather(pieces: list[Path], path: Path) -> None:
+    _write_parquet(QUARANTINE, (pq.read_table(piece, schema=QUARANTINE) for piece in pieces), path)
+    for piece in pieces:
+        piece.unlink()
+
+
+# -- another order than the file's
+
+
+def _sorted(spark: SparkSession, source: Source, parts: list[Path], path: Path) -> list[Path]:
+    """The parts' rows by (column, seq), nulls last, renumbered from 0; the given parts are removed."""
+    if not parts:
+        return []
+    column = "arrival_time" if source.order == "arrival" else "event_time"
+    schema = pq.read_schema(parts[0])
+    ranged = path / "sorted"
+    partitions = -(-sum(map(_rows, parts)) // FILE_ROWS)
+    keys = [column, "seq"]
+    try:
+        frame = spark.read.parquet(*[part.as_uri() for part in parts])
+        order = [frame[key].asc_nulls_last() for key in keys]
+        frame = frame.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
+        frame.write.option("compression", "snappy").parquet(ranged.as_uri())
+    except Exception as problem:
+        if "No space left on device" in str(problem):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from problem
+        raise
+    for part in parts:
+        part.unlink()
+    runs = sorted(ranged.glob("part-*.parquet"))
+    first = accumulate(map(_rows, runs), initial=0)
+    jobs = [(run, path / f"sorted-{i:05d}.parquet", seq) for i, (run, seq) in enumerate(zip(runs, first, strict=False))]
+
+    def renumber(job: tuple[Path, Path, int]) -> Path:
+        run, target, seq = job
+        _write_parquet(schema, _numbered(run, schema, seq), target)
+        return target
+
+    done = _unwrap(on_cluster(spark, jobs, renumber))
+    shutil.rmtree(ranged)
+    return done
+
+
+def _numbered(run: Path, schema: pa.Schema, seq: int) -> Iterator[pa.Table]:
+    with pq.ParquetFile(run) as file:
+        for batch in file.iter_batches(ROW_GROUP_ROWS):
+            table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+            yield table.set_column(0, schema.field(0), pa.array(np.arange(seq, seq + len(table))))
+            seq += len(table)

@@ -1,0 +1,148 @@
+"""Where the fields of many lines stand, found for all lines at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+NEWLINE = 10
+
+
+class Lines:
+    """The lines of a normalised block of text and their fields.
+
+    A separator between a line's 1st and 2nd, 3rd and 4th … quote character belongs to the field.
+    A line with an odd number of quotes is unbalanced; it is not continued on the next.
+    """
+
+    def __init__(self, data: bytes, separator: str, quote: str | None, fields: int) -> None:
+        """`fields`: how many a complete line has at least."""
+        self.data = data
+        self.buffer: Bytes = np.frombuffer(data, np.uint8)
+        self._ends: Ints = np.flatnonzero(self.buffer == NEWLINE)
+        self.count = len(self._ends)
+        #: line i is data[offsets[i] : offsets[i + 1]], its newline included
+        self.offsets: Ints = np.concatenate((np.zeros(1, np.int64), self._ends + 1))
+        self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
+        self.unbalanced: Mask = np.zeros(self.count, bool)
+        self._quote = ord(quote) if quote is not None and quote.encode() in data else None
+        if self._quote is not None:
+            quotes = np.flatnonzero(self.buffer == self._quote)
+            per_line = np.diff(np.searchsorted(quotes, self.offsets))
+            self.unbalanced = per_line % 2 == 1
+            quotes = quotes[~np.repeat(self.unbalanced, per_line)]
+            self._separators = self._separators[np.searchsorted(quotes, self._separators) % 2 == 0]
+        self._grid = self._alike(fields)
+        #: lines that have all fields
+        self.complete: Mask = np.ones(self.count, bool) if self._grid is not None else self.field_counts >= fields
+
+    @property
+    def lengths(self) -> Ints:
+        """Of each line, without its newline."""
+        return self._ends - self.offsets[:-1]
+
+    @property
+    def field_counts(self) -> Ints:
+        first, after = self._bounds
+        return after - first + 1
+
+    def field(self, index: int) -> tuple[Ints, Ints]:
+        """Start and length of that field in every line, enclosing quotes left out; (0, 0) in incomplete lines."""
+        starts: Ints
+        ends: Ints
+        if self._grid is not None:
+            starts = self._grid[:, index - 1] + 1 if index else self.offsets[:-1]
+            ends = self._grid[:, index] if index < self._grid.shape[1] else self._ends
+        else:
+            first, after = self._bounds
+            known = np.append(self._separators, 0)
+            starts = known[np.minimum(first + index - 1, len(known) - 1)] + 1 if index else self.offsets[:-1]
+            ends = np.where(first + index < after, known[np.minimum(first + index, len(known) - 1)], self._ends)
+            starts, ends = np.where(self.complete, starts, 0), np.where(self.complete, ends, 0)
+        if self._quote is not None:
+            enclosed = (ends - starts >= 2) & (self.buffer[starts] == self._quote)
+            enclosed &= self.buffer[ends - 1] == self._quote
+            starts, ends = starts + enclosed, ends - enclosed
+        return starts, ends - starts
+
+    @property
+    def quoted(self) -> bool:
+        return self._quote is not None
+
+    def column(self) -> pa.Array:
+        """The lines as a binary array over the block's own bytes."""
+        offsets = pa.py_buffer(self.offsets.astype(np.int32))
+        return pa.Array.from_buffers(pa.binary(), self.count, [None, offsets, pa.py_buffer(self.data)])
+
+    def not_utf8(self) -> Mask:
+        bad: Mask = np.zeros(self.count, bool)
+        if self.count and self.buffer.max() >= 0x80:
+            try:
+                self.column().view(pa.string()).validate(full=True)
+            except pa.ArrowInvalid:
+                odd = np.searchsorted(self.offsets, np.flatnonzero(self.buffer >= 0x80), side="right") - 1
+                for line in np.unique(odd).tolist():
+                    try:
+                        self.data[self.offsets[line] : self.offsets[line + 1]].decode()
+                    except UnicodeDecodeError:
+                        bad[line] = True
+        return bad
+
+    @cached_property
+    def _bounds(self) -> tuple[Ints, Ints]:
+        """Index of each line's first separator, and of the one after its last."""
+        edges = np.searchsorted(self._separators, self.offsets)
+        return edges[:-1], edges[1:]
+
+    def _alike(self, fields: int) -> Ints | None:
+        """Separators as a table, when all lines have the same number of them: no search per line."""
+        each, rest = divmod(len(self._separators), max(self.count, 1))
+        if rest or each < fields - 1:
+            return None
+        grid: Ints = self._separators.reshape(self.count, each)
+        if each and not ((grid[:, 0] >= self.offsets[:-1]).all() and (grid[:, -1] < self._ends).all()):
+            return None
+        return grid
+
+
+def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
+    """The fields as a binary array."""
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    data = pa.py_buffer(np.ascontiguousarray(buffer[places]))
+    return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets.astype(np.int32)), data])
+
+
+def windows(buffer: Bytes, starts: Ints, width: int) -> Bytes:
+    """The `width` bytes at each start, one row each. Every start + width must lie in the buffer."""
+    return np.lib.stride_tricks.sliding_window_view(buffer, width)[starts]
+
+
+READABLE, UNREADABLE, OUT_OF_RANGE = 0, 1, 2
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+def by_unique(buffer: Bytes, starts: Ints, lengths: Ints, read: Callable[[str], int]) -> tuple[Ints, Bytes]:
+    """read() of every field, called once per distinct text; a ValueError is UNREADABLE, above int64 OUT_OF_RANGE."""
+    encoded = texts(buffer, starts, lengths).dictionary_encode()
+    values = np.zeros(len(encoded.dictionary), np.int64)
+    codes = np.zeros(len(encoded.dictionary), np.uint8)
+    for at, text in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            value = read(text.decode())
+        except ValueError:
+            codes[at] = UNREADABLE
+        else:
+            if INT64_MIN <= value <= INT64_MAX:
+                values[at] = value
+            else:
+                codes[at] = OUT_OF_RANGE
+    which = encoded.indices.to_numpy()
+    return values[which], codes[which]

@@ -1,0 +1,83 @@
+"""Decimal fields to int64, exactly, for all fields at once."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+
+from streamgauge.text.fields import OUT_OF_RANGE, READABLE, UNREADABLE, Bytes, Ints, by_unique, windows
+
+_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_DIGITS_MAX = 19  # the most that fit an unsigned 64-bit accumulator whatever they are
+_MINUS = ord("-")
+
+
+def integers(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
+    """Values of fields such as 42, -7 or +7, and a code for each. Blanks make a number unreadable."""
+    values, codes = _digits(buffer, starts, lengths)
+    rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
+    if len(rest):  # signs, more digits than fit, leading zeros, and what is no number at all
+        values[rest], codes[rest] = by_unique(buffer, starts[rest], lengths[rest], _whole)
+    return values, codes
+
+
+def decimals(buffer: Bytes, starts: Ints, lengths: Ints, numerator: int, denominator: int) -> tuple[Ints, Bytes]:
+    """floor(field · numerator / denominator), exactly; integers fast, decimal fractions once per distinct text."""
+    values, codes = _digits(buffer, starts, lengths)
+    if denominator > 1:
+        values //= denominator
+    elif numerator > 1:
+        limit = (2**63 - 1) // numerator
+        codes[(codes == READABLE) & (np.abs(values) > limit)] = OUT_OF_RANGE
+        values = np.where(codes == READABLE, values, 0) * numerator
+    rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
+    if len(rest):
+        factor = Fraction(numerator, denominator)
+        values[rest], codes[rest] = by_unique(
+            buffer, starts[rest], lengths[rest], lambda text: floor(_exact(text) * factor)
+        )
+    return values, codes
+
+
+def _digits(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
+    """Fields of 1 to 19 digits after an optional minus; what is not read here is UNREADABLE."""
+    values = np.zeros(len(starts), np.int64)
+    codes = np.full(len(starts), UNREADABLE, np.uint8)
+    for length in np.unique(lengths).tolist():
+        if not 1 <= length <= _DIGITS_MAX + 1:
+            continue
+        same = lengths == length
+        # nearly always all fields are equally long
+        here: Ints | slice = slice(None) if same.all() else np.flatnonzero(same)
+        rows = windows(buffer, starts[here], length)
+        negative = rows[:, 0] == _MINUS
+        total = np.zeros(len(rows), np.uint64)
+        wrong = negative & (length == 1) if length <= _DIGITS_MAX else ~negative
+        for place in range(length):
+            digit = rows[:, place] - np.uint8(48)
+            if place == 0:
+                digit[negative] = 0
+            wrong |= digit > 9
+            total *= np.uint64(10)
+            total += digit
+        wrong |= total > np.uint64(2**63 - 1)
+        signed = total.view(np.int64)
+        values[here] = np.where(wrong, 0, np.where(negative, -signed, signed))
+        codes[here] = np.where(wrong, UNREADABLE, READABLE)
+    return values, codes
+
+
+def _exact(text: str) -> Fraction:
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(text)
+    return Fraction(text)
+
+
+def _whole(text: str) -> int:
+    value = _exact(text)
+    if "." in text:
+        raise ValueError(text)
+    return int(value)

@@ -1,0 +1,188 @@
+"""A block of text lines -> events and bad lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.config import Source, TimeColumn
+from streamgauge.errors import UserError
+from streamgauge.schemas import events_schema
+from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Ints, Lines, Mask, texts
+from streamgauge.text.numbers import integers
+from streamgauge.text.patterns import pieces
+from streamgauge.text.times import times
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the needed fields stand in the lines of one file, as 0-based indices."""
+
+    source: Source
+    fields: int  # a complete line has at least so many
+    time: int
+    arrival: int | None
+    columns: tuple[int, ...]  # of source.columns, in their order
+
+    @property
+    def schema(self) -> pa.Schema:
+        return events_schema(dict(self.source.columns), arrival=self.arrival is not None)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Rows of a block: events (schema of the layout); of bad lines their place in the block, reason and text."""
+
+    events: pa.Table
+    bad: pa.Table  # at int64, reason string, text binary
+
+
+def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
+    """Finds the columns among the names of a file's fields (None: it has no names). Raises UserError."""
+    time = _index(source, names, source.time.column, "time.column", where)
+    arrival = None
+    if source.arrival is not None:
+        arrival = _index(source, names, source.arrival.column, "arrival.column", where)
+    columns = tuple(_index(source, names, name, "columns", where) for name in source.columns)
+    for key, column in (("time", source.time), ("arrival", source.arrival)):
+        if column is not None and column.format is not None:
+            try:
+                pieces(column.format)
+            except UserError as problem:
+                raise UserError(f"source.{key}.{problem}") from None
+    needed = max(time, arrival or 0, *columns, 0) + 1
+    return Layout(source, max(len(names or ()), needed), time, arrival, columns)
+
+
+def names_in(header: bytes, source: Source, where: str) -> list[str]:
+    """The names in a normalised header line, blanks around them left out. Raises UserError."""
+    try:
+        header.decode()
+    except UnicodeDecodeError as problem:
+        raise UserError(f"{where}: line 1: not UTF-8 ({problem.reason}); convert the file to UTF-8") from None
+    lines = Lines(header, source.separator, source.quote, 1)
+    count = int(lines.field_counts[0])
+    return [texts(lines.buffer, *lines.field(k))[0].as_py().decode().strip() for k in range(count)]
+
+
+def _index(source: Source, names: list[str] | None, column: str | int, key: str, where: str) -> int:
+    if names is None:
+        if isinstance(column, int):
+            return column
+        raise UserError(
+            f"{where}: source.{key}: found the name {column!r}, but the file has no header; "
+            "give a 0-based index, or source.column_names"
+        )
+    found = column if isinstance(column, int) else names.index(column) if column in names else -1
+    if 0 <= found < len(names) and (isinstance(column, int) or names.count(column) == 1):
+        return found
+    if found >= 0 and not isinstance(column, int):
+        raise UserError(f"{where}: source.{key}: {names.count(column)} columns are named {column!r}; give an index")
+    hint = ""
+    if len(names) == 1 and source.format == "csv":
+        hint = f"; the separator {source.separator!r} does not occur there: check source.separator"
+    shown = ", ".join(repr(name[:60]) for name in names[:30])
+    raise UserError(f"{where}: source.{key}: no column {column!r}; found {len(names)}: {shown}{hint}")
+
+
+def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
+    """Reads normalised lines; line i of the block has seq first_seq + i."""
+    return _Block(data, layout).parsed(first_seq)
+
+
+class _Block:
+    def __init__(self, data: bytes, layout: Layout) -> None:
+        self._layout = layout
+        self._source = layout.source
+        self._lines = Lines(data, layout.source.separator, layout.source.quote, layout.fields)
+        self._reasons = [""]
+        #: index of each line's first reason, 0 for none
+        self._why: Bytes = np.zeros(self._lines.count, np.uint8)
+
+    def parsed(self, first_seq: int) -> Parsed:
+        lines, layout = self._lines, self._layout
+        self._blame(lines.not_utf8(), "not UTF-8")
+        self._blame(lines.unbalanced, "unbalanced quote")
+        if lines.count and not lines.lengths.all():
+            self._blame(lines.lengths == 0, "empty line")
+        self._blame(~lines.complete, f"fewer than {layout.fields} fields")
+        columns: list[pa.Array] = [pa.array(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
+        columns.append(lines.column())
+        if layout.arrival is not None:
+            columns.append(self._arrival(layout.arrival))
+        for (name, kind), index in zip(self._source.columns.items(), layout.columns, strict=True):
+            columns.append(getattr(self, f"_{kind}")(name, index))
+        events = pa.Table.from_arrays(columns, schema=layout.schema)
+        at = np.flatnonzero(self._why)
+        if len(at):
+            events = events.filter(pa.array(self._why == 0))
+        reasons = pa.array(self._reasons).take(pa.array(self._why[at]))
+        text = texts(lines.buffer, lines.offsets[:-1][at], lines.lengths[at])
+        return Parsed(events, pa.table({"at": at, "reason": reasons, "text": text}))
+
+    def _blame(self, lines: Mask, reason: str) -> None:
+        if lines.any():
+            self._why[lines & (self._why == 0)] = len(self._reasons)
+            self._reasons.append(reason)
+
+    def _field(self, index: int) -> tuple[Ints, Ints]:
+        """Start and length; lines that are bad already have an empty one."""
+        starts, lengths = self._lines.field(index)
+        return starts, np.where(self._why == 0, lengths, 0) if self._why.any() else lengths
+
+    def _times(self, column: TimeColumn, index: int) -> tuple[Ints, Ints, Bytes]:
+        starts, lengths = self._field(index)
+        values, codes = times(column, self._source.tick, self._lines.buffer, starts, lengths)
+        return lengths, values, codes
+
+    def _event_time(self) -> pa.Array:
+        lengths, values, codes = self._times(self._source.time, self._layout.time)
+        if codes.any():
+            column = self._source.time
+            wanted = f"a number of {column.unit}" if column.unit else column.format or "ISO-8601"
+            self._blame(lengths == 0, "empty time")
+            self._blame(codes == UNREADABLE, f"time is not {wanted}")
+            self._blame(codes == OUT_OF_RANGE, f"time beyond 64-bit {self._source.tick}")
+        return pa.array(values)
+
+    def _arrival(self, index: int) -> pa.Array:
+        assert self._source.arrival is not None
+        _, values, codes = self._times(self._source.arrival, index)
+        return pa.array(values, mask=codes != 0)
+
+    def _int64(self, name: str, index: int) -> pa.Array:
+        starts, lengths = self._field(index)
+        values, codes = integers(self._lines.buffer, starts, lengths)
+        empty = lengths == 0
+        self._blame((codes != 0) & ~empty, f"{name} is not an int64")
+        return pa.array(values, mask=codes != 0)
+
+    def _float64(self, name: str, index: int) -> pa.Array:
+        found = self._string(name, index)
+        try:
+            return found.cast(pa.float64())
+        except pa.ArrowInvalid:
+            encoded = found.dictionary_encode()
+            values = pa.array([_float(text) for text in encoded.dictionary.to_pylist()], pa.float64())
+            read = values.take(encoded.indices)
+            bad = pc.and_(found.is_valid(), read.is_null())
+            self._blame(bad.to_numpy(zero_copy_only=False), f"{name} is not a number")
+            return read
+
+    def _string(self, _: str, index: int) -> pa.Array:
+        starts, lengths = self._field(index)
+        found = texts(self._lines.buffer, starts, lengths).view(pa.string())
+        quote = self._source.quote
+        if self._lines.quoted and quote is not None:
+            found = pc.replace_substring(found, quote * 2, quote)
+        return pc.if_else(pa.array(lengths == 0), pa.scalar(None, pa.string()), found)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(pa.scalar(text).cast(pa.float64()).as_py())
+    except pa.ArrowInvalid:
+        return None

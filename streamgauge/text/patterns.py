@@ -1,0 +1,157 @@
+"""Datetime patterns, strptime's (%Y-%m-%d) and letters (yyyy-MM-dd), as one list of pieces.
+
+The pieces are read in two ways: as a regular expression for one text, and by fixed width for many (times.py).
+Names of months and days are English whatever the locale.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from streamgauge.errors import UserError
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_FULL_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+#: kind -> (regular expression, width where it is fixed)
+KINDS = {
+    "Y": (r"[0-9]{4}", 4),
+    "y": (r"[0-9]{2}", 0),
+    "m": (r"1[0-2]|0[1-9]|[1-9]", 2),
+    "b": ("|".join(_MONTHS), 0),
+    "B": (_FULL_MONTHS, 0),
+    "d": (r"3[01]|[12][0-9]|0[1-9]|[1-9]| [1-9]", 2),
+    "j": (r"36[0-6]|3[0-5][0-9]|[12][0-9]{2}|0[1-9][0-9]|00[1-9]|[1-9][0-9]|0[1-9]|[1-9]", 0),
+    "H": (r"2[0-3]|[01][0-9]|[0-9]", 2),
+    "I": (r"1[0-2]|0[1-9]|[1-9]", 0),
+    "M": (r"[0-5][0-9]|[0-9]", 2),
+    "S": (r"[0-5][0-9]|[0-9]", 2),
+    "f": (r"[0-9]{1,9}", 6),
+    "p": (r"am|pm", 0),
+    "a": ("|".join(day[:3] for day in _DAYS.split("|")), 0),
+    "A": (_DAYS, 0),
+    "z": (r"Z|[+-][0-9]{2}:?[0-9]{2}", 0),
+    "Z": (r"UTC|GMT|Z", 0),
+}
+_SHORTHANDS = {"T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y", "F": "%Y-%m-%d", "e": "%d", "h": "%b"}
+#: letter -> kind by its number of repetitions, the last one for all above
+_LETTERS: dict[str, tuple[str, ...]] = {
+    "y": ("Y", "y", "Y"), "u": ("Y", "y", "Y"), "M": ("m", "m", "b", "B"), "L": ("m", "m", "b", "B"), "d": ("d",),
+    "D": ("j",), "H": ("H",), "h": ("I",), "m": ("M",), "s": ("S",), "a": ("p",), "E": ("a", "a", "a", "A"),
+    "Z": ("z",), "x": ("z",), "X": ("z",), "z": ("Z",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A field of a datetime, or (kind "") one literal character: any of those in text."""
+
+    kind: str
+    text: str = ""
+    width: int = 0  # of a fraction with a declared number of digits
+
+
+@lru_cache(maxsize=64)
+def pieces(pattern: str) -> tuple[Piece, ...]:
+    """Raises UserError naming the part that is not known."""
+    found = _strptime(pattern) if "%" in pattern else _letters(pattern)
+    kinds = [piece.kind for piece in found if piece.kind]
+    twice = sorted({kind for kind in kinds if kinds.count(kind) > 1})
+    if twice or not kinds:
+        raise UserError(f"format: found {pattern!r}, allowed: each field of a datetime once, such as %Y-%m-%d %H:%M:%S")
+    return tuple(found)
+
+
+def _strptime(pattern: str) -> list[Piece]:
+    for short, long in _SHORTHANDS.items():
+        pattern = re.sub(rf"(?<!%)((?:%%)*)%{short}", rf"\1{long}", pattern)
+    found = []
+    for directive, literal in re.findall(r"%(.?)|([^%])", pattern):
+        if literal or directive == "%":
+            found.append(Piece("", literal or "%"))
+        elif directive in KINDS:
+            found.append(Piece(directive))
+        else:
+            allowed = " ".join(f"%{kind}" for kind in (*KINDS, *_SHORTHANDS))
+            raise UserError(f"format: found %{directive} in {pattern!r}, allowed: {allowed}")
+    return found
+
+
+def _letters(pattern: str) -> list[Piece]:
+    found: list[Piece] = []
+    for quoted, run, letter, other in re.findall(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", pattern):
+        if letter == "S":
+            found.append(Piece("f", width=len(run)))
+        elif letter in _LETTERS:
+            kinds = _LETTERS[letter]
+            found.append(Piece(kinds[min(len(run), len(kinds)) - 1]))
+        elif letter and letter != "T":
+            raise UserError(f"format: found {run!r} in {pattern!r}, allowed: {' '.join(_LETTERS)} S, others in quotes")
+        else:
+            text = quoted.replace("''", "'") or run or other or "'"
+            found += [Piece("", character) for character in text]
+    if any(piece.width > 9 for piece in found):
+        raise UserError(f"format: found {pattern!r}, allowed: at most 9 digits of a second's fraction")
+    return found
+
+
+class Reader:
+    """One text of that pattern -> nanoseconds since the epoch.
+
+    What a pattern leaves out is that of 1970-01-01 00:00:00. A naive time means its zone; one that the zone has
+    twice means the earlier, one that it skips is read with the offset before the gap.
+    """
+
+    def __init__(self, pattern: str, zone: str) -> None:
+        self._zone = ZoneInfo(zone)
+        self._expression = re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
+
+    def __call__(self, text: str) -> int:
+        """Raises ValueError."""
+        match = self._expression.fullmatch(text)
+        if match is None:
+            raise ValueError(text)
+        got = match.groupdict()
+        year = int(got.get("Y") or 1970)
+        if short := got.get("y"):
+            year = int(short) + (1900 if int(short) >= 69 else 2000)  # as POSIX has it
+        month = int(got.get("m") or 1)
+        if name := got.get("b") or got.get("B"):
+            month = _MONTHS.index(name[:3].lower()) + 1
+        hour = int(got.get("H") or 0)
+        if twelve := got.get("I"):
+            hour = int(twelve) % 12 + (12 if (got.get("p") or "").lower() == "pm" else 0)
+        moment = datetime(year, month, int(got.get("d") or 1), hour, int(got.get("M") or 0), int(got.get("S") or 0))
+        if day := got.get("j"):
+            moment += timedelta(days=int(day) - 1)
+            if moment.year != year:
+                raise ValueError(text)
+        offset = _offset(got["z"]) if got.get("z") else 0 if got.get("Z") else None
+        nanoseconds = int((got.get("f") or "").ljust(9, "0"))
+        return epoch_seconds(moment, offset, self._zone) * 10**9 + nanoseconds
+
+
+def epoch_seconds(moment: datetime, offset: int | None, zone: ZoneInfo) -> int:
+    """Of a naive moment; offset in seconds east of UTC, or None for the zone's own."""
+    if offset is None:
+        own = moment.replace(tzinfo=zone).utcoffset()
+        offset = 0 if own is None else own.days * 86400 + own.seconds
+    return (moment.toordinal() - 719163) * 86400 + moment.hour * 3600 + moment.minute * 60 + moment.second - offset
+
+
+def _offset(text: str) -> int:
+    if text in "Zz":
+        return 0
+    digits = text[1:].replace(":", "")
+    return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if text[0] == "-" else 1)
+
+
+def _expression(piece: Piece) -> str:
+    if not piece.kind:
+        return r"\s+" if piece.text == " " else re.escape(piece.text)
+    expression = f"[0-9]{{{piece.width}}}" if piece.width else KINDS[piece.kind][0]
+    return f"(?P<{piece.kind}>{expression})"

@@ -1,0 +1,130 @@
+"""Files as newline-aligned byte ranges, or as blocks of whole lines where they are compressed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from streamgauge.errors import UserError
+
+BOM = b"\xef\xbb\xbf"
+_STEP = 4 << 20
+#: Arrow's 32-bit offsets end at 2 GiB
+_LONGEST_LINE = 1 << 30
+
+
+def is_gzip(path: str) -> bool:
+    with open(path, "rb") as handle:
+        return handle.read(2) == b"\x1f\x8b"
+
+
+def first_line(path: str) -> tuple[int, bytes]:
+    """Where the first line begins (after a BOM), and that line with its newline; of a gzip file: unpacked."""
+    with _opened(path) as handle:
+        data = handle.read(3)
+        start = 3 if data == BOM else 0
+        data = data[start:] + handle.readline(_STEP) if b"\n" not in data[start:] else data[start:]
+    line, newline, _ = data.partition(b"\n")
+    if not newline and len(line) >= _STEP:
+        raise UserError(f"{path}: no line end in the first {_STEP >> 20} MiB; name a file of text lines")
+    return start, line + newline
+
+
+def splits(start: int, end: int, step: int) -> list[tuple[int, int]]:
+    return [(at, min(at + step, end)) for at in range(start, end, step)]
+
+
+def read_lines(path: str, start: int, low: int, high: int) -> bytes:
+    """The whole lines whose first byte lies in [low, high), of the lines that begin at `start`."""
+    with open(path, "rb", buffering=0) as handle:
+        low, high = _aligned(handle, start, low), _aligned(handle, start, high)
+        if high - low > _LONGEST_LINE:
+            raise UserError(
+                f"{path}: {high - low} bytes from byte {low} on hold no line end; name a file of text lines"
+            )
+        handle.seek(low)
+        return _read(handle, high - low)
+
+
+def count_lines(path: str, start: int, low: int, high: int) -> int:
+    """How many lines read_lines would give, in bounded memory."""
+    with open(path, "rb", buffering=0) as handle:
+        low, high = _aligned(handle, start, low), _aligned(handle, start, high)
+        handle.seek(low)
+        count, last = 0, b"\n"
+        while low < high and (data := handle.read(min(_STEP, high - low))):
+            count += data.count(b"\n")
+            low += len(data)
+            last = data[-1:]
+    return count + (last != b"\n")
+
+
+def blocks(path: str, start: int, size: int) -> Iterator[bytes]:
+    """Whole lines of a gzip file from its unpacked byte `start` on, about `size` bytes at a time."""
+    with _opened(path) as handle:
+        _read(handle, start)
+        rest = b""
+        while data := handle.read(size):
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                yield rest + data[:cut]
+                rest = b""
+            rest += data[cut:]
+            if len(rest) > _LONGEST_LINE:
+                raise UserError(f"{path}: a line of more than {_LONGEST_LINE} bytes; name a file of text lines")
+        if rest:
+            yield rest
+
+
+def line_count(data: bytes) -> int:
+    return data.count(b"\n") + (data[-1:] not in (b"\n", b""))
+
+
+def first_lines(data: bytes, count: int) -> bytes:
+    """The first `count` of more lines."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    return data[: int(ends[count - 1]) + 1]
+
+
+def normalised(data: bytes) -> bytes:
+    """Every line ended by one newline."""
+    if data and data[-1:] != b"\n":
+        data += b"\n"
+    return data.replace(b"\r\n", b"\n") if b"\r" in data else data
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """The file's bytes, unpacked where it is compressed. Raises UserError where that is broken."""
+    try:
+        with cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else open(path, "rb") as handle:
+            yield handle
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise UserError(f"{path}: broken gzip file: {problem}; fetch it again") from None
+
+
+def _read(handle: BinaryIO, count: int) -> bytes:
+    """Exactly count bytes where the file has them: a raw read may give fewer."""
+    data = handle.read(count)
+    while data and len(data) < count and (more := handle.read(count - len(data))):
+        data += more
+    return data
+
+
+def _aligned(handle: BinaryIO, start: int, at: int) -> int:
+    """The first byte at or after `at` that begins a line, or the end of the file."""
+    if at <= start:
+        return start
+    at -= 1
+    handle.seek(at)
+    while data := handle.read(64 << 10):
+        found = data.find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += len(data)
+    return at

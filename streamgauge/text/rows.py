@@ -1,0 +1,44 @@
+"""Rows of a Parquet file as the text lines that they would be in a CSV file."""
+
+from __future__ import annotations
+
+import re
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.errors import UserError
+
+
+def unwritable(schema: pa.Schema) -> str | None:
+    """The first column that has no text form, or None."""
+    for field in schema:
+        if pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type):
+            return f"{field.name} ({field.type})"
+    return None
+
+
+def lines(rows: pa.RecordBatch, separator: str, quote: str | None, where: str) -> bytes:
+    """One line per row; null is an empty field; texts are quoted where they must be, line ends in them are blanks."""
+    quote = quote or '"'
+    columns = [
+        _texts(column, separator, quote, f"{where}: {name}")
+        for name, column in zip(rows.schema.names, rows, strict=True)
+    ]
+    joined = pc.binary_join_element_wise(*columns, pa.scalar(separator), null_handling="replace", null_replacement="")
+    ended = pc.binary_join_element_wise(joined, "", "\n")
+    return b"".join(ended.cast(pa.binary()).to_pylist())
+
+
+def _texts(column: pa.Array, separator: str, quote: str, where: str) -> pa.Array:
+    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        return column.cast(pa.string())
+    try:
+        found = column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        raise UserError(
+            f"{where}: {column.type} cannot be written as text ({problem}); leave that column out"
+        ) from None
+    found = pc.replace_substring_regex(found, r"[\r\n]+", " ")
+    special = pc.match_substring_regex(found, f"[{re.escape(separator)}{re.escape(quote)}]")
+    doubled = pc.replace_substring(found, quote, quote * 2)
+    return pc.if_else(special, pc.binary_join_element_wise(quote, doubled, quote, ""), found)

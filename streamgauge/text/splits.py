@@ -1,0 +1,118 @@
+"""A source as a list of splits: pieces of its files in order, each of which one task can read on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgauge.artifacts import stat_source
+from streamgauge.config import Source, TimeColumn
+from streamgauge.errors import UserError
+from streamgauge.schemas import ROW_GROUP_ROWS
+from streamgauge.text import ranges, rows
+from streamgauge.text.parse import Layout, layout_of, names_in
+
+
+@dataclass(frozen=True)
+class Split:
+    """Lines of one file: of text those that begin in bytes [low, high), of gzip all, of Parquet row group low."""
+
+    path: str
+    file: int  # position among the source's files
+    kind: Literal["text", "gzip", "parquet"]
+    start: int  # first byte of data, after BOM and header
+    low: int
+    high: int
+    layout: Layout
+    mark: tuple[int, int]  # size and mtime of the file when the plan was made
+
+    def count(self) -> int:
+        """Its lines, in bounded memory."""
+        if self.kind == "gzip":
+            return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
+        if self.kind == "parquet":
+            return int(pq.read_metadata(self.path).row_group(self.low).num_rows)
+        return ranges.count_lines(self.path, self.start, self.low, self.high)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Its lines, normalised; of compressed files about `size` bytes at a time."""
+        if self.kind == "gzip":
+            yield from map(ranges.normalised, ranges.blocks(self.path, self.start, size))
+        elif self.kind == "parquet":
+            source = self.layout.source
+            with pq.ParquetFile(self.path) as file:
+                for batch in file.iter_batches(ROW_GROUP_ROWS, row_groups=[self.low]):
+                    yield rows.lines(batch, source.separator, source.quote, self.path)
+        elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
+            yield ranges.normalised(data)
+
+    def changed(self) -> bool:
+        """Whether the file is no longer the one that the plan was made for."""
+        return mark_of(self.path) != self.mark
+
+
+def mark_of(path: str) -> tuple[int, int]:
+    stat = stat_source(path)
+    return stat.st_size, stat.st_mtime_ns
+
+
+def plan(source: Source, split_bytes: int) -> list[Split]:
+    """All splits in the order of their lines. Raises UserError for files that cannot be read as described."""
+    found: list[Split] = []
+    for number, name in enumerate(source.files):
+        path = str(Path(name).absolute())
+        mark = mark_of(path)
+        if mark[0] == 0:
+            raise UserError(f"{path}: the file is empty; name a file with data")
+        try:
+            found += (_parquet if source.format == "parquet" else _text)(path, number, source, split_bytes, mark)
+        except OSError as problem:
+            raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    return found
+
+
+def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:
+    start, header = ranges.first_line(path)
+    names = list(source.column_names) if source.column_names is not None else None
+    if source.header:
+        start += len(header)
+        names = names or names_in(ranges.normalised(header), source, path)
+    layout = layout_of(source, names, path)
+    if ranges.is_gzip(path):
+        return [Split(path, number, "gzip", start, 0, 0, layout, mark)]
+    return [
+        Split(path, number, "text", start, low, high, layout, mark)
+        for low, high in ranges.splits(start, mark[0], split_bytes)
+    ]
+
+
+def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, int]) -> list[Split]:
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, groups = file.schema_arrow, file.num_row_groups
+    except pa.ArrowInvalid as problem:
+        raise UserError(f"{path}: not a Parquet file: {problem}; check source.format") from None
+    if (nested := rows.unwritable(schema)) is not None:
+        raise UserError(f"{path}: column {nested} has no text form; leave it out of the file")
+    layout = layout_of(source, schema.names, path)
+    _check_type(source.time, schema.field(layout.time), f"{path}: source.time")
+    if source.arrival is not None and layout.arrival is not None:
+        _check_type(source.arrival, schema.field(layout.arrival), f"{path}: source.arrival")
+    return [Split(path, number, "parquet", 0, group, group + 1, layout, mark) for group in range(groups)]
+
+
+def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
+    """A typed time needs the right description: a timestamp none, an integer its unit."""
+    if pa.types.is_temporal(field.type) and not column.is_iso:
+        raise UserError(f"{where}: {field.name} is a {field.type}; leave out unit and format")
+    if pa.types.is_integer(field.type) and column.unit is None:
+        raise UserError(f"{where}: {field.name} is an integer; give its unit")
+    if pa.types.is_floating(field.type):
+        raise UserError(
+            f"{where}: {field.name} is a {field.type}, which loses digits; allowed: integer, timestamp, text"
+        )

@@ -1,0 +1,163 @@
+"""Time fields to int64 ticks, for many fields at once.
+
+Texts of a known width are read by their columns of digits; whatever is left is read once per distinct text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from itertools import product
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.config import TimeColumn
+from streamgauge.text.fields import (
+    INT64_MAX,
+    OUT_OF_RANGE,
+    READABLE,
+    UNREADABLE,
+    Bytes,
+    Ints,
+    Mask,
+    by_unique,
+    windows,
+)
+from streamgauge.text.numbers import decimals
+from streamgauge.text.patterns import KINDS, Piece, Reader, epoch_seconds, pieces
+from streamgauge.units import PS, Tick
+
+Template = tuple[Piece, ...]
+_NS_LIMIT = INT64_MAX // 10**9 - 1  # seconds that surely fit as nanoseconds
+_BILLION = 10**9
+
+
+def times(column: TimeColumn, tick: Tick, buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
+    """Ticks of each field and a code: READABLE, UNREADABLE or OUT_OF_RANGE. Finer than a tick is rounded down."""
+    if column.unit is not None:
+        of_unit, of_tick = PS[column.unit], PS[tick]
+        return decimals(buffer, starts, lengths, max(of_unit // of_tick, 1), max(of_tick // of_unit, 1))
+    values = np.zeros(len(starts), np.int64)
+    codes = np.full(len(starts), UNREADABLE, np.uint8)
+    for length in np.unique(lengths).tolist():
+        here = np.flatnonzero(lengths == length)
+        for template in _templates(column.format).get(length, ()):
+            seconds, nanoseconds, good = _by_width(template, windows(buffer, starts[here], length), column.zone)
+            values[here[good]] = seconds[good] * _BILLION + nanoseconds[good]
+            codes[here[good]] = READABLE
+            here = here[~good]
+            if not len(here):
+                break
+    rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
+    if len(rest):
+        values[rest], codes[rest] = by_unique(buffer, starts[rest], lengths[rest], _reader(column.format, column.zone))
+    if tick == "ps":  # an arrival of another kind than its ps event time
+        codes[np.abs(values) > INT64_MAX // 1000] = OUT_OF_RANGE
+        values = np.where(codes == READABLE, values, 0) * 1000
+    return values, codes
+
+
+def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, Mask]:
+    """Seconds since the epoch, nanoseconds and what could be read, of texts that are all as wide as the template."""
+    good: Mask = np.ones(len(rows), bool)
+    got: dict[str, Ints] = {}
+    at = 0
+    for piece in template:
+        if not piece.kind:
+            column = rows[:, at]
+            good &= np.logical_or.reduce([column == ord(character) for character in piece.text])
+            at += 1
+            if piece.text == "+-":
+                got["sign"] = np.where(column == ord("-"), -1, 1)
+            continue
+        value = np.zeros(len(rows), np.int32)
+        for column in rows.T[at : at + _width(piece)]:
+            digit = column - np.uint8(48)
+            good &= digit <= 9
+            value *= 10
+            value += digit
+        at += _width(piece)
+        got[piece.kind] = value.astype(np.int64)
+        if piece.kind == "f":
+            got["f"] *= 10 ** (9 - _width(piece))
+    none = np.zeros(len(rows), np.int64)
+    year, month, day = got.get("Y", none + 1970), got.get("m", none + 1), got.get("d", none + 1)
+    hour, minute, second = got.get("H", none), got.get("M", none), got.get("S", none)
+    good &= (month >= 1) & (month <= 12) & (hour < 24) & (minute < 60) & (second < 60) & (year >= 1)
+    months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    first = months.astype("datetime64[D]").astype(np.int64)
+    good &= (day >= 1) & (day <= (months + 1).astype("datetime64[D]").astype(np.int64) - first)
+    seconds = (first + day - 1) * 86400 + (hour * 3600 + minute * 60 + second)
+    if "sign" in got:
+        good &= (got["OH"] < 24) & (got.get("OM", none) < 60)
+        seconds -= got["sign"] * (got["OH"] * 3600 + got.get("OM", none) * 60)
+    elif template[-1].text != "Zz":
+        seconds = _in_zone(np.where(good, seconds, 0), zone)
+    good &= np.abs(seconds) <= _NS_LIMIT
+    return seconds, got.get("f", none), good
+
+
+def _in_zone(local: Ints, zone: str) -> Ints:
+    """Epoch seconds of naive ones: the earlier of two, and the offset before a gap inside it."""
+    if zone == "UTC":
+        return local
+    naive = pa.array(local).cast(pa.timestamp("s"))
+    known = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
+    # inside a gap `known` is the last second before it: its offset holds
+    offset = pc.local_timestamp(known).cast(pa.int64()).to_numpy() - known.cast(pa.int64()).to_numpy()
+    shifted: Ints = local - offset
+    return shifted
+
+
+def _width(piece: Piece) -> int:
+    return piece.width or (KINDS[piece.kind][1] if piece.kind in KINDS else 2)
+
+
+@lru_cache(maxsize=64)
+def _templates(pattern: str | None) -> dict[int, list[Template]]:
+    """By total width; of ISO-8601 the usual forms."""
+    found: dict[int, list[Template]] = {}
+    for template in _iso_templates() if pattern is None else [pieces(pattern)]:
+        if all(_width(piece) or not piece.kind for piece in template):
+            found.setdefault(sum(_width(p) if p.kind else 1 for p in template), []).append(template)
+    return found
+
+
+def _iso_templates() -> list[Template]:
+    date = pieces("%Y-%m-%d")
+    either = (Piece("", "T "),)
+    minutes = (*date, *either, *pieces("%H:%M"))
+    seconds = (*date, *either, *pieces("%H:%M:%S"))
+    dot = Piece("", ".,")
+    clocks = [minutes, seconds, *((*seconds, dot, Piece("f", width=digits)) for digits in range(1, 10))]
+    sign, colon, hours, rest = Piece("", "+-"), Piece("", ":"), Piece("OH"), Piece("OM")
+    zones = [(), (Piece("", "Zz"),), (sign, hours, colon, rest), (sign, hours, rest), (sign, hours)]
+    return [date, *((*clock, *zone) for clock, zone in product(clocks, zones))]
+
+
+@lru_cache(maxsize=64)
+def _reader(pattern: str | None, zone: str) -> Callable[[str], int]:
+    return Reader(pattern, zone) if pattern is not None else _IsoReader(zone)
+
+
+class _IsoReader:
+    """Any ISO-8601 text that datetime.fromisoformat reads, with a fraction of any length."""
+
+    _FRACTION = re.compile(r"(.+[T ][0-9]{2}:?[0-9]{2}:?[0-9]{2})[.,]([0-9]+)(.*)", re.ASCII)
+
+    def __init__(self, zone: str) -> None:
+        self._zone = ZoneInfo(zone)
+
+    def __call__(self, text: str) -> int:
+        """Raises ValueError."""
+        match = self._FRACTION.fullmatch(text)
+        moment = datetime.fromisoformat(match[1] + match[3] if match else text.replace("z", "Z"))
+        nanoseconds = int(match[2][:9].ljust(9, "0")) if match else moment.microsecond * 1000
+        shift = moment.utcoffset()
+        offset = None if shift is None else shift.days * 86400 + shift.seconds
+        return epoch_seconds(moment.replace(tzinfo=None), offset, self._zone) * _BILLION + nanoseconds
