@@ -1,0 +1,50 @@
+# Everything that a person does here; `make help` lists it.
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+BIN := .venv/bin
+CONFIG ?= configs/flights.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup bench test quick lint ui requirements lock browser clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: .venv/.ready ## Build .venv, which holds the streamgauge command
+
+.venv/.ready: pyproject.toml uv.lock
+	@scripts/preflight.sh "$(PYTHON)"
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@UV_PROJECT_ENVIRONMENT=.venv $(BIN)/uv sync --quiet --frozen --inexact --all-extras
+	@touch $@
+
+bench: setup ## Run the main job on the real quickstart data, embedded
+	@$(BIN)/streamgauge run $(CONFIG)
+
+test: setup browser lint ## Run everything that CI runs
+	@$(BIN)/pytest -q
+
+quick: setup lint ## Run the tests that take seconds
+	@$(BIN)/pytest -q -m "not e2e"
+
+lint: setup ## Check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+ui: setup ## Start Airflow with its web page; Ctrl-C stops all of it
+	@$(BIN)/streamgauge ui configs
+
+browser: ## Install headless Chromium for the page's tests, where apt is at hand
+	@scripts/install-browser.sh
+
+lock: setup ## Resolve the dependencies anew
+	@$(BIN)/uv lock --quiet
+	@$(MAKE) --no-print-directory requirements
+
+requirements: setup ## Write requirements.txt for plain pip from uv.lock
+	@$(BIN)/uv export --quiet --frozen --all-extras --no-default-groups --no-emit-project --output-file requirements.txt
+
+clean: ## Remove what was built and measured
+	rm -rf .venv artifacts dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,15 @@
+#!/bin/sh
+# One clear line before anything starts: Python, Java, room on the disk.
+python=$1
+fail() { echo "streamgauge: $1" >&2; exit 1; }
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+    fail "Python: found $("$python" --version 2>&1), allowed: 3.11 to 3.13; set PYTHON=/path/to/python3.11"
+"$python" -c 'import venv, ensurepip' 2>/dev/null ||
+    fail "Python: $python has no venv module; install it (Debian: python3-venv)"
+java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+command -v "$java" >/dev/null 2>&1 || fail "Java: found none, allowed: 17 or newer; install a JDK or set JAVA_HOME"
+version=$("$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1)
+[ "${version:-0}" -ge 17 ] || fail "Java: found ${version:-an unknown version}, allowed: 17 or newer; set JAVA_HOME"
+free=$(df -Pk . | awk 'NR == 2 {print int($4 / 1024)}')
+[ "$free" -ge 3000 ] || fail "disk: $free MiB free here, 3000 MiB needed; free some space"

@@ -1,0 +1,38 @@
+"""The `streamgauge` command. Each room of commands imports its heavy parts only when it is called."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from streamgauge import __version__
+from streamgauge.cli import measuring, oneshot, planning
+from streamgauge.errors import UserError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries.",
+)
+for room in (planning, oneshot, measuring):
+    room.register(app)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Runs the command; a user's mistake is one line and exit code 2."""
+    try:
+        app()
+    except UserError as problem:
+        print(f"streamgauge: {problem}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("streamgauge: stopped", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,124 @@
+"""check, schema, run, ui: what works on a whole benchmark file."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge import config
+from streamgauge.artifacts import Store
+from streamgauge.errors import UserError
+
+ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
+Artifacts = Annotated[
+    Path,
+    typer.Option(help="where artifacts are kept", envvar="STREAMGAUGE_ARTIFACTS", show_default="./artifacts"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
+DEFAULT_ARTIFACTS = Path("artifacts")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(check)
+    app.command()(schema)
+    app.command()(run)
+    app.command()(ui)
+
+
+def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
+    """Validate a benchmark file and print the plan: sources, experiments, cells, and what is already built."""
+    benchmark = config.load(file)
+    plan = plan_of(benchmark, Store(artifacts))
+    if as_json:
+        typer.echo(json.dumps(plan))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    built = {True: "[green]built[/]", False: "to build"}
+    console.print(f"[bold]{benchmark.name}[/]  {benchmark.description}")
+    for source in plan["sources"]:
+        console.print(f"  source  {source['file']}  ({source['size']:,} bytes)")
+    console.print(f"  events  {built[plan['events']['built']]}    profile  {built[plan['profile']['built']]}")
+    table = Table("experiment", "target", "delay", "seed", "outputs", "stream", box=None, padding=(0, 2))
+    for e, planned in zip(benchmark.experiments, plan["experiments"], strict=True):
+        delay = f"{e.delay.distribution} {e.delay.min}…{e.delay.max}"
+        state = built[planned["built"]]
+        table.add_row(e.name, f"{e.target_percent:g} %", delay, str(e.seed), " ".join(e.outputs), state)
+    console.print(table)
+    cells = plan["cells"]
+    console.print(
+        f"  cells   {len(cells)}" + (": " + ", ".join(cells[:6]) + (" …" if len(cells) > 6 else "") if cells else "")
+    )
+
+
+def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
+    """What a run would do, from file hashes alone."""
+    from streamgauge.artifacts import stat_source
+    from streamgauge.delays import table
+
+    for experiment in benchmark.experiments:
+        table(experiment.delay, benchmark.source.tick)  # tells unusable delays now, not in an hour
+
+    def state(kind: str, key: str) -> dict[str, Any]:
+        return {"key": key, "built": store.find(kind, key) is not None}
+
+    return {
+        "benchmark": benchmark.name,
+        "sources": [{"file": f, "size": stat_source(f).st_size} for f in benchmark.source.files],
+        "events": state("events", store.events_key(benchmark)),
+        "profile": state("profile", store.profile_key(benchmark)),
+        "experiments": [
+            {"name": e.name, "target_percent": e.target_percent, **state("stream", store.stream_key(benchmark, e))}
+            for e in benchmark.experiments
+        ],
+        "cells": [cell.name for cell in benchmark.all_cells()],
+    }
+
+
+def schema() -> None:
+    """Print the JSON Schema of a benchmark file, for editors that complete keys."""
+    typer.echo(json.dumps(config.schema(), indent=1))
+
+
+def run(
+    file: ConfigFile,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    master: Annotated[str, typer.Option(help="Spark master of the batch stages")] = "local[2]",
+    experiment: Annotated[list[str] | None, typer.Option(help="only these experiments")] = None,
+    scale: Annotated[float | None, typer.Option(help="fraction of the source's lines, from its beginning")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed for all experiments")] = None,
+) -> None:
+    """Run the whole benchmark through Airflow and print a summary and the page's path."""
+    raw = {"experiments": experiment or None, "scale": scale, "seed": seed}
+    overrides = {key: value for key, value in raw.items() if value is not None}
+    benchmark = config.load(file, config.parse(config.Overrides, overrides, "options"))
+    from streamgauge import preflight
+
+    preflight.check(Store(artifacts), benchmark.source.files)
+    runner = _airflow_runner()
+    raise typer.Exit(runner.run(file, artifacts, overrides, master=master))
+
+
+def ui(
+    configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    port: Annotated[int, typer.Option(help="port of the web page")] = 8080,
+    master: Annotated[str, typer.Option(help="Spark master of the batch stages")] = "local[2]",
+) -> None:
+    """Start Airflow with its web page; Ctrl-C stops all of it."""
+    raise typer.Exit(_airflow_runner().ui(configs, artifacts, port=port, master=master))
+
+
+def _airflow_runner() -> Any:
+    os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+    try:
+        from streamgauge.airflow import runner
+    except ImportError as problem:
+        raise UserError(f"Airflow is not installed here ({problem}); `make setup` installs everything") from None
+    return runner
