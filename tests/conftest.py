@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def spark() -> Iterator[SparkSession]:
     from streamgauge.spark.session import batch_session
 
-    session = batch_session("tests", "local[2]", {"spark.sql.shuffle.partitions": "3"})
+    session = batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "3"})
     yield session
     session.stop()
 

@@ -1,0 +1,59 @@
+"""Connections to driver processes, kept between the tasks of a reused Python worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from streamgauge.driver.client import Connection, RefusedError, WireError
+from streamgauge.driver.system import Endpoint
+
+T = TypeVar("T")
+
+#: one for each process, endpoint and attempt that this process works for; a forked worker must not share a socket
+_held: dict[tuple[int, Endpoint], tuple[str, Connection]] = {}
+
+
+def endpoints_of(options: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """Endpoints from the options endpoints ("host:port,host:port"), token and cafile."""
+    token, cafile = options.get("token", ""), options.get("cafile") or None
+    found = []
+    for address in options.get("endpoints", "").split(","):
+        host, colon, port = address.strip().rpartition(":")
+        if not colon or not port.isdigit():
+            raise ValueError(f"option endpoints: found {address!r}, allowed: host:port,host:port")
+        found.append(Endpoint(host, int(port), token=token, cafile=cafile))
+    return tuple(found)
+
+
+def options_of(endpoints: tuple[Endpoint, ...], attempt: str) -> dict[str, str]:
+    """The inverse of endpoints_of: options of the source and the sink."""
+    options = {
+        "endpoints": ",".join(endpoint.address for endpoint in endpoints),
+        "token": endpoints[0].token,
+        "attempt": attempt,
+    }
+    return options | ({"cafile": endpoints[0].cafile} if endpoints[0].cafile else {})
+
+
+def connection(endpoint: Endpoint, attempt: str) -> Connection:
+    """The held connection, or a new one. Raises WireError."""
+    key = (os.getpid(), endpoint)
+    asked, held = _held.get(key, ("", None))
+    if held is None or held.closed or asked != attempt:
+        if held is not None:
+            held.close()
+        held = Connection(endpoint, attempt)
+        _held[key] = attempt, held
+    return held
+
+
+def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T]) -> T:
+    """Calls; again on a fresh connection when the held one turns out to be dead. Raises WireError."""
+    try:
+        return call(connection(endpoint, attempt))
+    except RefusedError:
+        raise
+    except WireError:
+        return call(connection(endpoint, attempt))

@@ -1,0 +1,149 @@
+"""Spark's streaming source: offsets are row numbers per queue, rows come as Arrow record batches over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from streamgauge.driver.client import RefusedError, WireError
+from streamgauge.driver.system import Endpoint
+from streamgauge.link.connections import connection, endpoints_of, once_more
+
+Offsets = dict[str, int]  # global partition number, as JSON wants it -> next row
+
+
+class Link(DataSource):
+    """Options: endpoints, token, cafile, attempt; columns (DDL, or as the driver says); batch_rows (no limit);
+    role: `alone`, or for a query that reads the stream twice one `lead` and otherwise `follow`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "streamgauge"
+
+    def schema(self) -> StructType | str:
+        if columns := self.options.get("columns"):
+            return columns
+        endpoint = endpoints_of(self.options)[0]
+        return from_arrow_schema(connection(endpoint, self.options.get("attempt", "")).schema, False)
+
+    def streamReader(self, schema: StructType) -> Reader:
+        return Reader(dict(self.options), schema)
+
+
+@dataclass
+class Range(InputPartition):
+    """Rows [start, end) of one queue."""
+
+    endpoint: Endpoint
+    queue: int
+    start: int
+    end: int
+
+
+class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Pickled into every task, so it holds no connection.
+
+    Two readers of one stream plan at different instants, so neither may free what the other still needs: the lead
+    alone commits, one batch behind. That is enough, as every batch of one reader ends after the batch before of
+    the other, if both have the same quota per queue.
+    """
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._endpoints = endpoints_of(options)
+        self._attempt = options.get("attempt", "")
+        self._batch_rows = int(options["batch_rows"]) if "batch_rows" in options else None
+        self._role = options.get("role", "alone")
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._queues: list[tuple[int, int]] | None = None  # global partition -> endpoint, its queue
+        self._planned: Offsets = {}
+        self._done: Offsets = {}
+        self._target: Offsets | None = None
+
+    def initialOffset(self) -> Offsets:
+        return {str(partition): 0 for partition in range(len(self._map()))}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable() if self._batch_rows is None else ReadMaxRows(self._batch_rows)
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        # an equal and fixed share for each queue: see the class
+        quota = max(1, limit.max_rows // len(start)) if isinstance(limit, ReadMaxRows) else None
+        end = {}
+        for partition, row in (self._target or self._offered()).items():
+            begin = start.get(partition, 0)
+            end[partition] = max(begin, row if quota is None else min(row, begin + quota))
+        if end != start:
+            self._plan(end)
+        return end
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._offered()
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[Range]:
+        self._plan(end)  # not planned yet after a restart
+        queues = self._map()
+        ranges = []
+        for partition, last in end.items():
+            first = start.get(partition, 0)
+            endpoint, queue = queues[int(partition)]
+            if first < last:
+                ranges.append(Range(self._endpoints[endpoint], queue, first, last))
+        return ranges
+
+    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        names = self._schema.names
+        start = partition.start
+        for last_try in (False, True):
+            try:
+                wire = connection(partition.endpoint, self._attempt)
+                for batch in wire.read(partition.queue, start, partition.end):
+                    start += batch.num_rows
+                    yield pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=self._schema)
+                return
+            except RefusedError:
+                raise
+            except WireError:
+                if last_try:
+                    raise
+
+    def commit(self, end: Offsets) -> None:
+        if self._role == "alone":
+            self._tell("commit", end)
+        elif self._role == "lead":
+            if self._done:
+                self._tell("commit", self._done)
+            self._done = end
+
+    def _map(self) -> list[tuple[int, int]]:
+        if self._queues is None:
+            counts = [once_more(e, self._attempt, lambda wire: wire.partitions) for e in self._endpoints]
+            self._queues = [(number, queue) for number, count in enumerate(counts) for queue in range(count)]
+        return self._queues
+
+    def _offered(self) -> Offsets:
+        rows = [row for e in self._endpoints for row in once_more(e, self._attempt, lambda wire: wire.latest()).rows]
+        return {str(partition): row for partition, row in enumerate(rows)}
+
+    def _plan(self, end: Offsets) -> None:
+        if end != self._planned and self._role != "follow":
+            self._tell("planned", end)
+        self._planned = end
+
+    def _tell(self, verb: str, offsets: Offsets) -> None:
+        each: dict[int, dict[int, int]] = {}
+        for partition, row in offsets.items():
+            endpoint, queue = self._map()[int(partition)]
+            each.setdefault(endpoint, {})[queue] = row
+        for endpoint, rows in each.items():
+            once_more(
+                self._endpoints[endpoint],
+                self._attempt,
+                lambda wire, rows=rows: wire.commit(rows) if verb == "commit" else wire.planned(rows),
+            )
