@@ -6,14 +6,14 @@ finite grid instead, and the search is binary over it. Nothing else is remembere
 from memory or from a file, and the same step follows, so a killed search resumes.
 
 The last verdict at a rate counts. An inconclusive one is repeated once, longer; two in a row count as not
-sustained. A rate that fails its confirmation is not sustained either, and the search moves below it.
+sustained, and from then on every trial is longer. A rate that fails its confirmation is not sustained either, and the search moves below it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from streamgauge.config import Search
@@ -65,7 +65,9 @@ def next_step(plan: Search, trials: Sequence[Trial]) -> Rate | Done:
         unconfirmed = max(0, 1 + plan.confirmations - passes)
     candidate = (_grid if plan.rates else _range)(plan, trials, low, high)
     if left > unconfirmed and candidate:
-        return candidate
+        # where one look was too short, the next would be
+        doubtful = any(t.verdict.outcome == "inconclusive" and t.purpose != "probe" for t in trials)
+        return replace(candidate, seconds_factor=LONGER) if doubtful else candidate
     if low is not None and 0 < unconfirmed <= left:
         reason = "the bracket is narrow enough" if candidate is None else "the budget ends here"
         return Rate(low, "confirm", f"{reason}: longer, to confirm", LONGER)
@@ -74,10 +76,16 @@ def next_step(plan: Search, trials: Sequence[Trial]) -> Rate | Done:
 
 def _bracket(trials: Sequence[Trial]) -> tuple[float | None, float | None]:
     """(highest sustained rate below every failed one, lowest failed rate), None where there is none."""
-    latest = {t.rate_events_per_s: t.verdict.outcome == "sustainable" for t in trials}
-    high = min((rate for rate, sustained in latest.items() if not sustained), default=None)
-    lows = [rate for rate, sustained in latest.items() if sustained and (high is None or rate < high)]
+    rates = {t.rate_events_per_s for t in trials}
+    high = min((rate for rate in rates if not _sustained(trials, rate)), default=None)
+    lows = [rate for rate in rates if _sustained(trials, rate) and (high is None or rate < high)]
     return max(lows, default=None), high
+
+
+def _sustained(trials: Sequence[Trial], rate: float) -> bool:
+    """The latest verdict at that rate; the one before it when a single inconclusive one follows it."""
+    *earlier, last = (t.verdict.outcome for t in trials if t.rate_events_per_s == rate)
+    return (earlier[-1] if earlier and last == "inconclusive" else last) == "sustainable"
 
 
 def _undecided(trials: Sequence[Trial]) -> bool:
@@ -121,18 +129,24 @@ def _range(plan: Search, trials: Sequence[Trial], low: float | None, high: float
 
 
 def _around_capacity(trials: Sequence[Trial], low: float | None, high: float) -> Rate | None:
-    """The next rate around the capacity that the first failed trial showed: below it, then above."""
-    shown = [t.carried_events_per_s for t in trials if t.verdict.outcome != "sustainable" and t.carried_events_per_s]
+    """The next rate around the capacity that the lowest failed rate showed: below it, then above."""
+    shown = [t.carried_events_per_s for t in trials if t.rate_events_per_s == high and t.carried_events_per_s]
     if not shown:
         return None
-    capacity, rates = shown[0], {t.rate_events_per_s for t in trials}
-    if low is None:
-        misses = sum(rate <= capacity for rate in rates)
-        rate, side = capacity / _BRACKET ** (2**misses), "below"
-    else:
+    capacity, rates = shown[-1], {t.rate_events_per_s for t in trials}
+    if low is not None:
         misses = sum(capacity < rate < high for rate in rates)
-        rate, side = capacity * _BRACKET ** (2**misses), "above"
-    return Rate(_tidy(rate), "bracket", f"{side} the {capacity:.4g} events/s carried under overload")
+        rate = capacity * _BRACKET ** (2**misses)
+        reason = f"above the {capacity:.4g} events/s carried under overload"
+        return Rate(_tidy(rate), "bracket", reason) if rate * _BRACKET < high else None
+    contradicted = [t.rate_events_per_s for t in trials if t.verdict.outcome == "sustainable"]
+    if contradicted:
+        start, misses = min(contradicted), sum(rate < min(contradicted) for rate in rates)
+        reason = f"below {start:g}, which a longer look contradicted"
+    else:
+        start, misses = capacity, len(rates) - 1
+        reason = f"below the {capacity:.4g} events/s carried under overload"
+    return Rate(_tidy(start / _BRACKET ** (2**misses)), "bracket", reason)
 
 
 def _done(
@@ -144,11 +158,11 @@ def _done(
     else:
         why = [t.verdict.reason for t in trials if t.rate_events_per_s == high][-1]
         limit = f"{high:g} events/s was not sustained: {why}"
-    if low is None:
-        return Done(0.0, interval, "none_sustained", f"no rate was sustained; {limit}")
     if unfinished or unconfirmed:
         missing = " and ".join(["a narrower bracket"] * unfinished + ["a confirmation"] * bool(unconfirmed))
-        return Done(low, interval, "budget_spent", f"the trial budget was spent before {missing}; {limit}")
+        return Done(low or 0.0, interval, "budget_spent", f"the trial budget was spent before {missing}; {limit}")
+    if low is None:
+        return Done(0.0, interval, "none_sustained", f"no rate was sustained; {limit}")
     return Done(low, interval, "found" if high else "all_sustained", limit)
 
 
