@@ -78,3 +78,8 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
+
+
+def tell(line: str) -> None:
+    """To standard output at once, also through a pipe."""
+    print(line, flush=True)

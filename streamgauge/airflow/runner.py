@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from streamgauge.spark.session import check_master
 
 __all__ = ["run", "ui"]
 POLL_SECONDS = 0.3
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
 def run(
@@ -28,7 +31,7 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     *,
     master: str | None = None,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = home.tell,
 ) -> int:
     """Runs every stage of the benchmark file; 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
 
@@ -90,5 +93,11 @@ def _line(stage: StageRecord) -> str:
 
 
 def _last_complaint(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line]
-    return lines[-1].strip()[:300] if lines else "no reason was given"
+    """What spark-submit said last, or else the last line with an error."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    submitted = [number for number, line in enumerate(lines) if line == "Last spark-submit output:"]
+    if submitted:
+        said = list(takewhile(lambda line: not _STAMP.match(line), lines[submitted[-1] + 1 :]))
+    else:
+        said = [line for line in lines if "rror" in line]
+    return said[-1][:300] if said else "no reason was given"

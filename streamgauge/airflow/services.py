@@ -26,7 +26,7 @@ def ui(
     *,
     port: int = 8080,
     master: str | None = None,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = home.tell,
 ) -> int:
     """Serves Airflow on 127.0.0.1 until Ctrl-C or SIGTERM; port 0 takes a free one.
 
