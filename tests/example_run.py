@@ -141,3 +141,63 @@ def record_example(store: Store, made: Benchmark) -> Recorder:
     r.validation(late20.name, broken)
     r.stage("validate", "failed", 10.0, experiment=late20.name, error="1 of 2 expectations failed: sorted (3 descents)")
     return r
+
+
+def record_cells(r: Recorder) -> None:
+    """A Spark of two state stores on two streams; the last cell's latency is wrong at the full rate."""
+    for nth, cell in enumerate(r.benchmark.all_cells()):
+        scope = cell.model_dump()
+        if cell.experiment == "late99":
+            continue
+        capacity = 40_000 / (1 + nth)
+        place = r.run / "cells" / cell.name
+        place.mkdir(parents=True)
+        rates = [("probe", 4 * capacity), ("bracket", 0.95 * capacity), ("bracket", 1.1 * capacity),
+                 ("bisect", 1.02 * capacity), ("bisect", 0.99 * capacity), ("confirm", 0.99 * capacity)]  # fmt: skip
+        for number, (purpose, rate) in enumerate(rates, 1):
+            append_json(place / "trials.jsonl", trial(number, purpose, rate, capacity))
+        best = 0.99 * capacity
+        write_json(place / "search.json", {
+            "sustainable_rate_events_per_s": best, "interval": [best, 1.02 * capacity], "trials": len(rates),
+            "reason": "found within 5 %", "driver_ceiling_events_per_s": 900_000})  # fmt: skip
+        r.stage("search", seconds=60, outcome={"artifact": "search"}, **scope)
+        wrong = nth == 3
+        write_json(place / "latency.json", [
+            latency(fraction, best, wrong=wrong and fraction == 1) for fraction in (0.5, 0.8, 0.9, 1.0)
+        ])  # fmt: skip
+        r.stage("latency", seconds=40, outcome={"artifact": "latency"}, **scope)
+
+
+def trial(number: int, purpose: str, rate: float, capacity: float) -> dict[str, Any]:
+    excess = max(0.0, rate - capacity)
+    samples = [
+        {"at_s": at, "age_s": 0.3 + 0.1 * (at % 2) + at * excess / rate, "backlog": round(0.3 * rate + excess * at),
+         "taken": round(at * min(rate, capacity)), "warm": at > 2} for at in range(1, 21)
+    ]  # fmt: skip
+    slope = excess / rate
+    outcome = "unsustainable" if slope > 0.05 else "inconclusive" if slope else "sustainable"
+    return {"number": number, "purpose": purpose, "rate_events_per_s": rate, "outcome": outcome,
+            "reason": f"age grows by {slope:.3f} s/s <limit 0.05>", "figures": {"age_slope_s_per_s": slope},
+            "observation": {"samples": samples}, "details": {}}  # fmt: skip
+
+
+def latency(fraction: float, rate: float, *, wrong: bool) -> dict[str, Any]:
+    p50 = 120 / (1.15 - fraction)
+    event = {
+        "p50_ms": p50,
+        "p90_ms": 2 * p50,
+        "p99_ms": 3 * p50,
+        "p999_ms": 4.5 * p50,
+        "max_ms": 5 * p50,
+        "count": 9_000,
+    }
+    return {"fraction": fraction, "rate_events_per_s": fraction * rate, "valid": True, "reason": "",
+            "event_latency": event, "processing_latency": {k: v / 2 if k != "count" else v for k, v in event.items()},
+            "over_time": [[at, p50 * (1 + 0.1 * (at % 3)), 3 * p50 * (1 + 0.1 * (at % 2))] for at in range(20)],
+            "correct": not wrong, "late_drops_expected": 42, "late_drops_reported": 42}  # fmt: skip
+
+
+CELLS = {
+    "workloads": [{"name": "sum", "query": "windowed_aggregation", "key": "key"}],
+    "systems": [{"name": "rocksdb"}, {"name": "hdfs"}],
+}

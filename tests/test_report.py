@@ -16,7 +16,7 @@ from streamgauge.report import build
 from streamgauge.report.blocks import Table
 from streamgauge.report.charts import edges, steps
 from streamgauge.report.records import Records
-from tests.example_run import RUN, Recorder, benchmark, profile, record_example, stream
+from tests.example_run import CELLS, RUN, Recorder, benchmark, profile, record_cells, record_example, stream, trial
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -224,3 +224,67 @@ def test_job_prints_the_path_and_records_it(store: Store, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert f"page: {page}\n" in done.stderr
     assert page.exists()
+
+
+@pytest.fixture
+def measured(store: Store, tmp_path: Path) -> Page:
+    made = benchmark(tmp_path / "source.csv", **CELLS)
+    record_cells(record_example(store, made))
+    return Page(build(made, store, RUN))
+
+
+def test_headline_says_how_many_cells_were_measured_and_voids_a_wrong_output(measured: Page) -> None:
+    said = measured.text["verdict"]
+    assert said[0] == "1 of 3 experiments validated, 4 of 6 cells measured"
+    which = said.index("latency late20.sum.hdfs at 100%")
+    assert said[which + 1] == "the output differs from the batch answer: the figure is void"
+
+
+def test_cells_row_has_rate_interval_and_p99_of_the_highest_sound_fraction(measured: Page) -> None:
+    rows = [row for row in measured.rows if len(row) == 7 and row[1] == "sum"]
+    assert rows[0] == ["ordered", "sum", "rocksdb", "39 600 events/s", "39 600 – 40 800", "6", "2 400 ms at 100%"]
+    assert rows[3][2:] == ["hdfs", "9 900 events/s", "9 900 – 10 200", "6", "1 440 ms at 90%"]
+    assert rows[4][3:] == ["—", "—", "0", "—"]
+
+
+def test_search_trace_shows_each_trial_under_its_outcome_with_its_reason(measured: Page) -> None:
+    trace = next(f for f in measured.figures if f["layout"]["xaxis"]["title"]["text"] == "trial")
+    marks = {t["name"]: t for t in trace["data"][1:]}
+    assert {name: t["x"] for name, t in marks.items()} == {
+        "sustainable": [2, 5, 6], "unsustainable": [1, 3], "inconclusive": [4],
+    }  # fmt: skip
+    assert marks["unsustainable"]["text"][0] == "age grows by 0.750 s/s &lt;limit 0.05&gt;"
+
+
+def test_disorder_sweep_compares_latency_at_a_fraction_sound_in_every_cell(measured: Page) -> None:
+    rate, p99 = (f for f in measured.figures if f["layout"]["xaxis"]["title"]["text"].startswith("out-of-order events"))
+    assert [(t["name"], t["y"]) for t in rate["data"]] == [
+        ("sum, rocksdb", [39_600, 13_200]),
+        ("sum, hdfs", [19_800, 9_900]),
+    ]
+    assert rate["data"][0]["x"] == pytest.approx([0, 100 * 5_297 / 26_483])
+    assert "p99 event-time latency against disorder, at 90% of each cell's rate" in measured.text["disorder"]
+    assert p99["data"][0]["y"] == pytest.approx([1440, 1440])
+
+
+@pytest.mark.parametrize("lost", ["rate_events_per_s", "observation", "outcome", "reason", "figures", "number"])
+def test_trial_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: Path, lost: str) -> None:
+    made = benchmark(tmp_path / "source.csv", **CELLS)
+    place = store.run(RUN) / "cells" / made.all_cells()[0].name
+    place.mkdir(parents=True)
+    whole = trial(1, "probe", 9.0, 5.0)
+    (place / "trials.jsonl").write_text(json.dumps({k: v for k, v in whole.items() if k != lost}) + "\n{torn")
+    build(made, store, RUN)
+
+
+def test_nothing_sustained_is_said_and_drawn_without_an_upper_or_lower_end(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv", **CELLS)
+    r = Recorder(store, made)
+    cell = made.all_cells()[0]
+    place = r.run / "cells" / cell.name
+    place.mkdir(parents=True)
+    found = {"sustainable_rate_events_per_s": 0.0, "interval": [0.0, 100.0], "reason": "none sustained", "trials": 3}
+    (place / "search.json").write_text(json.dumps(found))
+    r.stage("search", **cell.model_dump())
+    page = Page(build(made, store, RUN))
+    assert "none sustained" in page.text["verdict"]

@@ -118,6 +118,13 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{text}\u00a0{unit}" if unit else text
 
 
+def between(interval: tuple[float | None, float | None]) -> str:
+    low, high = interval
+    if low is None and high is None:
+        return MISSING
+    return f"from {number(low)}" if high is None else f"{number(low or 0)} – {number(high)}"
+
+
 def percent(part: float | None, whole: float | None) -> str:
     """part of whole, with as many digits as tell it from its neighbours up to a ten-thousandth."""
     if part is None or not whole:

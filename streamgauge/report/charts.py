@@ -12,18 +12,27 @@ from streamgauge.units import Tick, ticks_per_second
 
 #: Okabe & Ito 2008, distinct for all common kinds of colour vision
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, YELLOW, INK = "#CC79A7", "#56B4E9", "#F0E442", "#1b2430"
-PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, INK)
+PURPLE, SKY, INK, GREY = "#CC79A7", "#56B4E9", "#1b2430", "#8a94a3"
+PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, INK)
 #: colour is never the only sign
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon")
 
-_NICE = (
-    (1e-12, "1 ps"), (1e-11, "10 ps"), (1e-10, "100 ps"), (1e-9, "1 ns"), (1e-8, "10 ns"), (1e-7, "100 ns"),
-    (1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "100 µs"), (1e-3, "1 ms"), (1e-2, "10 ms"), (1e-1, "100 ms"),
-    (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (6 * 3600.0, "6 h"),
-    (86400.0, "1 d"), (10 * 86400.0, "10 d"), (100 * 86400.0, "100 d"), (1000 * 86400.0, "1000 d"),
-)  # fmt: skip
+_SUB = [
+    (power, f"{digit * 10 ** (power % 3)} {unit}", digit)
+    for power, unit in zip(range(-12, 0), ["ps"] * 3 + ["ns"] * 3 + ["µs"] * 3 + ["ms"] * 3, strict=True)
+    for digit in (1, 2, 5)
+]
+#: (seconds, label, coarse): ticks of a logarithmic time axis; only the coarse ones where there are many
+_NICE: list[tuple[float, str, bool]] = [
+    *((digit * 10.0**power, text, digit == 1) for power, text, digit in _SUB),
+    *((n * size, f"{n} {unit}", n in coarse) for size, unit, steps_, coarse in (
+        (1.0, "s", (1, 2, 5, 10, 30), (1, 10)),
+        (60.0, "min", (1, 2, 5, 10, 30), (1, 10)),
+        (3600.0, "h", (1, 2, 6, 12), (1, 6)),
+        (86400.0, "d", (1, 2, 7, 30, 100, 365, 1000), (1, 10, 100, 1000)),
+    ) for n in steps_),
+]  # fmt: skip
 #: an event time above this is taken for a date, below for a relative clock (1990-01-01)
 _FIRST_DATE_S = 631_152_000
 
@@ -45,12 +54,14 @@ def delay_axis(title: str, positive_seconds: Iterable[float]) -> Axis:
     if not values:
         return axis(title)
     low, high = min(values), max(values)
-    ticks = [(v, text) for v, text in _NICE if low / 1.5 <= v <= high * 1.5]
+    ticks = [tick for tick in _NICE if low / 1.01 <= tick[0] <= high * 1.01]
+    if len(ticks) > 10:
+        ticks = [tick for tick in ticks if tick[2]]
     return axis(
         title,
         type="log",
         range=[math.log10(low) - 0.02, math.log10(high) + 0.02],
-        **({"tickvals": [v for v, _ in ticks], "ticktext": [text for _, text in ticks]} if len(ticks) > 1 else {}),
+        **({"tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks]} if len(ticks) > 1 else {}),
     )
 
 

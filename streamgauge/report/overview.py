@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, count, number, percent
-from streamgauge.report.records import CellRecord, Records, Status, Stream, expected
+from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, between, count, number, percent
+from streamgauge.report.records import CellRecord, Records, Status, Stream, expected, is_sound, one_line
 
 _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
 
@@ -31,10 +31,11 @@ def verdict(records: Records) -> Verdict:
             )
             reason = f"expectations failed: {', '.join(failed)}" if failed else "no result of the validation was found"
             problems.append(("bad" if failed else "open", f"validate {stream.experiment.name}", reason))
+    problems += [problem for record in records.cells for problem in _doubts(record)]
     passed = sum(stream.verdict == "passed" for stream in records.streams)
     sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
     if records.cells:
-        measured = sum(cell.rate is not None for cell in records.cells)
+        measured = sum(bool(cell.rate) for cell in records.cells)
         sentence += f", {_of(measured, len(records.cells), 'cell')} measured"
     sentence = sentence[0].upper() + sentence[1:]
     states = {state for state, _, _ in problems}
@@ -104,23 +105,36 @@ def _cells(cells: list[CellRecord]) -> Table:
     rows: list[list[Cell]] = []
     for record in cells:
         search, cell = record.search or {}, record.cell
-        low, high = search.get("interval") or (None, None)
-        last = max(record.latency, key=lambda run: run.get("fraction") or 0, default={})
+        last = max((run for run in record.latency if is_sound(run)), key=lambda run: run["fraction"], default={})
         p99 = (last.get("event_latency") or {}).get("p99_ms")
         rows.append(
             [
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
                 cell.workload,
                 cell.system,
-                Text(number(record.rate, "events/s"), "good") if record.rate is not None
+                Text(number(record.rate, "events/s"), "good") if record.rate
                 else Text(MISSING, _MARK[record.search_status.outcome], hint=record.search_status.reason),
-                f"{number(low)} – {number(high)}" if low is not None else MISSING,
+                between(record.interval),
                 count(search.get("trials", len(record.trials))),
                 f"{number(p99, 'ms')} at {last['fraction']:.0%}" if p99 is not None else MISSING,
             ]
         )  # fmt: skip
     columns = ["experiment", "workload", "system", "sustainable rate", "interval", "trials", "p99 latency"]
     return Table(columns, rows, "Cells", cards=True)
+
+
+def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
+    """What a finished cell leaves to be desired: no rate, a wrong output, a latency that measures nothing."""
+    name, found = record.cell.name, list[tuple[State, str, str]]()
+    if record.search_status.outcome == "done" and not record.rate:
+        found.append(("bad", f"search {name}", one_line((record.search or {}).get("reason")) or "no rate was found"))
+    for run in record.latency:
+        which = f"latency {name} at {run.get('fraction') or 0:.0%}"
+        if run.get("correct") is False:
+            found.append(("bad", which, "the output differs from the batch answer: the figure is void"))
+        elif not run.get("valid"):
+            found.append(("open", which, one_line(run.get("reason")) or "invalid without a reason"))
+    return found
 
 
 def _follows(status: Status, records: Records) -> bool:

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from streamgauge.artifacts import Store, as_user_error
 from streamgauge.config import Benchmark
-from streamgauge.report import experiments, machine, overview, source
+from streamgauge.report import cells, experiments, machine, overview, source, sweep
 from streamgauge.report.records import Records
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -39,6 +39,8 @@ def render(records: Records) -> str:
         overview.summary(records),
         source.section(records),
         experiments.section(records),
+        *([cells.section(records)] if records.cells else []),
+        *([sweep.section(records)] if len(records.streams) > 1 and records.cells else []),
         machine.environment(records),
         machine.timings(records),
     ]

@@ -84,6 +84,12 @@ class CellRecord:
     def rate(self) -> float | None:
         return (self.search or {}).get("sustainable_rate_events_per_s")
 
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Sustained, not sustained; None: nothing was sustained, or nothing failed."""
+        low, high = (self.search or {}).get("interval") or (None, None)
+        return low, high
+
 
 class Records:
     """Everything the page shows about one run."""
@@ -174,6 +180,11 @@ class Records:
             return self._store.find(kind, recorded or key(self.benchmark))
         except (UserError, OSError, ValueError):
             return None
+
+
+def is_sound(run: Json) -> bool:
+    """A latency run that measured something, with an output that was not wrong."""
+    return bool(run.get("valid")) and run.get("correct") is not False and "fraction" in run
 
 
 def one_line(text: str | None) -> str:

@@ -17,7 +17,7 @@ from streamgauge.report.blocks import (
     percent,
 )
 from streamgauge.report.charts import axis, delay_axis, edges, figure, line, moment, moment_axis, steps
-from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, sentence, tick_of, ticks
+from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, sentence, tick_of
 from streamgauge.report.records import Json, Records
 from streamgauge.units import Tick, show_ticks, ticks_per_second
 
@@ -144,5 +144,5 @@ def _recorded(delay: Json, tick: Tick) -> Table:
     return Table(
         columns,
         [row],
-        f"Delay that the source itself records: arrival − event time, median {ticks(delay.get('p50'), tick)}",
+        "Recorded delay: arrival − event time",
     )

@@ -13,7 +13,7 @@ import pytest
 
 from streamgauge.artifacts import Store
 from streamgauge.report import build
-from tests.example_run import RUN, benchmark, record_example
+from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 pytestmark = pytest.mark.e2e
 FLAGS = [
@@ -54,9 +54,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("page")
-    made = benchmark(place / "source.csv")
+    made = benchmark(place / "source.csv", **CELLS)
     store = Store(place / "artifacts")
-    record_example(store, made)
+    record_cells(record_example(store, made))
     return build(made, store, RUN)
 
 
@@ -77,7 +77,7 @@ def test_draws_every_chart_without_a_word_on_the_console(browser: Any, page: Pat
     drawn = browser.execute_script(
         "return [...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('.scatterlayer path, .barlayer path').length)"
     )
-    assert len(drawn) == 5
+    assert len(drawn) == 27
     assert all(drawn)
     assert browser.get_log("browser") == []
 

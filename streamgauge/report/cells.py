@@ -1,0 +1,269 @@
+"""Each cell: how its sustainable rate was found, and its latency at fractions of that rate."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from streamgauge.report.blocks import (
+    MISSING,
+    Block,
+    Cell,
+    Chart,
+    Hole,
+    Section,
+    State,
+    Table,
+    Text,
+    Tiles,
+    attempt,
+    between,
+    count,
+    number,
+)
+from streamgauge.report.charts import DASHES, GREEN, GREY, INK, ORANGE, PALETTE, RED, SYMBOLS, axis, figure, line
+from streamgauge.report.records import CellRecord, Json, Records
+
+#: a line of more points than this says no more on a screen
+_MOST_POINTS = 200
+_OUTCOMES: dict[str, tuple[str, str, State]] = {
+    "sustainable": (GREEN, "circle", "good"),
+    "unsustainable": (RED, "x", "bad"),
+    "inconclusive": (ORANGE, "diamond", "open"),
+    "invalid": (GREY, "square-open", "open"),
+}
+_CORRECT: dict[Any, Text] = {
+    True: Text("equals the batch answer", "good"),
+    False: Text("wrong: the figure is void", "bad"),
+}
+_PERCENTILES = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
+
+
+def section(records: Records) -> Section:
+    lead = "Each cell, experiment × workload × system: the highest load it carries without falling ever further behind."
+    return Section("cells", "Sustainable rate and latency", lead, parts=[_cell(record) for record in records.cells])
+
+
+def _cell(record: CellRecord) -> Section:
+    name = record.cell.name
+    blocks: list[Block] = []
+    if record.search:
+        blocks.append(attempt("Rate", _figures, record))
+    else:
+        blocks.append(Hole("No sustainable rate", record.search_status.reason or "the search left no result"))
+    if record.trials:
+        blocks += [
+            attempt("Rate search", _trace, record),
+            attempt("Age over time", _over_time, record.trials, "age_s", "Age of the oldest waiting event", "age (s)"),
+            attempt("Backlog over time", _over_time, record.trials, "backlog", "Backlog", "events waiting"),
+        ]
+    if record.latency:
+        blocks += [
+            attempt("Latency by percentile", _by_percentile, record.latency),
+            attempt("Latency over time", _latency_over_time, record.latency),
+            attempt("Correctness", _correctness, record.latency),
+        ]
+    elif record.search:
+        blocks.append(Hole("No latency", record.latency_status.reason or "the latency runs left no result"))
+    return Section(
+        f"cell-{name}", f"{record.cell.experiment} × {record.cell.workload} × {record.cell.system}", blocks=blocks
+    )
+
+
+def outcome_of(trial: Json) -> str:
+    """The verdict, or invalid: a trial that measured nothing is not a slow one."""
+    invalid = (trial.get("observation") or {}).get("invalid")
+    return "invalid" if invalid else str(trial.get("outcome", "inconclusive"))
+
+
+def _figures(record: CellRecord) -> Tiles:
+    found = record.search or {}
+    tiles = [
+        ("sustainable rate", number(record.rate, "events/s"), str(found.get("reason") or "")),
+        ("interval", between(record.interval), "events/s"),
+        ("trials", count(found.get("trials", len(record.trials))), "each with its reason below"),
+        ("driver's ceiling", number(found.get("driver_ceiling_events_per_s"), "events/s"), "without a system"),
+    ]
+    return Tiles(tiles)
+
+
+def _trace(record: CellRecord) -> Chart:
+    trials = record.trials
+    numbers = [trial.get("number", nth) for nth, trial in enumerate(trials, 1)]
+    rates = [trial["rate_events_per_s"] for trial in trials]
+    path = line(
+        "order",
+        numbers,
+        rates,
+        line={"color": "#c3cad4", "width": 1, "dash": "solid"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    marks = []
+    for outcome, (colour, symbol, _) in _OUTCOMES.items():
+        chosen = [i for i, trial in enumerate(trials) if outcome_of(trial) == outcome]
+        if chosen:
+            marks.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": outcome,
+                    "x": [numbers[i] for i in chosen],
+                    "y": [rates[i] for i in chosen],
+                    "text": [html.escape(_wrapped(trials[i].get("reason", ""))).replace("\n", "<br>") for i in chosen],
+                    "hovertemplate": "trial %{x}: %{y:,.0f} events/s<br>%{text}<extra></extra>",
+                    "marker": {"color": colour, "symbol": symbol, "size": 11, "line": {"width": 2, "color": colour}},
+                }
+            )
+    rows: list[list[Cell]] = [
+        [
+            numbers[i],
+            str(trial.get("purpose", "")),
+            number(rates[i]),
+            Text(outcome_of(trial), _OUTCOMES.get(outcome_of(trial), ("", "", "open"))[2]),
+            str(trial.get("reason", "")),
+            ", ".join(f"{name} {number(value)}" for name, value in (trial.get("figures") or {}).items()),
+        ]
+        for i, trial in enumerate(trials)
+    ]
+    return Chart(
+        "Search for the rate",
+        figure(
+            [path, *marks],
+            axis("trial", dtick=1 if len(trials) <= 20 else None),
+            axis("events/s offered", type="log" if max(rates) > 20 * min(rates) else "linear"),
+            showlegend=True,
+            shapes=_answer(record.search or {}),
+        ),
+        Table(["trial", "purpose", "events/s", "outcome", "reason", "figures"], rows),
+        "The line is the sustainable rate, the band its interval." if record.rate else "",
+    )
+
+
+def _answer(search: Json) -> list[Json]:
+    """The found rate as a line, its interval as a band across the chart."""
+    across = {"xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
+    rate, interval = search.get("sustainable_rate_events_per_s"), search.get("interval")
+    shapes: list[Json] = []
+    if interval and None not in interval:
+        shapes.append(
+            {
+                **across,
+                "type": "rect",
+                "y0": interval[0],
+                "y1": interval[1],
+                "fillcolor": GREEN,
+                "opacity": 0.15,
+                "line": {"width": 0},
+            }
+        )
+    if rate is not None:
+        shapes.append({**across, "type": "line", "y0": rate, "y1": rate, "line": {"color": GREEN, "width": 1.5}})
+    return shapes
+
+
+def _over_time(trials: list[Json], key: str, title: str, label: str) -> Chart:
+    traces: list[Json] = []
+    rows: list[list[Cell]] = []
+    for nth, trial in enumerate(trials):
+        samples = (trial.get("observation") or {}).get("samples") or []
+        samples = samples[:: max(1, -(-len(samples) // _MOST_POINTS))]
+        which = f"{trial.get('number', nth + 1)}: {number(trial['rate_events_per_s'])}/s"
+        colour = _OUTCOMES.get(outcome_of(trial), (INK, "", "open"))[0]
+        traces.append(
+            line(
+                which, [s["at_s"] for s in samples], [s[key] for s in samples],
+                mode="lines+markers", marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
+                line={"color": colour, "width": 1.5},
+            )
+        )  # fmt: skip
+        rows += [
+            [which, number(s["at_s"]), number(s[key]), "" if s.get("warm", True) else "warming up"] for s in samples
+        ]
+    return Chart(
+        f"{title} over time",
+        figure(traces, axis("seconds since the trial began"), axis(label, rangemode="tozero"), showlegend=True),
+        Table(["trial", "at (s)", label, ""], rows),
+        "One line per trial: green sustainable, vermilion unsustainable, orange inconclusive, grey invalid.",
+    )
+
+
+def _by_percentile(runs: list[Json]) -> Chart:
+    traces: list[Json] = []
+    rows: list[list[Cell]] = []
+    for nth, run in enumerate(runs):
+        for kind in ("event_latency", "processing_latency"):
+            latency = run.get(kind) or {}
+            values = [latency.get(key) for key in _PERCENTILES]
+            rows.append(
+                [
+                    f"{run['fraction']:.0%}",
+                    number(run.get("rate_events_per_s")),
+                    kind.removesuffix("_latency") + " time",
+                    *(number(value) for value in values),
+                    count(latency.get("count")),
+                    _validity(run),
+                ]
+            )
+            if kind == "event_latency":
+                traces.append(
+                    line(
+                        f"{run['fraction']:.0%}" + ("" if run.get("valid") else " (invalid)"),
+                        list(_PERCENTILES.values()), values, nth, mode="lines+markers",
+                        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if run.get("valid") else 0.45,
+                    )
+                )  # fmt: skip
+    return Chart(
+        "Event-time latency by percentile",
+        figure(traces, axis("", type="category"), axis("latency (ms)", type="log"), showlegend=True),
+        Table(
+            ["of the rate", "events/s", "latency", *(f"{p} (ms)" for p in _PERCENTILES.values()), "rows", "valid"], rows
+        ),
+        "At fractions of the sustainable rate; emission time − the event times that made the answer.",
+    )
+
+
+def _latency_over_time(runs: list[Json]) -> Chart:
+    traces: list[Any] = []
+    rows: list[list[Cell]] = []
+    for nth, run in enumerate(runs):
+        name, points = f"{run['fraction']:.0%}", run.get("over_time") or []
+        points = points[:: max(1, -(-len(points) // _MOST_POINTS))]
+        for column, percentile in ((1, "p50"), (2, "p99")):
+            style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
+            traces.append(line(f"{name} {percentile}", [p[0] for p in points], [p[column] for p in points], line=style))
+        rows += [[name, number(p[0]), number(p[1]), number(p[2])] for p in points]
+    return Chart(
+        "Event-time latency over time",
+        figure(traces, axis("seconds since the run began"), axis("latency (ms)", type="log"), showlegend=True),
+        Table(["of the rate", "at (s)", "p50 (ms)", "p99 (ms)"], rows),
+        "Solid p99, dashed p50.",
+    )
+
+
+def _correctness(runs: list[Json]) -> Table:
+    """Speed of a wrong answer is no speed."""
+    rows: list[list[Cell]] = []
+    for run in runs:
+        correct = _CORRECT.get(run.get("correct"), Text("not compared", "open"))
+        expected, reported = run.get("late_drops_expected"), run.get("late_drops_reported")
+        rows.append([f"{run['fraction']:.0%}", correct, count(expected), count(reported)])
+    return Table(["of the rate", "output", "late drops expected", "late drops reported"], rows, "Correctness")
+
+
+def _validity(run: Json) -> Text:
+    if run.get("correct") is False:
+        return Text("void", "bad", hint="the output was wrong")
+    return (
+        Text("valid", "good") if run.get("valid") else Text("invalid", "open", hint=str(run.get("reason") or MISSING))
+    )
+
+
+def _wrapped(text: str, width: int = 60) -> str:
+    lines, current = [], ""
+    for word in text.split():
+        if current and len(current) + len(word) >= width:
+            lines.append(current)
+            current = ""
+        current = f"{current} {word}".strip()
+    return "\n".join([*lines, current])
