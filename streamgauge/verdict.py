@@ -180,7 +180,10 @@ def _nonsense(verdict: object) -> str | None:
         return f"the outcome {verdict.outcome!r:.80}"
     if not isinstance(verdict.reason, str) or not verdict.reason:
         return f"the reason {verdict.reason!r:.80}"
-    for name, value in verdict.figures.items():
+    figures: object = verdict.figures
+    if not isinstance(figures, dict):
+        return f"the figures {figures!r:.80}"
+    for name, value in figures.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return f"the figure {name} = {value!r:.80}"
     return None

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.config import Search, parse
+from streamgauge.errors import UserError
+from streamgauge.search import Done, Rate, next_step
+from streamgauge.trial import Outcome, Trial, Verdict
+
+#: a system as the search sees it: the step and how often its rate was tried before -> outcome, carried
+Run = Callable[[Rate, int], tuple[Outcome, float | None]]
+
+
+def search(plan: Search, run: Run) -> tuple[Done, list[Trial]]:
+    trials: list[Trial] = []
+    while isinstance(step := next_step(plan, trials), Rate):
+        before = sum(t.rate_events_per_s == step.rate_events_per_s for t in trials)
+        outcome, carried = run(step, before)
+        trials.append(step.tried(Verdict(outcome, "as told"), carried))
+        assert len(trials) <= plan.max_trials
+    return step, trials
+
+
+def threshold(capacity: float, *, shows: float | None = 1.0) -> Run:
+    """Sustains rates up to the capacity; overloaded, it carries `shows` times that."""
+
+    def run(step: Rate, _: int) -> tuple[Outcome, float | None]:
+        if step.rate_events_per_s <= capacity:
+            return "sustainable", step.rate_events_per_s
+        return "unsustainable", None if shows is None else capacity * shows
+
+    return run
+
+
+GRIDS = [tuple(100.0 * (i + 1) for i in range(n)) for n in range(1, 9)]
+CASES = [(grid, sustained) for grid in GRIDS for sustained in range(len(grid) + 1)]
+
+
+@pytest.mark.parametrize(("grid", "sustained"), CASES)
+@pytest.mark.parametrize("confirmations", [0, 1, 2])
+def test_every_threshold_of_every_grid(grid: tuple[float, ...], sustained: int, confirmations: int) -> None:
+    plan = Search(rates=grid, confirmations=confirmations, max_trials=20)
+    limit = grid[sustained - 1] if sustained else 0.0
+    done, trials = search(plan, threshold(limit))
+    assert done.rate_events_per_s == limit
+    assert done.interval == (limit, grid[sustained] if sustained < len(grid) else None)
+    whole = "all_sustained" if sustained == len(grid) else "found"
+    assert done.outcome == (whole if sustained else "none_sustained")
+    confirming = confirmations if sustained else 0
+    assert len(trials) <= math.ceil(math.log2(len(grid) + 1)) + confirming
+    assert {t.rate_events_per_s for t in trials} <= set(grid)
+
+
+@pytest.mark.parametrize(("grid", "sustained"), CASES)
+def test_an_inconclusive_verdict_at_any_rate_is_repeated_and_changes_nothing(
+    grid: tuple[float, ...], sustained: int
+) -> None:
+    limit = grid[sustained - 1] if sustained else 0.0
+    truth = threshold(limit)
+    for unclear in product([False, True], repeat=len(grid)):
+        first = dict(zip(grid, unclear, strict=True))
+
+        def run(step: Rate, before: int, first: dict[float, bool] = first) -> tuple[Outcome, float | None]:
+            return ("inconclusive", None) if before == 0 and first[step.rate_events_per_s] else truth(step, before)
+
+        done, trials = search(Search(rates=grid, confirmations=0, max_trials=20), run)
+        assert done.rate_events_per_s == limit
+        repeats = sum(t.verdict.outcome == "inconclusive" for t in trials)
+        assert len(trials) - repeats <= math.ceil(math.log2(len(grid) + 1))
+
+
+@pytest.mark.parametrize(("grid", "sustained"), CASES)
+def test_a_rate_that_stays_inconclusive_counts_as_not_sustained(grid: tuple[float, ...], sustained: int) -> None:
+    for position, rate in enumerate(grid):
+        truth = threshold(grid[sustained - 1] if sustained else 0.0)
+
+        def run(step: Rate, before: int, rate: float = rate, truth: Run = truth) -> tuple[Outcome, float | None]:
+            return ("inconclusive", None) if step.rate_events_per_s == rate else truth(step, before)
+
+        done, trials = search(Search(rates=grid, confirmations=0, max_trials=20), run)
+        tried = [t.rate_events_per_s for t in trials]
+        assert tried.count(rate) in (0, 2)
+        # once asked, it bounds the answer; unasked, the binary search never came near it
+        expected = min(sustained, position) if rate in tried else sustained
+        assert done.rate_events_per_s == (grid[expected - 1] if expected else 0.0)
+
+
+def test_the_largest_of_three_rates_alone_failing_is_no_none() -> None:
+    """A published tool's binary search answers "none" here."""
+    done, trials = search(Search(rates=(1, 2, 3), confirmations=0), threshold(2))
+    assert done == Done(2, (2, 3), "found", "3 events/s was not sustained: as told")
+    assert [t.rate_events_per_s for t in trials] == [2, 3]
+
+
+def test_a_contradicted_confirmation_moves_below() -> None:
+    def run(step: Rate, before: int) -> tuple[Outcome, float | None]:
+        fails = step.rate_events_per_s > 400 or (step.rate_events_per_s == 400 and before == 1)
+        return ("unsustainable" if fails else "sustainable"), None
+
+    done, trials = search(Search(rates=(100, 200, 300, 400, 500)), run)
+    assert (done.rate_events_per_s, done.interval, done.outcome) == (300, (300, 400), "found")
+    assert [(t.rate_events_per_s, t.purpose) for t in trials] == [
+        (300, "bisect"),
+        (400, "bisect"),
+        (500, "bisect"),
+        (400, "confirm"),
+        (300, "confirm"),
+    ]
+
+
+def test_the_order_of_a_whole_search() -> None:
+    done, trials = search(Search(max_rate=10_000), threshold(1000))
+    assert [(t.rate_events_per_s, t.purpose, t.verdict.outcome) for t in trials] == [
+        (10_000, "probe", "unsustainable"),
+        (925.926, "bracket", "sustainable"),
+        (1080, "bracket", "unsustainable"),
+        (1000, "bisect", "sustainable"),
+        (1039.23, "bisect", "unsustainable"),
+        (1000, "confirm", "sustainable"),
+    ]
+    assert done == Done(1000, (1000, 1039.23), "found", "1039.23 events/s was not sustained: as told")
+
+
+@settings(max_examples=300)
+@given(
+    capacity=st.floats(2, 4e6),
+    shows=st.none() | st.floats(0.6, 1.8),
+    start=st.none() | st.floats(1, 5e6),
+    precision=st.floats(0.01, 0.5),
+    confirmations=st.integers(0, 3),
+)
+def test_the_truth_lies_in_the_interval(
+    capacity: float, shows: float | None, start: float | None, precision: float, confirmations: int
+) -> None:
+    plan = Search(start_rate=start, precision=precision, confirmations=confirmations, max_trials=100)
+    done, trials = search(plan, threshold(capacity, shows=shows))
+    low, high = done.interval
+    assert done.outcome == "found"
+    assert high is not None
+    assert done.rate_events_per_s == low <= capacity < high <= low * (1 + precision) * 1.0001
+    assert sum(t.rate_events_per_s == low for t in trials) == 1 + confirmations
+    if shows is not None and start is None:
+        assert len(trials) <= 12 + confirmations + math.log2(1 / precision)
+
+
+@settings(max_examples=300)
+@given(
+    outcomes=st.lists(st.sampled_from(["sustainable", "unsustainable", "inconclusive"]), min_size=30, max_size=30),
+    carried=st.lists(st.none() | st.floats(1, 1e7), min_size=30, max_size=30),
+    budget=st.integers(2, 30),
+    start=st.none() | st.floats(1, 5e6),
+    grid=st.none() | st.just((10.0, 20.0, 30.0, 40.0, 50.0, 60.0)),
+)
+def test_whatever_the_verdicts_it_ends_within_budget_and_resumes_from_any_prefix(
+    outcomes: list[Outcome],
+    carried: list[float | None],
+    budget: int,
+    start: float | None,
+    grid: tuple[float, ...] | None,
+) -> None:
+    plan = Search(max_trials=budget, start_rate=start, rates=grid)
+    taken: list[Rate] = []
+
+    def run(step: Rate, _: int) -> tuple[Outcome, float | None]:
+        taken.append(step)
+        assert grid or plan.min_rate <= step.rate_events_per_s <= plan.max_rate
+        return outcomes[len(taken) - 1], carried[len(taken) - 1]
+
+    done, trials = search(plan, run)
+    assert [next_step(plan, trials[:i]) for i in range(len(trials))] == taken
+    low, high = done.interval
+    assert done.rate_events_per_s == low
+    assert high is None or low < high
+    if low:
+        assert any(t.rate_events_per_s == low and t.verdict.outcome == "sustainable" for t in trials)
+
+
+def test_nothing_sustained_down_to_the_least_rate() -> None:
+    done, trials = search(Search(min_rate=50, max_rate=1000, max_trials=30), threshold(0.0, shows=None))
+    assert (done.rate_events_per_s, done.interval, done.outcome) == (0, (0, 50), "none_sustained")
+    assert trials[-1].rate_events_per_s == 50
+
+
+def test_everything_sustained_up_to_the_highest_rate() -> None:
+    done, _ = search(Search(start_rate=100, max_rate=5000), threshold(1e9))
+    assert (done.rate_events_per_s, done.interval, done.outcome) == (5000, (5000, None), "all_sustained")
+
+
+def test_a_spent_budget_is_said() -> None:
+    done, trials = search(Search(max_trials=3), threshold(1000))
+    assert len(trials) == 3
+    assert (done.rate_events_per_s, done.outcome) == (925.926, "budget_spent")
+    assert "before a narrower bracket" in done.reason
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"start_rate": 0}, "start_rate: found 0"),
+        ({"start_rate": math.nan}, "start_rate: found nan"),
+        ({"max_rate": math.inf}, "max_rate: found inf"),
+        ({"rates": [100, 0]}, "rates.1: found 0"),
+        ({"rates": []}, "rates"),
+        ({"rates": [200, 100]}, "allowed: ascending"),
+        ({"min_rate": 10, "max_rate": 5}, "min_rate: found 10"),
+        ({"start_rate": 50, "max_rate": 40}, "start_rate: found 50, allowed: 1 to 40"),
+    ],
+)
+def test_senseless_rates_are_refused_in_one_line(bad: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse(Search, bad, "b.yaml: search")
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
