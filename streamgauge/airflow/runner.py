@@ -16,7 +16,7 @@ from typing import Any
 from streamgauge import config
 from streamgauge.airflow import home, processes, summary
 from streamgauge.airflow.services import ui
-from streamgauge.artifacts import Store, stat_source
+from streamgauge.artifacts import Store
 from streamgauge.runs import RunLog, StageRecord
 from streamgauge.spark.session import check_master
 
@@ -40,8 +40,6 @@ def run(
     path, store = Path(path).absolute(), Store(artifacts)
     chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
     benchmark = config.load(path, config.parse(config.Overrides, chosen, "overrides"))
-    for name in benchmark.source.files:
-        stat_source(name)
     check_master(master or "")
     run_id = f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
     directory = store.run(run_id)

@@ -89,7 +89,9 @@ def schema() -> None:
 def run(
     file: ConfigFile,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    master: Annotated[str, typer.Option(help="Spark master of the batch stages")] = "local[2]",
+    master: Annotated[
+        str | None, typer.Option(help="Spark master; without it the Airflow connection's, or local[2]")
+    ] = None,
     experiment: Annotated[list[str] | None, typer.Option(help="only these experiments")] = None,
     scale: Annotated[float | None, typer.Option(help="fraction of the source's lines, from its beginning")] = None,
     seed: Annotated[int | None, typer.Option(help="seed for all experiments")] = None,
@@ -109,7 +111,9 @@ def ui(
     configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     port: Annotated[int, typer.Option(help="port of the web page")] = 8080,
-    master: Annotated[str, typer.Option(help="Spark master of the batch stages")] = "local[2]",
+    master: Annotated[
+        str | None, typer.Option(help="Spark master; without it the Airflow connection's, or local[2]")
+    ] = None,
 ) -> None:
     """Start Airflow with its web page; Ctrl-C stops all of it."""
     raise typer.Exit(_airflow_runner().ui(configs, artifacts, port=port, master=master))
