@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
