@@ -126,8 +126,9 @@ class Connection:
 
     # -- the controller
 
-    def open(self, attempt: str, rate: float, seconds: float) -> dict[str, Any]:
-        return self._ask("open", attempt=attempt, rate=rate, seconds=seconds)
+    def open(self, attempt: str, rate: float, seconds: float, *, hold: bool = False) -> dict[str, Any]:
+        """hold: full queues hold the stream back instead of ending the trial, to see what is carried."""
+        return self._ask("open", attempt=attempt, rate=rate, seconds=seconds, hold=hold)
 
     def start(self, start_wall_ns: int | None = None) -> int:
         at = {} if start_wall_ns is None else {"start_wall_ns": start_wall_ns}

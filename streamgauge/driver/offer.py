@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Attempt:
     seconds: float
     schedule: Schedule
     queues: Queues
+    hold: bool = False  # full queues hold the stream back instead of ending the trial
     state: str = "open"  # open, started, stopped, overflow
     ready: bool = False
     start_wall_ns: int = 0
@@ -150,10 +151,12 @@ class Driver:
         plan = schedule(rate, seconds, self._replay.loop, mode=settings.mode, profile=settings.profile)
         fits = settings.max_memory_mb * 2**20 // 2 // ROW_BYTES
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil(settings.queue_seconds * rate * share)))
+        hold = request.get("hold") is True
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())
-            self._attempt = Attempt(name, rate * share, seconds, plan, Queues(len(self.partitions), capacity))
+            queues = Queues(len(self.partitions), capacity, hold=hold)
+            self._attempt = Attempt(name, rate * share, seconds, plan, queues, hold)
         self.drop_others(name)
         return {"wall_ns": time.time_ns()}
 
@@ -203,9 +206,16 @@ class Driver:
 
     def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
         attempt = self._current()
-        samples = [[s.wall_ns, s.age_s, s.backlog, s.taken] for s in list(attempt.queues.samples)]
+        samples = [astuple(sample) for sample in list(attempt.queues.samples)]
+        final = astuple(attempt.queues.final) if attempt.queues.final else None
         reports = [{"epoch": epoch, "body": body} for epoch, body in sorted(attempt.reports.copy().items())]
-        return {**self._status(request), "samples": samples, "reports": reports, "slip": attempt.slip.to_dict()}
+        return {
+            **self._status(request),
+            "samples": samples,
+            "final": final,
+            "reports": reports,
+            "slip": attempt.slip.to_dict(),
+        }
 
     # -- the clock
 
@@ -218,10 +228,10 @@ class Driver:
             late = self._fill(attempt, min(time.time_ns() + LOOKAHEAD_NS, end), rows)
             now = time.time_ns()
             total = sum(queues.offered(now))
-            if fresh := max(0, total - offered - late):
+            if (fresh := max(0, total - offered - late)) and not queues.overflow:
                 attempt.slip.add(np.full(fresh, max(0, now - due)))
             offered = total
-            if queues.overflow:
+            if queues.overflow and not attempt.hold:
                 attempt.state = "overflow"
                 attempt.cpu_end_s = time.process_time()
                 queues.finish(now, None)
@@ -239,7 +249,8 @@ class Driver:
                 attempt.queues.append(number, batch, walls)
                 behind = time.time_ns() - walls
                 behind = behind[behind > 0]
-                attempt.slip.add(behind)
+                if not attempt.queues.overflow:  # held back is not late
+                    attempt.slip.add(behind)
                 late += len(behind)
         return late
 

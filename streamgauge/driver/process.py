@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: done.set())
     if args.until_stdin_closes:
-        threading.Thread(target=_parent, args=(done,), daemon=True).start()
+        threading.Thread(target=end_with_parent, args=(done,), daemon=True).start()
     about = {"host": args.host, "port": server.port, "pid": os.getpid(), "partitions": len(driver.partitions)}
     print(json.dumps({**about, **driver.about()}), flush=True)
     done.wait()
@@ -150,7 +150,7 @@ def pin(cpus: str | None) -> None:
         raise UserError(f"--cpus: found {cpus!r} ({problem}), allowed: some of {allowed}") from None
 
 
-def _parent(done: threading.Event) -> None:
+def end_with_parent(done: threading.Event) -> None:
     """Whoever holds the other end of our standard input may die in any way: then it closes."""
     while os.read(0, 4096):
         pass

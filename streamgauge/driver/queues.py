@@ -26,12 +26,14 @@ class OffsetError(ValueError):
 
 @dataclass(frozen=True)
 class Taken:
-    """What was seen when the system planned a batch: figures of the instant before it did."""
+    """What was seen when the system planned a batch: figures of the instant before it did, so that `taken` counts
+    finished batches only.
+    """
 
     wall_ns: int
     age_s: float  # of the oldest row offered and not yet planned
     backlog: int  # offered − planned
-    taken: int  # planned, with this batch
+    taken: int  # planned before
 
 
 class Queue:
@@ -50,13 +52,16 @@ class Queue:
         self._batches.append((batch, offered_wall))
         self.appended += batch.num_rows
 
-    def reveal(self, now_ns: int) -> int:
-        """Moves `offered` to the rows that are due."""
+    def reveal(self, now_ns: int, room: int | None = None) -> int:
+        """Moves `offered` to the rows that are due, at most `room` beyond the committed ones."""
+        before = self.offered
         while self.offered < self.appended:
             first, (_, walls) = self._find(self.offered)
             self.offered = max(self.offered, first + int(np.searchsorted(walls, now_ns, side="right")))
             if self.offered < first + len(walls):
                 break
+        if room is not None:
+            self.offered = max(before, min(self.offered, self.committed + room))
         return self.offered
 
     def next_due(self) -> int | None:
@@ -121,16 +126,20 @@ class Queue:
 
 
 class Queues:
-    """The queues of one driver process, thread-safe. Capacity: rows offered and not committed, over all queues."""
+    """The queues of one driver process, thread-safe. Capacity: rows offered and not committed, over all queues.
 
-    def __init__(self, partitions: int, capacity_rows: int) -> None:
+    hold: full queues hold the stream back instead of ending it, for a probe that only asks how much is carried.
+    """
+
+    def __init__(self, partitions: int, capacity_rows: int, *, hold: bool = False) -> None:
         self._queues = [Queue() for _ in range(partitions)]
         self._changed = threading.Condition()
-        self.capacity_rows = capacity_rows
+        self.capacity_rows, self._hold = capacity_rows, hold
         self.overflow = False
         self.finished = False  # no row will follow
         self.until_ns: int | None = None  # rows due from here on are never offered
         self.samples: list[Taken] = []
+        self.final: Taken | None = None  # the instant of the end: how old the oldest waiting row was
 
     def append(self, partition: int, batch: pa.RecordBatch, offered_wall: Ints) -> None:
         with self._changed:
@@ -189,15 +198,12 @@ class Queues:
                 self._queue(partition).commit(offset)
 
     def finish(self, wall_ns: int, sentinel: pa.RecordBatch | None) -> None:
-        """Offers nothing more, but a sentinel to every queue if there is one.
-
-        The last sample tells how old the oldest waiting row is then: a batch that never ended counts.
-        """
+        """Offers nothing more, but a sentinel to every queue if there is one."""
         with self._changed:
             if self.finished:
                 return
             self._reveal(wall_ns)
-            self._sample(wall_ns, {}, always=True)
+            self.final = self._look(wall_ns)
             for queue in self._queues:
                 queue.cut()
                 if sentinel is not None:
@@ -219,6 +225,9 @@ class Queues:
                 "finished": self.finished,
                 "capacity_rows": self.capacity_rows,
                 "batches": sum(queue.batches for queue in self._queues),
+                "batches_after_end": sum(s.wall_ns > self.final.wall_ns for s in self.samples[-9:])
+                if self.final
+                else 0,
             }
 
     def _queue(self, partition: int) -> Queue:
@@ -227,13 +236,13 @@ class Queues:
         return self._queues[partition]
 
     def _reveal(self, now_ns: int) -> list[int]:
-        if self.overflow or self.finished:
+        if self.finished or (self.overflow and not self._hold):
             return [queue.offered for queue in self._queues]
         now_ns = now_ns if self.until_ns is None else min(now_ns, self.until_ns - 1)
-        offered = [queue.reveal(now_ns) for queue in self._queues]
-        if sum(offered) - sum(queue.committed for queue in self._queues) > self.capacity_rows:
+        room = self.capacity_rows // len(self._queues) if self._hold else None
+        offered = [queue.reveal(now_ns, room) for queue in self._queues]
+        if sum(offered) - sum(queue.committed for queue in self._queues) >= self.capacity_rows - len(self._queues):
             self.overflow = True
-            self._sample(now_ns, {}, always=True)
         return offered
 
     def _check(self, offsets: Mapping[int, int], *, commit: bool = False) -> None:
@@ -247,9 +256,12 @@ class Queues:
         walls = [wall for queue in self._queues if (wall := queue.oldest_wall()) is not None]
         return max(0, now_ns - min(walls)) / NS if walls else 0.0
 
-    def _sample(self, now_ns: int, offsets: Mapping[int, int], *, always: bool = False) -> None:
-        before = [queue.planned for queue in self._queues]
-        after = [max(planned, offsets.get(p, 0)) for p, planned in enumerate(before)]
-        if (always or after != before) and len(self.samples) < MAX_SAMPLES:
-            backlog = sum(queue.offered for queue in self._queues) - sum(before)
-            self.samples.append(Taken(now_ns, self._age(now_ns), backlog, sum(after)))
+    def _look(self, now_ns: int) -> Taken:
+        planned = sum(queue.planned for queue in self._queues)
+        return Taken(now_ns, self._age(now_ns), sum(queue.offered for queue in self._queues) - planned, planned)
+
+    def _sample(self, now_ns: int, offsets: Mapping[int, int]) -> None:
+        """One per micro-batch: when something new is planned."""
+        new = any(offset > self._queues[partition].planned for partition, offset in offsets.items())
+        if new and len(self.samples) < MAX_SAMPLES:
+            self.samples.append(self._look(now_ns))

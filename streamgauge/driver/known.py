@@ -1,0 +1,292 @@
+"""The calibration instrument: a plain system of known capacity, noise, delay and stall, over the real wire.
+
+A row costs 1/capacity seconds of service, times a noise factor of mean one per batch; a row is emitted `delay` after it
+was read. Service is slept, not burnt, against a clock that does not drift: the capacity is exact at any load of the host.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+
+from streamgauge.config import System
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.process import end_with_parent, pin
+from streamgauge.driver.schedule import NS, Ints
+from streamgauge.driver.system import Endpoint, TrialSetup
+from streamgauge.errors import UserError
+from streamgauge.histogram import Histogram
+
+LONGEST_BATCH_S = 0.5  # of service: an overloaded system still shows its age often enough
+POLL_S = 0.002
+EPOCH_S = 0.5
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What is known of the system."""
+
+    capacity: float | None = None  # events/s; None: no limit
+    noise: float = 0.0  # standard deviation of the cost of a batch, relative
+    delay_s: float = 0.0
+    interval_s: float = 0.0  # least time between two batches
+    batch_rows: int = 1_000_000
+    stall_at_s: float | None = None  # after the first row; nothing is read meanwhile
+    stall_s: float = 0.0
+    seed: int = 0
+
+
+@dataclass
+class _Epoch:
+    number: int = 0
+    event: Histogram = field(default_factory=Histogram)
+    processing: Histogram = field(default_factory=Histogram)
+    first_ns: int = 0
+    last_ns: int = 0
+
+    def body(self) -> dict[str, Any]:
+        return {
+            "rows": self.event.count + self.event.negative,
+            "negative": self.event.negative + self.processing.negative,
+            "event_latency": self.event.to_dict(),
+            "processing_latency": self.processing.to_dict(),
+            "emitted_wall_ns": [self.first_ns, self.last_ns],
+            "batch": {},
+        }
+
+
+class Emitter:
+    """The system's sink: stamps rows when their delay is over, in a thread of its own."""
+
+    def __init__(self, delay_s: float) -> None:
+        self._delay_ns = round(delay_s * NS)
+        self._waiting: queue.SimpleQueue[tuple[int, Ints, Ints] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._epoch = _Epoch()
+        self._thread = threading.Thread(target=self._emit, name="emit", daemon=True)
+        self._thread.start()
+
+    def take(self, read_wall_ns: int, event_wall: Ints, offered_wall: Ints) -> None:
+        self._waiting.put((read_wall_ns + self._delay_ns, event_wall, offered_wall))
+
+    def epoch(self) -> _Epoch:
+        """What was emitted since the last call."""
+        with self._lock:
+            done, self._epoch = self._epoch, _Epoch(self._epoch.number + 1)
+        return done
+
+    def drain(self, timeout_s: float) -> None:
+        self._waiting.put(None)
+        self._thread.join(timeout_s)
+
+    def _emit(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            due, event_wall, offered_wall = item
+            time.sleep(max(0, due - time.time_ns()) / NS)
+            with self._lock:
+                now, epoch = time.time_ns(), self._epoch
+                epoch.event.add(now - event_wall)
+                epoch.processing.add(now - offered_wall)
+                epoch.first_ns, epoch.last_ns = epoch.first_ns or now, now
+
+
+def run(
+    behaviour: Behaviour, endpoints: list[Endpoint], attempt: str, stop: threading.Event, *, patience_s: float = 600.0
+) -> dict[str, Any]:
+    """Takes part in one trial until it is drained, `stop` is set, or no row came for patience_s.
+
+    Raises WireError when the driver leaves.
+    """
+    pa.array(np.zeros(1)).to_numpy()  # pyarrow imports pandas at its first conversion: seconds on a busy host
+    connections = [Connection(endpoint, attempt) for endpoint in endpoints]
+    emitter = Emitter(behaviour.delay_s)
+    try:
+        for connection in connections:
+            connection.ready(attempt)
+        figures = _serve(behaviour, connections, attempt, emitter, stop, patience_s)
+        emitter.drain(behaviour.delay_s + 30)
+        last = emitter.epoch()
+        connections[0].report(attempt, last.number, last.body())
+        return figures
+    finally:
+        emitter.drain(0)
+        for connection in connections:
+            connection.close()
+
+
+def _serve(
+    behaviour: Behaviour,
+    connections: list[Connection],
+    attempt: str,
+    emitter: Emitter,
+    stop: threading.Event,
+    patience_s: float,
+) -> dict[str, Any]:
+    noise = np.random.default_rng(behaviour.seed)
+    limit = behaviour.batch_rows
+    if behaviour.capacity is not None:
+        limit = max(1, min(limit, round(behaviour.capacity * LONGEST_BATCH_S)))
+    position = [[0] * connection.partitions for connection in connections]
+    rows = batches = 0
+    first_row = begin = free_at = reported = time.monotonic()
+    idle = True
+    while not stop.is_set():
+        latest = [connection.latest() for connection in connections]
+        there = [[b - a for a, b in zip(at, new.rows, strict=True)] for at, new in zip(position, latest, strict=True)]
+        count = sum(map(sum, there))
+        now = time.monotonic()
+        if not count:
+            idle = True
+            if all(new.finished for new in latest):
+                break
+            if now - max(begin, first_row) > patience_s:
+                raise WireError(f"no row came for {patience_s} s")
+        else:
+            first_row = now if rows == 0 else first_row
+            share = min(1.0, limit / count)
+            taken = 0
+            for connection, at, new in zip(connections, position, there, strict=True):
+                taken += _take(connection, at, [-(-int(n * share * 1000) // 1000) for n in new], emitter)
+            if behaviour.capacity is not None:
+                factor = noise.gamma(behaviour.noise**-2, behaviour.noise**2) if behaviour.noise else 1.0
+                free_at = (now if idle else free_at) + taken / behaviour.capacity * factor  # the wire's cost is within
+                stop.wait(max(0.0, free_at - time.monotonic()))
+            for connection, at in zip(connections, position, strict=True):
+                connection.commit(dict(enumerate(at)))
+            rows, batches, idle = rows + taken, batches + 1, False
+        if time.monotonic() - reported > EPOCH_S:
+            done, reported = emitter.epoch(), time.monotonic()
+            connections[0].report(attempt, done.number, done.body())
+        if behaviour.stall_at_s is not None and rows and time.monotonic() - first_row > behaviour.stall_at_s:
+            stop.wait(behaviour.stall_s)
+            behaviour = Behaviour(**{**asdict(behaviour), "stall_at_s": None})
+        pause = behaviour.interval_s - (time.monotonic() - now)
+        if pause > 0 or not count or behaviour.capacity is None:
+            idle = True
+            stop.wait(max(pause, POLL_S))
+    return {"rows": rows, "batches": batches, "cpu_seconds": time.process_time()}
+
+
+def _take(connection: Connection, at: list[int], rows: list[int], emitter: Emitter) -> int:
+    """Plans and reads so many more rows of each partition; returns how many."""
+    connection.planned({partition: at[partition] + n for partition, n in enumerate(rows)})
+    for partition, n in enumerate(rows):
+        for batch in connection.read(partition, at[partition], at[partition] + n):
+            read_wall_ns = time.time_ns()
+            event = ~batch.column("sentinel").to_numpy(zero_copy_only=False)
+            event_wall, offered_wall = batch.column("event_wall").to_numpy(), batch.column("offered_wall").to_numpy()
+            emitter.take(read_wall_ns, event_wall[event], offered_wall[event])
+        at[partition] += n
+    return sum(rows)
+
+
+class KnownSystem:
+    """The adapter: a process per trial (`SystemUnderTest`)."""
+
+    def __init__(self, system: System, work: Path, *, stall: tuple[float, float] | None = None, seed: int = 0) -> None:
+        self.name = system.name
+        self._work, self._cpus = work, system.cpus
+        self._behaviour = Behaviour(
+            capacity=system.capacity,
+            noise=system.noise,
+            delay_s=system.delay.seconds,
+            interval_s=system.trigger.seconds,
+            batch_rows=system.batch_rows,
+            stall_at_s=stall[0] if stall else None,
+            stall_s=stall[1] if stall else 0.0,
+            seed=seed,
+        )
+        self._process: subprocess.Popen[str] | None = None
+        self._failure: str | None = None
+
+    def start(self) -> None:
+        """Nothing is kept warm."""
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        self.stop()
+        self._failure = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "streamgauge.driver.known"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        task = {
+            "behaviour": asdict(self._behaviour),
+            "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
+            "attempt": setup.attempt,
+            "cpus": ",".join(map(str, self._cpus)) if self._cpus else None,
+        }
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(task) + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            pass  # it died at once: alive() tells
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+        """Rows, batches, CPU seconds, memory; {} when it had to be killed."""
+        process = self._process
+        if process is None:
+            return {}
+        try:
+            output, _ = process.communicate(timeout=timeout_s)
+            figures: dict[str, Any] = json.loads(output)
+            return figures
+        except (subprocess.TimeoutExpired, ValueError):
+            return {}
+        finally:
+            self.stop()
+
+    def alive(self) -> bool:
+        process = self._process
+        if process is None:
+            return self._failure is None
+        code = process.poll()
+        if code and self._failure is None:
+            said = process.stderr.read().strip().splitlines() if process.stderr else []
+            self._failure = f"system {self.name} ended with {code}: {said[-1] if said else 'nothing said'}"
+        return not code
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def main() -> int:
+    """One trial: its task is the first line of standard input, its end ours."""
+    task = json.loads(sys.stdin.readline())
+    stop = threading.Event()
+    threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()
+    try:
+        pin(task["cpus"])
+        endpoints = [Endpoint(**endpoint) for endpoint in task["endpoints"]]
+        figures = run(Behaviour(**task["behaviour"]), endpoints, task["attempt"], stop)
+    except (UserError, WireError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    print(json.dumps({**figures, "memory_bytes": psutil.Process(os.getpid()).memory_info().rss}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

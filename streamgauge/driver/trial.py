@@ -1,0 +1,248 @@
+"""One trial: open, ready, start, watch, stop, drain, collect. Everything is bounded; every end has its reason."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.config import Workload
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.schedule import NS, check_rate, check_seconds
+from streamgauge.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.histogram import Histogram
+from streamgauge.trial import Sample, TrialObservation
+
+START_DELAY_NS = NS // 2
+LOOK_S = 0.2
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long a trial waits for what, and when it is the driver that limited it."""
+
+    ready_s: float = 120.0
+    drain_s: float = 60.0
+    end_s: float = 60.0
+    max_slip_s: float = 0.1
+    warmup_batches: int = 3
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """What a verdict may look at, and everything else that was seen."""
+
+    observation: TrialObservation
+    details: dict[str, Any]
+    event_latency: Histogram
+    processing_latency: Histogram
+
+
+class _Ended(Exception):
+    """The trial is invalid, for this reason."""
+
+
+def run_trial(
+    system: SystemUnderTest,
+    fleet: Fleet,
+    workload: Workload,
+    *,
+    rate: float,
+    seconds: float,
+    work: Path,
+    bounds: Bounds | None = None,
+    hold: bool = False,
+    attempt: str | None = None,
+    progress: Callable[[dict[str, Any]], None] | None = None,
+) -> TrialRun:
+    """Runs one trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
+
+    hold: a probe; full queues hold the stream back instead of ending it. work: an empty directory for the system.
+    progress is told, several times a second, what each driver process says of itself.
+    """
+    check_rate(rate), check_seconds(seconds)
+    trial = _Trial(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
+    setup = TrialSetup(trial.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate)
+    return trial.run(setup, rate, seconds, hold)
+
+
+class _Trial:
+    def __init__(
+        self,
+        system: SystemUnderTest,
+        fleet: Fleet,
+        bounds: Bounds,
+        attempt: str,
+        progress: Callable[[dict[str, Any]], None] | None,
+    ) -> None:
+        self.attempt = attempt
+        self._system, self._fleet, self._bounds, self._progress = system, fleet, bounds, progress
+        self._connections: list[Connection] = []
+        self._invalid: str | None = None
+        self._details: dict[str, Any] = {"attempt": attempt}
+
+    def run(self, setup: TrialSetup, rate: float, seconds: float, hold: bool) -> TrialRun:
+        figures: dict[str, Any] = {}
+        seen: list[dict[str, Any]] = []
+        begun = False
+        try:
+            self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
+            for connection in self._connections:
+                connection.open(self.attempt, rate, seconds, hold=hold)
+            self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
+            begun = True
+            self._system.begin_trial(setup)
+            self._wait("the system was not ready", self._bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
+            at = time.time_ns() + START_DELAY_NS
+            for connection, (offset, _) in zip(self._connections, self._details["clock_offset_ns"], strict=True):
+                connection.start(at + offset)
+            self._wait(
+                "the driver did not finish",
+                seconds + 30,
+                lambda all_: all(s["finished"] for s in all_) or any(s["state"] == "overflow" for s in all_),
+            )
+            for connection in self._connections:
+                connection.stop()
+            self._drain()
+        except (_Ended, WireError) as problem:
+            self._invalid = self._whose_fault(problem)
+        try:
+            if begun:
+                figures = self._system.end_trial(self._bounds.end_s)
+            if self._invalid is None:
+                seen = [connection.observe() for connection in self._connections]
+        except WireError as problem:
+            self._invalid = self._whose_fault(problem)
+        finally:
+            for connection in self._connections:
+                connection.close()
+        return self._result(rate, seconds, seen, figures)
+
+    def _wait(self, what: str, longest_s: float, done: Callable[[list[dict[str, Any]]], bool]) -> bool:
+        """Looks until done. Raises _Ended when something died or, given a reason, when the time is over."""
+        deadline = time.monotonic() + longest_s
+        while True:
+            status = [connection.status() for connection in self._connections]
+            if self._progress is not None:
+                self._progress({"attempt": self.attempt, "drivers": status})
+            if done(status):
+                return True
+            if not self._system.alive():
+                raise _Ended(self._system.failure or f"the system {self._system.name} died")
+            if dead := self._fleet.dead():
+                raise _Ended(dead)
+            if time.monotonic() > deadline:
+                if what:
+                    raise _Ended(f"{what} within {longest_s:g} s")
+                return False
+            time.sleep(LOOK_S)
+
+    def _drain(self) -> None:
+        """Until everything is committed; a trial that overflowed only until its running batch has ended."""
+
+        def done(all_: list[dict[str, Any]]) -> bool:
+            overflowed = any(s["overflow"] for s in all_)
+            return all(s["batches_after_end"] > 0 if overflowed else s["committed"] == s["offered"] for s in all_)
+
+        self._details["drained"] = self._wait("", self._bounds.drain_s, done)
+
+    def _whose_fault(self, problem: Exception) -> str:
+        """A broken connection is most often a dead process: name it."""
+        return self._fleet.dead() or self._system.failure or str(problem)
+
+    def _result(self, rate: float, seconds: float, seen: list[dict[str, Any]], figures: dict[str, Any]) -> TrialRun:
+        slip, event, processing = Histogram(), Histogram(), Histogram()
+        epochs: list[dict[str, Any]] = []
+        for observed in seen:
+            slip.merge(Histogram.from_dict(observed["slip"]))
+            for report in observed["reports"]:
+                epochs.append(_epoch(report, observed["start_wall_ns"], event, processing))
+        slipped_s = (slip.quantile(0.99) or 0) / NS
+        if self._invalid is None and slipped_s > self._bounds.max_slip_s:
+            self._invalid = (
+                f"the driver limited this trial: its schedule slipped by {slipped_s:.3f} s (p99), allowed: "
+                f"{self._bounds.max_slip_s:g} s; lower the rate, or give the driver more processes or a CPU of its own"
+            )
+        sentinels = sum(s["partitions"] for s in seen if s["state"] == "stopped")
+        samples = _samples(seen, self._bounds.warmup_batches)
+        offered = sum(sum(s["offered"]) for s in seen) - sentinels
+        self._details |= {
+            "system": figures,
+            "drivers": [{k: v for k, v in s.items() if k not in ("samples", "reports", "slip", "ok")} for s in seen],
+            "slip_ns": summary(slip),
+            "emitted": sum(epoch["rows"] for epoch in epochs),
+            "negative_latencies": sum(epoch["negative"] for epoch in epochs),
+            "epochs": epochs,
+            "event_latency_ns": summary(event),
+            "processing_latency_ns": summary(processing),
+        }
+        taken = min(offered, sum(sum(s["planned"]) for s in seen))
+        overflow = any(s["overflow"] for s in seen)
+        observation = TrialObservation(rate, seconds, samples, offered, taken, overflow, self._invalid)
+        return TrialRun(observation, self._details, event, processing)
+
+
+def summary(histogram: Histogram) -> dict[str, Any]:
+    """Count, mean and the usual quantiles; None where nothing was counted."""
+    quantiles = {name: histogram.quantile(q) for name, q in QUANTILES.items()}
+    return {"count": histogram.count, "mean": histogram.mean, **quantiles}
+
+
+def _epoch(report: dict[str, Any], start_wall_ns: int, event: Histogram, processing: Histogram) -> dict[str, Any]:
+    """One point of the latency over time; adds it to the totals."""
+    body = report["body"]
+    own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])
+    event.merge(own)
+    processing.merge(other)
+    return {
+        "epoch": report["epoch"],
+        "at_s": (body["emitted_wall_ns"][1] - start_wall_ns) / NS if body.get("emitted_wall_ns", [0, 0])[1] else None,
+        "rows": body["rows"],
+        "negative": body["negative"],
+        "event_latency_ns": summary(own),
+        "processing_latency_ns": summary(other),
+        "batch": body.get("batch", {}),
+    }
+
+
+def _samples(seen: Sequence[dict[str, Any]], warmup: int) -> tuple[Sample, ...]:
+    """One sample per micro-batch: those of the first process, joined with the nearest of every other one.
+
+    The batch that ran when the stream ended counts until the next one was planned; if that never came, until the end.
+    """
+    each = [_within(s) for s in seen if s["start_wall_ns"]]
+    if not each or not all(each):
+        return ()
+    start = min(s["start_wall_ns"] for s in seen)
+    joined = []
+    for number, (wall, *own) in enumerate(each[0]):
+        near = [own, *(_nearest(other, wall) for other in each[1:])]
+        age, backlog, taken = max(n[0] for n in near), sum(n[1] for n in near), sum(n[2] for n in near)
+        joined.append(Sample((wall - start) / NS, age, int(backlog), int(taken), number >= warmup))
+    return tuple(joined)
+
+
+def _within(observed: dict[str, Any]) -> list[list[Any]]:
+    samples: list[list[Any]] = observed["samples"]
+    final = observed["final"]
+    if final is None:
+        return samples
+    inside = [s for s in samples if s[0] <= final[0]]
+    after = samples[len(inside) : len(inside) + 1]
+    if after:
+        return inside + after
+    stuck = [*final[:3], inside[-1][3] if inside else 0]  # what was planned last never ended
+    return [*inside, stuck]
+
+
+def _nearest(samples: list[list[Any]], wall: int) -> list[Any]:
+    at = bisect_left(samples, wall, key=lambda sample: sample[0])
+    close = samples[max(0, at - 1) : at + 1]
+    found: list[Any] = min(close, key=lambda sample: abs(sample[0] - wall))[1:]
+    return found
