@@ -123,15 +123,20 @@ def judge(
     import great_expectations as gx
 
     suite = load_suite(suite_file)
-    data = context.data_sources.get("spark").add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("all")
+    # one row of facts costs a hundred Spark jobs there, and none in pandas
+    one_row = suite.name.endswith("_facts")
+    engine = "pandas" if one_row else "spark"
+    data = context.data_sources.get(engine).add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("all")
     definition = context.validation_definitions.add(
         gx.ValidationDefinition(name=suite.name, data=data, suite=context.suites.add(suite))
     )
     result = definition.run(
-        batch_parameters={"dataframe": frame}, expectation_parameters=parameters or {}, result_format="BASIC"
+        batch_parameters={"dataframe": frame.toPandas() if one_row else frame},
+        expectation_parameters=parameters or {},
+        result_format="BASIC",
     )
     judged = {r.expectation_config.meta["name"]: r for r in result.results}
-    row = frame.collect()[0].asDict() if suite.name.endswith("_facts") else {}
+    row = frame.collect()[0].asDict() if one_row else {}
     return [
         Expectation(
             name=(name := e.meta["name"]),
@@ -187,6 +192,7 @@ def new_context(docs: Path) -> EphemeralDataContext:
     )
     context = gx.get_context(mode="ephemeral", project_config=config)
     context.data_sources.add_spark("spark", persist=False)
+    context.data_sources.add_pandas("pandas")
     return context
 
 

@@ -18,6 +18,7 @@ from tests.oracle import naive
 
 Row = dict[str, Any]
 DELAY_MIN, DELAY_MAX, PERCENT = 50, 2000, 30  # ns, ns, percent of the events
+GROUP_ROWS = 13
 COLUMNS = {"carrier": "string", "flight": "int64"}
 BENCHMARK = config.parse(
     config.Benchmark,
@@ -79,7 +80,7 @@ class Case:
         }
 
     def write(self, path: Path) -> tuple[Artifact, Artifact]:
-        """Events in two files, the stream in three, two row groups each."""
+        """Events in two files, the stream in three, each in row groups of GROUP_ROWS."""
         events = _write(path / "events", self.events, self.schemas["events"], (0, 1))
         stream = _write(path / "stream", self.stream, self.schemas["stream"], self.file_order)
         return (
@@ -152,5 +153,5 @@ def _write(path: Path, rows: list[Row], schema: pa.Schema, order: tuple[int, ...
     size = -(-len(rows) // len(order))
     for k in range(len(order)):
         table = pa.Table.from_pylist(rows[k * size : (k + 1) * size], schema)
-        pq.write_table(table, path / f"part-{k:05d}.parquet", row_group_size=-(-size // 2))
+        pq.write_table(table, path / f"part-{k:05d}.parquet", row_group_size=GROUP_ROWS)
     return [f"part-{k:05d}.parquet" for k in order]
