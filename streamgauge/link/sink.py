@@ -81,7 +81,8 @@ class MeasuringSink(DataSource):
     def name(cls) -> str:
         return "streamgauge-sink"
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Writer:  # noqa: ARG002
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Writer:
+        del schema, overwrite  # a stream appends, and batches bring their schema
         return Writer(dict(self.options))
 
 
@@ -121,7 +122,8 @@ class Writer(DataSourceStreamArrowWriter):
             Path(file).rename(Path(file).with_name(f"epoch{batchId:06d}-{number:04d}.parquet"))
         once_more(self._endpoint, self._attempt, lambda wire: wire.report(self._attempt, batchId, total.body()))
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        del batchId
         for message in messages:
             for file in message.files if isinstance(message, Tally) else ():
                 Path(file).unlink(missing_ok=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -11,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from streamgauge.driver.client import RefusedError, WireError
+from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.system import Endpoint
 from streamgauge.link.connections import connection, endpoints_of, once_more
 
@@ -97,7 +98,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ranges.append(Range(self._endpoints[endpoint], queue, first, last))
         return ranges
 
-    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
         names = self._schema.names
         start = partition.start
         for last_try in (False, True):
@@ -115,10 +116,10 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Offsets) -> None:
         if self._role == "alone":
-            self._tell("commit", end)
+            self._tell(Connection.commit, end)
         elif self._role == "lead":
             if self._done:
-                self._tell("commit", self._done)
+                self._tell(Connection.commit, self._done)
             self._done = end
 
     def _map(self) -> list[tuple[int, int]]:
@@ -133,17 +134,13 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _plan(self, end: Offsets) -> None:
         if end != self._planned and self._role != "follow":
-            self._tell("planned", end)
+            self._tell(Connection.planned, end)
         self._planned = end
 
-    def _tell(self, verb: str, offsets: Offsets) -> None:
+    def _tell(self, say: Callable[..., None], offsets: Offsets) -> None:
         each: dict[int, dict[int, int]] = {}
         for partition, row in offsets.items():
             endpoint, queue = self._map()[int(partition)]
             each.setdefault(endpoint, {})[queue] = row
         for endpoint, rows in each.items():
-            once_more(
-                self._endpoints[endpoint],
-                self._attempt,
-                lambda wire, rows=rows: wire.commit(rows) if verb == "commit" else wire.planned(rows),
-            )
+            once_more(self._endpoints[endpoint], self._attempt, partial(say, offsets=rows))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.histogram import Histogram
 from streamgauge.link.checksum import checksum
 from streamgauge.link.connections import options_of
-from streamgauge.link.sink import MeasuringSink, Tally
+from streamgauge.link.sink import MeasuringSink
 from streamgauge.link.source import Link
 from tests.link.hand import HandDriver, row, sentinel, table
 

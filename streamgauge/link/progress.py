@@ -1,0 +1,47 @@
+"""Spark's progress reports as records of micro-batches. No Spark needed to read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+
+def batches_of(reports: Sequence[Mapping[str, Any]], frames: int = 1) -> list[dict[str, Any]]:
+    """One record per micro-batch that ran, by batch number; idle reports left out."""
+    ran = {int(report["batchId"]): report for report in reports if "addBatch" in report.get("durationMs", {})}
+    return [batch_of(ran[number], frames) for number in sorted(ran)]
+
+
+def batch_of(report: Mapping[str, Any], frames: int = 1) -> dict[str, Any]:
+    """at: wall seconds when it was triggered; rows: taken from the stream, whatever the number of its readers."""
+    parts = dict(report["durationMs"])
+    states = report.get("stateOperators", [])
+    sources = report["sources"][:frames]
+    return {
+        "at": _wall_s(report["timestamp"]),
+        "batch_id": int(report["batchId"]),
+        "rows": sum(_offsets(sources[0]["endOffset"]).values()) - sum(_offsets(sources[0]["startOffset"]).values()),
+        "input_rows": int(report["numInputRows"]),
+        "duration_ms": int(parts.pop("triggerExecution")),
+        "parts_ms": {name: int(value) for name, value in parts.items()},
+        "watermark_ms": _watermark_ms(report),
+        "state_rows": sum(int(state["numRowsTotal"]) for state in states),
+        "state_bytes": sum(int(state["memoryUsedBytes"]) for state in states),
+        "dropped": sum(int(state["numRowsDroppedByWatermark"]) for state in states),
+        "ends": [_offsets(source["endOffset"]) for source in sources],
+    }
+
+
+def _offsets(value: Any) -> dict[str, int]:
+    return {} if value is None else json.loads(value) if isinstance(value, str) else dict(value)
+
+
+def _watermark_ms(report: Mapping[str, Any]) -> int | None:
+    text = report.get("eventTime", {}).get("watermark")
+    return None if text is None else round(_wall_s(text) * 1000)
+
+
+def _wall_s(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

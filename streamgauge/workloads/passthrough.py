@@ -1,0 +1,13 @@
+"""Every event, unchanged: what the link and the engine cost without any state."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from streamgauge.workloads import Spec
+
+
+def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
+    (frame,) = frames
+    columns = dict.fromkeys(name for name in (spec.key, spec.value) if name is not None)
+    return frame.select("seq", "event_time", *columns, "event_wall", "offered_wall", "sentinel")
