@@ -21,8 +21,22 @@ from streamgauge.report.blocks import (
     count,
     number,
 )
-from streamgauge.report.charts import DASHES, GREEN, GREY, INK, ORANGE, PALETTE, RED, SYMBOLS, axis, figure, line
-from streamgauge.report.records import CellRecord, Json, Records
+from streamgauge.report.charts import (
+    DASHES,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALETTE,
+    RED,
+    SYMBOLS,
+    axis,
+    delay_axis,
+    figure,
+    line,
+    rate_axis,
+)
+from streamgauge.report.records import CellRecord, Json, Records, is_sound
 
 #: a line of more points than this says no more on a screen
 _MOST_POINTS = 200
@@ -79,10 +93,10 @@ def outcome_of(trial: Json) -> str:
 def _figures(record: CellRecord) -> Tiles:
     found = record.search or {}
     tiles = [
-        ("sustainable rate", number(record.rate, "events/s"), str(found.get("reason") or "")),
-        ("interval", between(record.interval), "events/s"),
+        ("sustainable rate", number(record.rate), f"events/s; {found.get('reason') or 'no reason given'}"),
+        ("interval", between(record.interval), "events/s: sustained, not sustained"),
         ("trials", count(found.get("trials", len(record.trials))), "each with its reason below"),
-        ("driver's ceiling", number(found.get("driver_ceiling_events_per_s"), "events/s"), "without a system"),
+        ("driver's ceiling", number(found.get("driver_ceiling_events_per_s")), "events/s without a system"),
     ]
     return Tiles(tiles)
 
@@ -131,7 +145,7 @@ def _trace(record: CellRecord) -> Chart:
         figure(
             [path, *marks],
             axis("trial", dtick=1 if len(trials) <= 20 else None),
-            axis("events/s offered", type="log" if max(rates) > 20 * min(rates) else "linear"),
+            rate_axis("events/s offered", rates),
             showlegend=True,
             shapes=_answer(record.search or {}),
         ),
@@ -174,7 +188,7 @@ def _over_time(trials: list[Json], key: str, title: str, label: str) -> Chart:
             line(
                 which, [s["at_s"] for s in samples], [s[key] for s in samples],
                 mode="lines+markers", marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
-                line={"color": colour, "width": 1.5},
+                line={"color": colour, "width": 1.5}, visible="legendonly" if trial.get("purpose") == "probe" else True,
             )
         )  # fmt: skip
         rows += [
@@ -184,7 +198,8 @@ def _over_time(trials: list[Json], key: str, title: str, label: str) -> Chart:
         f"{title} over time",
         figure(traces, axis("seconds since the trial began"), axis(label, rangemode="tozero"), showlegend=True),
         Table(["trial", "at (s)", label, ""], rows),
-        "One line per trial: green sustainable, vermilion unsustainable, orange inconclusive, grey invalid.",
+        "One line per trial: green sustainable, vermilion unsustainable, orange inconclusive, grey invalid. "
+        "A probe overloads on purpose: click on its name to see it.",
     )
 
 
@@ -208,14 +223,14 @@ def _by_percentile(runs: list[Json]) -> Chart:
             if kind == "event_latency":
                 traces.append(
                     line(
-                        f"{run['fraction']:.0%}" + ("" if run.get("valid") else " (invalid)"),
+                        f"{run['fraction']:.0%}" + ("" if is_sound(run) else f" ({_validity(run).text})"),
                         list(_PERCENTILES.values()), values, nth, mode="lines+markers",
-                        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if run.get("valid") else 0.45,
+                        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if is_sound(run) else 0.45,
                     )
                 )  # fmt: skip
     return Chart(
         "Event-time latency by percentile",
-        figure(traces, axis("", type="category"), axis("latency (ms)", type="log"), showlegend=True),
+        figure(traces, axis("", type="category"), _latency_axis(traces), showlegend=True),
         Table(
             ["of the rate", "events/s", "latency", *(f"{p} (ms)" for p in _PERCENTILES.values()), "rows", "valid"], rows
         ),
@@ -235,7 +250,7 @@ def _latency_over_time(runs: list[Json]) -> Chart:
         rows += [[name, number(p[0]), number(p[1]), number(p[2])] for p in points]
     return Chart(
         "Event-time latency over time",
-        figure(traces, axis("seconds since the run began"), axis("latency (ms)", type="log"), showlegend=True),
+        figure(traces, axis("seconds since the run began"), _latency_axis(traces), showlegend=True),
         Table(["of the rate", "at (s)", "p50 (ms)", "p99 (ms)"], rows),
         "Solid p99, dashed p50.",
     )
@@ -249,6 +264,10 @@ def _correctness(runs: list[Json]) -> Table:
         expected, reported = run.get("late_drops_expected"), run.get("late_drops_reported")
         rows.append([f"{run['fraction']:.0%}", correct, count(expected), count(reported)])
     return Table(["of the rate", "output", "late drops expected", "late drops reported"], rows, "Correctness")
+
+
+def _latency_axis(traces: list[Json]) -> Json:
+    return delay_axis("latency (ms)", [v for trace in traces for v in trace["y"]], 1e-3)
 
 
 def _validity(run: Json) -> Text:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from streamgauge.report.blocks import count
 from streamgauge.units import Tick, ticks_per_second
 
 #: Okabe & Ito 2008, distinct for all common kinds of colour vision
@@ -48,21 +49,32 @@ def axis(title: str, **more: Any) -> Axis:
     return {"title": {"text": html.escape(title)}, **more}
 
 
-def delay_axis(title: str, positive_seconds: Iterable[float]) -> Axis:
-    """Logarithmic, ticks at durations that people say."""
-    values = [v for v in positive_seconds if v > 0]
-    if not values:
+def delay_axis(title: str, values: Iterable[float], unit_s: float = 1.0) -> Axis:
+    """Logarithmic, ticks at durations that people say; values in units of `unit_s` seconds."""
+    return _log_axis(title, values, [(seconds / unit_s, text, coarse) for seconds, text, coarse in _NICE])
+
+
+def rate_axis(title: str, values: Iterable[float]) -> Axis:
+    """Logarithmic where the values lie far apart, with ticks at 1, 2, 5."""
+    shown = [v for v in values if v > 0]
+    if not shown or max(shown) < 2.5 * min(shown):
         return axis(title)
-    low, high = min(values), max(values)
-    ticks = [tick for tick in _NICE if low / 1.01 <= tick[0] <= high * 1.01]
-    if len(ticks) > 10:
-        ticks = [tick for tick in ticks if tick[2]]
-    return axis(
-        title,
-        type="log",
-        range=[math.log10(low) - 0.02, math.log10(high) + 0.02],
-        **({"tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks]} if len(ticks) > 1 else {}),
-    )
+    ticks = [
+        (digit * 10.0**power, count(digit * 10.0**power), digit == 1) for power in range(10) for digit in (1, 2, 5)
+    ]
+    return _log_axis(title, shown, ticks, margin=1.15)
+
+
+def _log_axis(title: str, values: Iterable[float], ticks: list[tuple[float, str, bool]], margin: float = 1.02) -> Axis:
+    shown = [v for v in values if v is not None and v > 0]
+    if not shown:
+        return axis(title)
+    low, high = min(shown) / margin, max(shown) * margin
+    within = [tick for tick in ticks if low <= tick[0] <= high]
+    if len(within) > 10:
+        within = [tick for tick in within if tick[2]]
+    named = {"tickvals": [t[0] for t in within], "ticktext": [t[1] for t in within]} if len(within) > 1 else {}
+    return axis(title, type="log", range=[math.log10(low), math.log10(high)], **named)
 
 
 def line(name: str, x: Sequence[Any], y: Sequence[Any], nth: int = 0, **more: Any) -> Trace:
@@ -78,6 +90,7 @@ def line(name: str, x: Sequence[Any], y: Sequence[Any], nth: int = 0, **more: An
         "x": list(x),
         "y": list(y),
         "line": style,
+        "cliponaxis": False,
         **more,
     }
 

@@ -10,7 +10,7 @@ from streamgauge.report.records import CellRecord, Json, Records, is_sound
 
 
 def section(records: Records) -> Section:
-    lead = "What disorder costs: the same workload and system on streams of different out-of-order factors."
+    lead = "Throughput and latency against disorder: the same workload and system on streams of different out-of-order factors."
     factors = {
         stream.experiment.name: _factor(stream.manifest, stream.experiment.target_percent) for stream in records.streams
     }
@@ -25,7 +25,7 @@ def section(records: Records) -> Section:
     else:
         title = f"p99 event-time latency against disorder, at {fraction:.0%} of each cell's rate"
         blocks.append(_chart(records.cells, factors, title, "p99 (ms)", lambda c: _p99(c, fraction)))
-    return Section("disorder", "Throughput and latency against disorder", lead, blocks)
+    return Section("disorder", "What disorder costs", lead, blocks)
 
 
 def common_fraction(cells: list[CellRecord]) -> float | None:

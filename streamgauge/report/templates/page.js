@@ -20,14 +20,25 @@
     }
     return result;
   };
+  const unpack = async (place) => {
+    const bytes = Uint8Array.from(atob(place.textContent), (c) => c.charCodeAt(0));
+    const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.text = await new Response(plain).text();
+    document.head.append(script);
+  };
+  // a narrow screen has no room for every named tick
+  const thin = (ticks) => ticks?.filter((_, i) => ticks.length < 6 || i % 2 === 0);
   const draw = async (place) => {
     const { data, layout } = JSON.parse(place.querySelector("script").textContent);
+    const x = layout.xaxis;
+    if (place.clientWidth < 500 && x.tickvals) [x.tickvals, x.ticktext] = [thin(x.tickvals), thin(x.ticktext)];
     const full = merge(layout, { ...base, xaxis: grid, yaxis: grid });
     await Plotly.newPlot(place, data, full, { responsive: true, displaylogo: false, displayModeBar: false });
   };
   const charts = [...document.querySelectorAll(".chart")];
   // one after another, so that the page can be read meanwhile
-  charts.reduce((before, place) => before.then(() => draw(place)), Promise.resolve()).then(() => {
+  charts.reduce((before, place) => before.then(() => draw(place)), unpack(document.getElementById("plotly"))).then(() => {
     document.body.dataset.charts = "drawn";
   });
   addEventListener("beforeprint", () => charts.forEach((place) => Plotly.Plots.resize(place)));
