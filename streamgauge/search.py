@@ -5,8 +5,9 @@ plan's precision, and the answer is confirmed by longer repeats. With `plan.rate
 finite grid instead, and the search is binary over it. Nothing else is remembered: give the same trials,
 from memory or from a file, and the same step follows, so a killed search resumes.
 
-The last verdict at a rate counts. An inconclusive one is repeated once, longer; two in a row count as not
-sustained, and from then on every trial is longer. A rate that fails its confirmation is not sustained either, and the search moves below it.
+The last verdict at a rate counts. An inconclusive one is repeated once, longer, and all later trials are
+longer too; two in a row count as not sustained. A rate that fails its confirmation is not sustained
+either, and the search moves below it, whatever was sustained above.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from streamgauge.config import Search
 from streamgauge.trial import Trial, Verdict
@@ -38,7 +39,8 @@ class Rate:
 
     def tried(self, verdict: Verdict, carried_events_per_s: float | None = None) -> Trial:
         """Its record once it has run; the rate is the requested one, which is what the search knows it by."""
-        return Trial(self.rate_events_per_s, verdict, self.purpose, carried_events_per_s, {"asked": self.reason})
+        details = {"asked": self.reason, "seconds_factor": self.seconds_factor}
+        return Trial(self.rate_events_per_s, verdict, self.purpose, carried_events_per_s, details)
 
 
 @dataclass(frozen=True)
@@ -57,18 +59,19 @@ def next_step(plan: Search, trials: Sequence[Trial]) -> Rate | Done:
     left = plan.max_trials - len(trials)
     last = trials[-1] if trials else None
     if last and left > 0 and _undecided(trials):
-        return Rate(last.rate_events_per_s, _purpose(last), "was inconclusive: once more, longer", LONGER)
+        purpose = cast(Purpose, last.purpose)
+        return Rate(last.rate_events_per_s, purpose, "was inconclusive: once more, longer", LONGER)
 
     unconfirmed = 0
     if low is not None:
         passes = sum(t.rate_events_per_s == low and t.verdict.outcome == "sustainable" for t in trials)
         unconfirmed = max(0, 1 + plan.confirmations - passes)
-    candidate = (_grid if plan.rates else _range)(plan, trials, low, high)
+    candidate = _grid(plan.rates, low, high) if plan.rates else _range(plan, trials, low, high)
     if left > unconfirmed and candidate:
         # where one look was too short, the next would be
         doubtful = any(t.verdict.outcome == "inconclusive" and t.purpose != "probe" for t in trials)
         return replace(candidate, seconds_factor=LONGER) if doubtful else candidate
-    if low is not None and 0 < unconfirmed <= left:
+    if low is not None and unconfirmed and left > 0:
         reason = "the bracket is narrow enough" if candidate is None else "the budget ends here"
         return Rate(low, "confirm", f"{reason}: longer, to confirm", LONGER)
     return _done(trials, low, high, unfinished=candidate is not None, unconfirmed=unconfirmed)
@@ -100,10 +103,9 @@ def _undecided(trials: Sequence[Trial]) -> bool:
     return same[-2:-1] != ["inconclusive"]
 
 
-def _grid(plan: Search, trials: Sequence[Trial], low: float | None, high: float | None) -> Rate | None:
+def _grid(rates: Sequence[float], low: float | None, high: float | None) -> Rate | None:
     """Binary search over the rates strictly between the bracket's ends."""
-    del trials
-    open_rates = [r for r in plan.rates or () if (low is None or r > low) and (high is None or r < high)]
+    open_rates = [r for r in rates if (low is None or r > low) and (high is None or r < high)]
     if not open_rates:
         return None
     return Rate(open_rates[(len(open_rates) - 1) // 2], "bisect", f"the middle of {len(open_rates)} open rates")
@@ -164,11 +166,6 @@ def _done(
     if low is None:
         return Done(0.0, interval, "none_sustained", f"no rate was sustained; {limit}")
     return Done(low, interval, "found" if high else "all_sustained", limit)
-
-
-def _purpose(trial: Trial) -> Purpose:
-    purposes: dict[str, Purpose] = {"probe": "probe", "bracket": "bracket", "bisect": "bisect", "confirm": "confirm"}
-    return purposes.get(trial.purpose, "bracket")
 
 
 def _tidy(rate: float) -> float:

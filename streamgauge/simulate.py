@@ -7,12 +7,12 @@ micro-batch, taken just before it is handed over, of the age of the oldest event
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from streamgauge.config import Search
+from streamgauge.errors import UserError
 from streamgauge.histogram import Histogram
 from streamgauge.search import Rate, next_step
 from streamgauge.trial import Sample, Trial, TrialObservation
@@ -33,7 +33,7 @@ class KnownSystem:
         capacity: float,
         *,
         noise: float = 0.0,
-        seed: int = 0,
+        seed: int | tuple[int, ...] = 0,
         delay_s: float = 0.0,
         batch_s: float = 0.25,
         stall_s: tuple[float, float] | None = None,  # (start, length)
@@ -99,12 +99,16 @@ class CalibrationResult:
 
 
 def calibrate(capacity: float, noise: float = 0.0, seed: int = 0, plan: Search | None = None) -> CalibrationResult:
-    """The whole search against a known capacity (events/s), on a virtual clock."""
+    """The whole search against a known capacity (events/s), on a virtual clock. Raises UserError."""
+    if not 0 < capacity < math.inf:
+        raise UserError(f"capacity: found {capacity:g}, allowed: a number of events per second above 0")
+    if not 0 <= noise < 1:
+        raise UserError(f"noise: found {noise:g}, allowed: a standard deviation from 0 to below 1, such as 0.1")
     plan = plan or Search()
     trials: list[Trial] = []
     while isinstance(step := next_step(plan, trials), Rate):
         # each trial its own noise, the same for the same seed
-        system = KnownSystem(capacity, noise=noise, seed=_seed(seed, trials))
+        system = KnownSystem(capacity, noise=noise, seed=(seed, len(trials)))
         observation = simulate(
             system,
             step.rate_events_per_s,
@@ -113,7 +117,3 @@ def calibrate(capacity: float, noise: float = 0.0, seed: int = 0, plan: Search |
         )
         trials.append(step.tried(judge(observation, plan), carried(observation)))
     return CalibrationResult(capacity, step.rate_events_per_s, step.interval, step.outcome, step.reason, tuple(trials))
-
-
-def _seed(seed: int, trials: Sequence[Trial]) -> int:
-    return seed * 1000 + len(trials)

@@ -111,12 +111,13 @@ def age_slope(observation: TrialObservation, search: Search) -> Verdict:
 def carried(observation: TrialObservation) -> float | None:
     """Events/s handed over between the first and the last warm micro-batch: the capacity, if overloaded.
 
-    From all micro-batches when fewer than two are warm. None when the trial is invalid, or has no two.
+    From all micro-batches when fewer than two are warm; None when there are no two. Only the search's estimate,
+    so an invalid trial, such as a probe in which the driver slipped, has one too.
     """
     samples = [s for s in observation.samples if s.warm]
     if len(samples) < 2:
         samples = list(observation.samples)
-    if observation.invalid or len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
+    if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
         return None
     return (samples[-1].taken - samples[0].taken) / (samples[-1].at_s - samples[0].at_s)
 

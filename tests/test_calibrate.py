@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from streamgauge.config import Search
+from streamgauge.errors import UserError
 from streamgauge.histogram import Histogram
 from streamgauge.simulate import KnownSystem, calibrate, simulate
 
@@ -84,3 +87,13 @@ def test_a_stall_of_2_s_shows_in_every_event_offered_meanwhile() -> None:
         assert (latency.quantile(q) or 0) >= waited_ms * MS * 0.99
         beyond = 1 - (at_least + 20) / latency.count
         assert (latency.quantile(beyond) or 0) < waited_ms * MS  # and in no other event
+
+
+@pytest.mark.parametrize(
+    ("capacity", "noise", "message"),
+    [(0, 0, "capacity: found 0"), (math.nan, 0, "capacity: found nan"), (math.inf, 0, "found inf"),
+     (100, -0.1, "noise: found -0.1"), (100, math.nan, "noise: found nan"), (100, 1, "noise: found 1")],
+)  # fmt: skip
+def test_senseless_capacity_or_noise_is_refused_in_one_line(capacity: float, noise: float, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        calibrate(capacity, noise)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import product
 
 import pytest
@@ -36,6 +38,11 @@ def threshold(capacity: float, *, shows: float | None = 1.0) -> Run:
         return "unsustainable", None if shows is None else capacity * shows
 
     return run
+
+
+def _reloaded(trial: Trial) -> Trial:
+    record = json.loads(json.dumps(asdict(trial)))
+    return Trial(**{**record, "verdict": Verdict(**record["verdict"])})
 
 
 GRIDS = [tuple(100.0 * (i + 1) for i in range(n)) for n in range(1, 9)]
@@ -173,7 +180,9 @@ def test_whatever_the_verdicts_it_ends_within_budget_and_resumes_from_any_prefix
         return outcomes[len(taken) - 1], carried[len(taken) - 1]
 
     done, trials = search(plan, run)
-    assert [next_step(plan, trials[:i]) for i in range(len(trials))] == taken
+    resumed = [_reloaded(trial) for trial in trials]
+    assert [next_step(plan, resumed[:i]) for i in range(len(trials))] == taken
+    assert next_step(plan, resumed) == done
     low, high = done.interval
     assert done.rate_events_per_s == low
     assert high is None or low < high
@@ -217,3 +226,23 @@ def test_senseless_rates_are_refused_in_one_line(bad: dict[str, object], message
         parse(Search, bad, "b.yaml: search")
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_all_of_the_budget_goes_into_confirmations_if_need_be() -> None:
+    done, trials = search(Search(max_trials=4, confirmations=5), threshold(1000))
+    assert [t.purpose for t in trials] == ["probe", "bracket", "confirm", "confirm"]
+    assert (done.rate_events_per_s, done.outcome) == (925.926, "budget_spent")
+    assert "a narrower bracket and a confirmation" in done.reason
+
+
+def test_after_an_inconclusive_verdict_trials_are_longer() -> None:
+    verdicts: list[Outcome] = ["inconclusive", "sustainable", "unsustainable", "sustainable"]
+    plan, trials, asked = Search(rates=(10, 20, 30, 40)), list[Trial](), list[tuple[float, float]]()
+    for outcome in verdicts:
+        step = next_step(plan, trials)
+        assert isinstance(step, Rate)
+        asked.append((step.rate_events_per_s, step.seconds_factor))
+        trials.append(step.tried(Verdict(outcome, "as told")))
+    assert asked == [(20, 1), (20, 2), (30, 2), (20, 2)]
+    assert isinstance(done := next_step(plan, trials), Done)
+    assert done.rate_events_per_s == 20
