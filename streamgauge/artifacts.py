@@ -73,7 +73,7 @@ class Store:
         path = self.path(kind, key)
         try:
             manifest = json.loads((path / MANIFEST).read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return Artifact(kind, key, path, manifest)
 

@@ -1,0 +1,413 @@
+"""Ingest: whole rows out, the same however the source is cut; what is wrong with a source is told in one line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import random
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.artifacts import Artifact, Store
+from streamgauge.config import Benchmark, load
+from streamgauge.errors import UserError
+from streamgauge.spark import ingest
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+SHARED = ROOT.parent / "shared" / "data"
+SECOND = 10**9
+
+
+def benchmark(files: Path | list[Path], scale: float = 1.0, **source: Any) -> Benchmark:
+    names = [str(file) for file in files] if isinstance(files, list) else str(files)
+    settings: dict[str, Any] = {"time": {"column": "t", "unit": "s"}, "max_bad_fraction": 0.5, **source}
+    return Benchmark.model_validate(
+        {
+            "name": "tiny",
+            "source": {"files": names, **settings},
+            "experiments": [{"name": "e", "target_percent": 0}],
+            "scale": scale,
+        }
+    )
+
+
+def rows(artifact: Artifact) -> list[dict[str, Any]]:
+    found = [row for file in artifact.files() for row in pq.read_table(file).to_pylist()]
+    assert len(found) == artifact.manifest["events"]
+    return found
+
+
+def bad(artifact: Artifact) -> list[tuple[Any, ...]]:
+    table = pq.read_table(artifact.path / "quarantine.parquet")
+    return [(Path(r["file"]).name, r["line_number"], r["seq"], r["reason"], r["text"]) for r in table.to_pylist()]
+
+
+def out_of_order(artifact: Artifact) -> int:
+    times = np.array([row["event_time"] for row in rows(artifact)])
+    return int((times[1:] < np.maximum.accumulate(times)[:-1]).sum())
+
+
+def written(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def refused(spark: SparkSession, root: Path, wanted: Benchmark, *said: str) -> None:
+    """A one-line UserError that says all of that; nothing is published or left behind."""
+    with pytest.raises(UserError) as told:
+        ingest.run(spark, wanted, Store(root / "artifacts"))
+    message = str(told.value)
+    assert "\n" not in message
+    assert all(part in message for part in said), message
+    left = root / "artifacts" / "data" / "events"
+    assert [file for file in left.glob("*") if not file.name.endswith(".lock")] == []
+
+
+# -- rows
+
+
+def test_rows_quarantine_and_manifest(spark: SparkSession, tmp_path: Path) -> None:
+    text = 'id,t,came,name\na,3,5,"x,y"\nb,oops,,z\n\nc,1,never,\nd,2\ne,-4,1,"un\nf,7,,w'
+    wanted = benchmark(
+        written(tmp_path / "f.csv", text),
+        arrival={"column": "came", "unit": "s"},
+        columns={"name": "string"},
+        max_bad_fraction=0.6,
+    )
+    store = Store(tmp_path / "artifacts")
+    artifact = ingest.run(spark, wanted, store)
+    assert rows(artifact) == [
+        {"seq": 0, "event_time": 3 * SECOND, "line": b'a,3,5,"x,y"\n', "arrival_time": 5 * SECOND, "name": "x,y"},
+        {"seq": 3, "event_time": SECOND, "line": b"c,1,never,\n", "arrival_time": None, "name": None},
+        {"seq": 6, "event_time": 7 * SECOND, "line": b"f,7,,w\n", "arrival_time": None, "name": "w"},
+    ]
+    assert bad(artifact) == [
+        ("f.csv", 3, 1, "time is not a number of s", b"b,oops,,z"),
+        ("f.csv", 4, 2, "empty line", b""),
+        ("f.csv", 6, 4, "fewer than 4 fields", b"d,2"),
+        ("f.csv", 7, 5, "unbalanced quote", b'e,-4,1,"un'),
+    ]
+    assert {key: artifact.manifest[key] for key in ("files", "events", "quarantined", "lines", "tick", "arrival")} == {
+        "files": ["part-00000.parquet"],
+        "events": 3,
+        "quarantined": 4,
+        "lines": 7,
+        "tick": "ns",
+        "arrival": True,
+    }
+    assert sorted(p.name for p in artifact.path.iterdir()) == [
+        "manifest.json",
+        "part-00000.parquet",
+        "quarantine.parquet",
+    ]
+    assert not artifact.reused
+    assert ingest.run(spark, wanted, store).reused
+
+
+def test_a_stricter_limit_refuses_what_was_built_before(spark: SparkSession, tmp_path: Path) -> None:
+    file = written(tmp_path / "f.csv", "t\n1\nx\n2\n")
+    ingest.run(spark, benchmark(file), Store(tmp_path))
+    with pytest.raises(
+        UserError, match=r"line 3: time is not a number of s: 'x'; 1 of 3 lines are bad, allowed: 0\.01"
+    ):
+        ingest.run(spark, benchmark(file, max_bad_fraction=0.01), Store(tmp_path))
+
+
+def noisy_lines(count: int) -> list[str]:
+    rng = random.Random(1)
+    kinds = ['"q,{}"', "ü{}", "{}"]
+    return [
+        f"{rng.choice(kinds).format(i)},{rng.randrange(10**19)}" if rng.random() < 0.9 else "bad" for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rows_are_the_same_however_the_source_is_cut(spark: SparkSession, tmp_path: Path, end: str) -> None:
+    lines = noisy_lines(500)
+    header = "\ufeffk,t" + end
+
+    def file(name: str, part: list[str], packed: bool = False) -> Path:
+        data = (header + end.join(part)).encode()
+        return written(tmp_path / name, gzip.compress(data) if packed else data)
+
+    one = file("one.csv", lines)
+    three = [file("1.csv", lines[:10]), file("2.csv", lines[10:11]), file("3.csv", lines[11:])]
+    packed = [file("1.gz", lines[:300], packed=True), file("2.gz", lines[300:], packed=True)]
+    results = []
+    for number, (files, split_bytes) in enumerate(
+        [([one], 1 << 20), ([one], 997), ([one], 300), (three, 1000), (packed, 1 << 20), (packed, 400)]
+    ):
+        wanted = benchmark(files, time={"column": "t", "unit": "ns"}, columns={"k": "string"})
+        artifact = ingest.run(spark, wanted, Store(tmp_path / str(number)), split_bytes=split_bytes)
+        results.append((rows(artifact), [(seq, reason, text) for _, _, seq, reason, text in bad(artifact)]))
+    expected, quarantined = [], []
+    for seq, line in enumerate(lines):
+        fields = next(csv.reader(io.StringIO(line)))
+        if len(fields) == 2 and int(fields[1]) < 2**63:
+            expected.append({"seq": seq, "event_time": int(fields[1]), "line": f"{line}\n".encode(), "k": fields[0]})
+        else:
+            reason = "fewer than 2 fields" if line == "bad" else "time beyond 64-bit ns"
+            quarantined.append((seq, reason, line.encode()))
+    assert len(quarantined) > 20
+    for found in results:
+        assert found == (expected, quarantined)
+
+
+def test_each_file_has_its_own_header_and_line_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    first, second = written(tmp_path / "b.csv", "t,k\n1,a\nx,b\n"), written(tmp_path / "a.csv", "k,t\nc,y\nd,2\n")
+    artifact = ingest.run(spark, benchmark([first, second]), Store(tmp_path))
+    assert [(row["seq"], row["event_time"]) for row in rows(artifact)] == [(0, SECOND), (3, 2 * SECOND)]
+    assert [(file, line, seq) for file, line, seq, _, _ in bad(artifact)] == [("b.csv", 3, 1), ("a.csv", 2, 2)]
+
+
+def test_picoseconds_stay_picoseconds(spark: SparkSession, tmp_path: Path) -> None:
+    file = written(tmp_path / "f", "67,10629342490369879\n66,-1\n")
+    artifact = ingest.run(spark, benchmark(file, header=False, time={"column": 1, "unit": "ps"}), Store(tmp_path))
+    assert [row["event_time"] for row in rows(artifact)] == [10629342490369879, -1]
+    assert artifact.manifest["tick"] == "ps"
+
+
+@pytest.mark.parametrize("split_bytes", [8, 1 << 20])
+@pytest.mark.parametrize("name", ["f.csv", "f.csv.gz"])
+def test_scale_takes_the_first_lines(spark: SparkSession, tmp_path: Path, name: str, split_bytes: int) -> None:
+    data = b"t\n" + b"".join(b"%d\n" % i for i in range(11))
+    file = written(tmp_path / name, gzip.compress(data) if name.endswith("gz") else data)
+    artifact = ingest.run(spark, benchmark(file, scale=0.3), Store(tmp_path), split_bytes=split_bytes)
+    assert [row["event_time"] // SECOND for row in rows(artifact)] == [0, 1, 2, 3]
+    assert (artifact.manifest["lines"], artifact.manifest["source_lines"]) == (4, 11)
+
+
+@pytest.mark.parametrize("order", ["arrival", "event_time"])
+def test_another_order_is_by_column_and_seq_nulls_last_and_renumbered(
+    spark: SparkSession, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "FILE_ROWS", 40)  # several ranges
+    rng = random.Random(3)
+    lines = [f"{i},{rng.randrange(30)},{rng.choice(['', rng.randrange(20)])}" for i in range(300)]
+    lines[100] = "bad"
+    wanted = benchmark(
+        written(tmp_path / "f.csv", "k,t,came\n" + "\n".join(lines)),
+        arrival={"column": "came", "unit": "ns"},
+        time={"column": "t", "unit": "ns"},
+        columns={"k": "int64"},
+        order=order,
+    )
+    artifact = ingest.run(spark, wanted, Store(tmp_path), split_bytes=500)
+    good = [(i, line.split(",")) for i, line in enumerate(lines) if line != "bad"]
+    index = 1 if order == "event_time" else 2
+    good.sort(key=lambda row: (row[1][index] == "", int(row[1][index] or 0), row[0]))
+    assert rows(artifact) == [
+        {
+            "seq": seq,
+            "event_time": int(f[1]),
+            "line": f"{','.join(f)}\n".encode(),
+            "arrival_time": int(f[2]) if f[2] else None,
+            "k": int(f[0]),
+        }
+        for seq, (_, f) in enumerate(good)
+    ]
+    assert [(line, seq) for _, line, seq, _, _ in bad(artifact)] == [(102, 100)]
+    assert len(artifact.files()) > 3
+    fixed = pq.read_schema(artifact.files()[0])
+    assert [fixed.field(name).nullable for name in ("seq", "event_time", "line")] == [False] * 3
+    assert not list(artifact.path.glob("sorted*"))
+
+
+def test_parquet_sources(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"t": pa.array([5, None, 3], pa.int32()), "v": [1.5, 2.5, None], "s": ["a", 'b"', "c,\nd"]})
+    pq.write_table(table, tmp_path / "f.parquet", row_group_size=2)
+    wanted = benchmark(tmp_path / "f.parquet", format="parquet", columns={"v": "float64", "s": "string"})
+    artifact = ingest.run(spark, wanted, Store(tmp_path))
+    assert rows(artifact) == [
+        {"seq": 0, "event_time": 5 * SECOND, "line": b"5,1.5,a\n", "v": 1.5, "s": "a"},
+        {"seq": 2, "event_time": 3 * SECOND, "line": b'3,,"c, d"\n', "v": None, "s": "c, d"},
+    ]
+    assert bad(artifact) == [("f.parquet", 2, 1, "empty time", b',2.5,"b"""')]
+
+
+# -- real files: the figures of the data's README
+
+
+def test_the_flights_of_this_repository(spark: SparkSession, tmp_path: Path, flights_gz: Path) -> None:
+    wanted = benchmark(
+        flights_gz,
+        time={"column": "sched", "format": "%Y-%m-%d %H:%M:%S"},
+        arrival={"column": "actual", "format": "yyyy-MM-dd HH:mm:ss"},
+        columns={"carrier": "string", "flight": "int64"},
+    )
+    artifact = ingest.run(spark, wanted, Store(tmp_path))
+    assert (artifact.manifest["events"], artifact.manifest["quarantined"]) == (26_475, 0)
+    assert out_of_order(artifact) == 14_878
+    with gzip.open(flights_gz, "rt", newline="") as file:
+        expected = [
+            (nanoseconds(row["sched"]), nanoseconds(row["actual"]), row["carrier"], int(row["flight"]))
+            for row in csv.DictReader(file)
+        ]
+    columns = ("event_time", "arrival_time", "carrier", "flight")
+    assert [tuple(row[name] for name in columns) for row in rows(artifact)] == expected
+
+
+def nanoseconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * SECOND
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets lie beside the repository, not in it")
+@pytest.mark.parametrize(
+    ("name", "source", "events", "late"),
+    [
+        ("nycflights13_by_actual_departure.csv.gz",
+         {"time": {"column": "sched", "format": "%Y-%m-%d %H:%M:%S"}}, 328_521, 194_327),
+        ("nycflights13_jan_by_actual_departure.csv", {"time": {"column": "sched", "iso": True}}, 26_475, 14_878),
+        ("usgs_quakes_by_update.csv", {"time": {"column": "time_ms", "unit": "ms"}}, 1_707, 1_295),
+        ("commits.txt.gz",
+         {"time": {"column": 0, "format": "%a, %d %b %Y %H:%M:%S %z"}, "header": False, "separator": "|"},
+         4_916, 4_915),
+    ],
+)  # fmt: skip
+def test_real_files_have_the_disorder_that_their_readme_states(
+    spark: SparkSession, tmp_path: Path, name: str, source: dict[str, Any], events: int, late: int
+) -> None:
+    artifact = ingest.run(spark, benchmark(SHARED / name, **source), Store(tmp_path))
+    assert (artifact.manifest["events"], out_of_order(artifact)) == (events, late)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets lie beside the repository, not in it")
+def test_quoted_commas_of_the_earthquakes(spark: SparkSession, tmp_path: Path) -> None:
+    file = SHARED / "usgs_quakes_by_update.csv"
+    wanted = benchmark(file, time={"column": "time_ms", "unit": "ms"}, columns={"place": "string", "mag": "float64"})
+    found = [(row["place"], row["mag"]) for row in rows(ingest.run(spark, wanted, Store(tmp_path)))]
+    with open(file, newline="") as handle:
+        assert found == [(r["place"] or None, float(r["mag"]) if r["mag"] else None) for r in csv.DictReader(handle)]
+
+
+@pytest.mark.e2e
+def test_one_core_gives_the_same_rows_through_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    config = ROOT / "configs" / "flights.yaml"
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
+    command += [str(ROOT / "jobs" / "ingest.py"), "--config", str(config), "--artifacts", str(tmp_path / "a")]
+    subprocess.run([*command, "--run-id", "r"], check=True, timeout=300, capture_output=True)
+    wanted = load(config)
+    one = Store(tmp_path / "a").need("events", Store(tmp_path / "a").events_key(wanted), "ingest")
+    two = ingest.run(spark, wanted, Store(tmp_path / "b"), split_bytes=100_000)
+    assert rows(one) == rows(two)
+
+
+# -- what is wrong is told
+
+
+def test_a_missing_file(spark: SparkSession, tmp_path: Path) -> None:
+    refused(spark, tmp_path, benchmark(tmp_path / "no.csv"), "no.csv: no such source file; check source.files")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "the file is empty; name a file with data"),
+        (b"t,v\n", "no line of data"),
+        (b"t,v", "no line of data"),
+        (gzip.compress(b"t\n"), "no line of data"),
+        (gzip.compress(b"t\n1\n2\n" * 9)[:-12], "broken gzip file"),
+        (b"a;t;b\n1;2;3\n", "no column 't'; found 1: 'a;t;b'; the separator ',' does not occur there"),
+        (b"a,b\n1,2\n", "no column 't'; found 2: 'a', 'b'"),
+        (b"t\n1\n\xff\n\xfe\n", "line 3: not UTF-8: '\ufffd'; 2 of 3 lines are bad, allowed: 0.5 of them"),
+        ("t\n1\n".encode("utf-16"), "not UTF-8"),
+        (b"t\n2013-01-01\nx\n", "line 2: time is not a number of s: '2013-01-01'; 2 of 2 lines are bad"),
+    ],
+)
+def test_a_file_that_is_not_as_described(spark: SparkSession, tmp_path: Path, data: bytes, said: str) -> None:
+    refused(spark, tmp_path, benchmark(written(tmp_path / "f.csv", data)), f"{tmp_path}/f.csv: ", said)
+
+
+def test_a_wrong_separator_without_a_header(spark: SparkSession, tmp_path: Path) -> None:
+    file = written(tmp_path / "f.csv", "a;1\nb;2\n")
+    wanted = benchmark(file, header=False, time={"column": 1, "unit": "s"})
+    refused(spark, tmp_path, wanted, "line 1: fewer than 2 fields: 'a;1'", "check source.separator (',')")
+
+
+def test_a_source_of_which_every_line_may_be_bad_but_not_all(spark: SparkSession, tmp_path: Path) -> None:
+    refused(spark, tmp_path, benchmark(written(tmp_path / "f.csv", "t\nx\n"), max_bad_fraction=1), "1 of 1 lines")
+
+
+@pytest.mark.parametrize(
+    ("column", "time", "said"),
+    [
+        (pa.array([1.5]), {"column": "t", "unit": "s"}, "t is a double, which loses digits"),
+        (pa.array([1]), {"column": "t"}, "t is an integer; give its unit"),
+        (pa.array([1], pa.timestamp("us")), {"column": "t", "unit": "s"}, "leave out unit and format"),
+        (pa.array([[1]]), {"column": "t", "unit": "s"}, "has no text form"),
+    ],
+)
+def test_a_parquet_file_that_is_not_as_described(
+    spark: SparkSession, tmp_path: Path, column: pa.Array, time: dict[str, Any], said: str
+) -> None:
+    pq.write_table(pa.table({"t": column}), tmp_path / "f.parquet")
+    refused(spark, tmp_path, benchmark(tmp_path / "f.parquet", format="parquet", time=time), "f.parquet: ", said)
+
+
+def test_a_text_file_described_as_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    file = written(tmp_path / "f.csv", "t\n1\n")
+    refused(spark, tmp_path, benchmark(file, format="parquet"), "not a Parquet file", "check source.format")
+
+
+def test_an_unknown_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    file = written(tmp_path / "f.csv", "t\n1\n")
+    refused(spark, tmp_path, benchmark(file, time={"column": "t", "format": "%Q"}), "source.time.format: found %Q")
+
+
+@pytest.mark.parametrize("how", ["longer", "rewritten", "gone", "another line end"])
+def test_a_source_that_changes_between_the_passes(
+    spark: SparkSession, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path / "f.csv", "t\n1\n2\n3\n")
+    stat = os.stat(file)
+    between = ingest._steps
+
+    def meddling(*arguments: Any) -> Any:
+        if how == "longer":
+            file.write_text("t\n1\n2\n3\n4\n")
+        elif how == "gone":
+            file.unlink()
+        else:
+            file.write_text("t\n1\n213\n" if how == "another line end" else "t\n1\n2\n4\n")
+            when = stat.st_mtime_ns if how == "another line end" else stat.st_mtime_ns + 1
+            os.utime(file, ns=(stat.st_atime_ns, when))
+        return between(*arguments)
+
+    monkeypatch.setattr(ingest, "_steps", meddling)
+    said = "no such source file" if how == "gone" else "f.csv: changed while it was read; start again"
+    refused(spark, tmp_path, benchmark(file), said)
+
+
+def test_output_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path / "artifacts", "a file, not a directory")
+    refused(spark, tmp_path, benchmark(written(tmp_path / "f.csv", "t\n1\n")), "cannot be written", "--artifacts")
+
+
+@pytest.mark.parametrize("order", ["file", "event_time"])
+def test_a_full_disk(spark: SparkSession, tmp_path: Path, order: str) -> None:
+    place = tmp_path / "artifacts"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500k", "none", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    try:
+        size = 40_000 if order == "file" else 14_000
+        text = "t,v\n" + "".join(f"{i},{random.Random(i).randbytes(40).hex()}\n" for i in range(size))
+        wanted = benchmark(written(tmp_path / "f.csv", text), order=order)
+        refused(spark, tmp_path, wanted, "No space left on device", "free space or choose another --artifacts")
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)  # a failed Spark task may hold a file open
