@@ -1,0 +1,70 @@
+"""A small stream artifact, and a driver behind a real socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.config import Replay
+from streamgauge.driver.offer import Driver
+from streamgauge.driver.replay import Stream, make_stream
+from streamgauge.driver.server import Server
+from streamgauge.driver.system import Endpoint
+
+COLUMNS = {"carrier": "string", "flight": "int64"}
+
+
+def stream_table(times: list[int], ingestion: list[int] | None = None) -> pa.Table:
+    count = len(times)
+    return pa.table(
+        {
+            "ingestion_time": pa.array(ingestion or np.maximum.accumulate(times), pa.int64()),
+            "seq": pa.array(range(count), pa.int64()),
+            "event_time": pa.array(times, pa.int64()),
+            "line": pa.array([b"line %d\n" % i for i in range(count)], pa.binary()),
+            "carrier": pa.array([f"C{i % 3}" for i in range(count)], pa.string()),
+            "flight": pa.array(range(count), pa.int64()),
+        }
+    )
+
+
+def stream_of(times: list[int], ingestion: list[int] | None = None) -> Stream:
+    return make_stream(stream_table(times, ingestion), "ns", COLUMNS)
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    """1000 events, one a millisecond, in two parts."""
+    place = tmp_path / "stream"
+    place.mkdir()
+    table = stream_table([i * 1_000_000 for i in range(1000)])
+    pq.write_table(table.slice(0, 600), place / "part-0.parquet")
+    pq.write_table(table.slice(600), place / "part-1.parquet")
+    manifest = {"files": ["part-0.parquet", "part-1.parquet"], "tick": "ns", "columns": COLUMNS}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    return place
+
+
+Serve = Callable[..., Endpoint]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """serve(times, token=…, context=…, **replay settings) -> where it listens."""
+    servers: list[Server] = []
+
+    def start(times: list[int], *, token: str = "", context: object = None, **settings: object) -> Endpoint:
+        driver = Driver(stream_of(times), Replay.model_validate(settings))
+        servers.append(Server(driver, "127.0.0.1", 0, token=token, context=context))
+        driver.drop_others = lambda name: servers[-1].drop(lambda attempt: attempt not in ("", name))
+        return Endpoint("127.0.0.1", servers[-1].port, len(driver.partitions), token)
+
+    yield start
+    for server in servers:
+        server.close()

@@ -1,0 +1,140 @@
+"""A queue gives the rows of a plain list, whatever is appended, read, planned and committed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.driver.queues import OffsetError, Queues
+
+step = st.one_of(
+    st.tuples(st.just("append"), st.integers(1, 5), st.integers(0, 3)),
+    st.tuples(st.just("read"), st.integers(-1, 12), st.integers(0, 12)),
+    st.tuples(st.just("commit"), st.integers(-1, 12), st.just(0)),
+    st.tuples(st.just("plan"), st.integers(-1, 12), st.just(0)),
+    st.tuples(st.just("clock"), st.integers(0, 6), st.just(0)),
+)
+
+
+def rows(first: int, walls: list[int]) -> tuple[pa.RecordBatch, np.ndarray]:
+    numbers = pa.array(range(first, first + len(walls)), pa.int64())
+    return pa.RecordBatch.from_arrays([numbers], names=["n"]), np.array(walls, np.int64)
+
+
+def read(queues: Queues, start: int, end: int, now: int, **limit: int) -> list[int]:
+    return [n for batch in queues.read(0, start, end, now, **limit) for n in batch.column("n").to_pylist()]
+
+
+@settings(deadline=None)
+@given(st.lists(step, max_size=40))
+def test_any_history_gives_the_rows_of_the_model(history: list[tuple[str, int, int]]) -> None:
+    queues = Queues(1, 10**9)
+    walls: list[int] = []  # the model: row number -> when it is due
+    now = offered = committed = planned = 0
+    for what, a, b in history:
+        if what == "append":
+            due = [(walls[-1] if walls else 0) + b] * a
+            queues.append(0, *rows(len(walls), due))
+            walls += due
+        elif what == "clock":
+            now += a
+        offered = sum(wall <= now for wall in walls)
+        if what == "read":
+            if committed <= a <= a + b <= offered:
+                assert read(queues, a, a + b, now, max_batches=99) == list(range(a, a + b))
+            else:
+                with pytest.raises(OffsetError):
+                    read(queues, a, a + b, now)
+        elif what == "commit":
+            if committed <= a <= offered:
+                queues.commit({0: a}, now)
+                committed, planned = a, max(a, planned)
+            else:
+                with pytest.raises(OffsetError):
+                    queues.commit({0: a}, now)
+        elif what == "plan":
+            if 0 <= a <= offered:
+                queues.plan({0: a}, now)
+                planned = max(a, planned)
+            else:
+                with pytest.raises(OffsetError):
+                    queues.plan({0: a}, now)
+        state = queues.state(now)
+        assert (state["offered"], state["planned"], state["committed"]) == ([offered], [planned], [committed])
+        waiting = walls[planned] if planned < offered else now
+        assert state["age_s"] == pytest.approx((now - waiting) / 1e9)
+
+
+def test_a_commit_frees_whole_batches_only() -> None:
+    queues = Queues(1, 100)
+    for first in (0, 4, 8):
+        queues.append(0, *rows(first, [0] * 4))
+    queues.commit({0: 7}, 1)
+    assert queues.state(1)["batches"] == 2
+    assert read(queues, 7, 9, 1) == [7, 8]
+
+
+def test_a_read_stops_at_so_many_batches() -> None:
+    queues = Queues(1, 100)
+    for first in (0, 4, 8):
+        queues.append(0, *rows(first, [0] * 4))
+    assert read(queues, 1, 12, 1, max_batches=2) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_one_bad_offset_changes_nothing() -> None:
+    queues = Queues(2, 100)
+    queues.append(0, *rows(0, [0] * 4))
+    queues.append(1, *rows(0, [0] * 4))
+    with pytest.raises(OffsetError, match="found 5"):
+        queues.commit({0: 2, 1: 5}, 1)
+    with pytest.raises(OffsetError, match="partition"):
+        queues.plan({0: 2, 2: 1}, 1)
+    assert queues.state(1)["planned"] == [0, 0]
+
+
+def test_a_full_queue_overflows_and_keeps_what_it_offered() -> None:
+    queues = Queues(1, 10)
+    queues.append(0, *rows(0, list(range(50))))
+    assert queues.offered(5) == [6]
+    assert not queues.overflow
+    queues.offered(20)
+    assert queues.overflow
+    assert read(queues, 0, queues.offered(49)[0], 49) == list(range(21))
+
+
+def test_a_held_queue_gives_the_rest_after_commits() -> None:
+    queues = Queues(1, 10, hold=True)
+    queues.append(0, *rows(0, list(range(50))))
+    assert queues.offered(40) == [10]
+    queues.commit({0: 7}, 40)
+    assert queues.offered(40) == [17]
+    assert queues.overflow  # told all the same: such a rate is not sustained
+
+
+def test_rows_due_at_the_end_or_later_are_never_offered_and_every_queue_ends_with_the_sentinel() -> None:
+    queues = Queues(2, 100)
+    queues.append(0, *rows(0, [1, 5, 9]))
+    queues.append(1, *rows(0, [2, 6, 10]))
+    queues.until_ns = 6
+    assert queues.offered(100) == [2, 1]
+    sentinel, _ = rows(-1, [6])
+    queues.finish(6, sentinel)
+    assert queues.offered(100) == [3, 2]
+    assert read(queues, 0, 3, 100) == [0, 1, -1]
+    queues.append(0, *rows(3, [11]))  # the filling thread was in the middle of it
+    assert queues.offered(100) == [3, 2]
+
+
+def test_a_sample_is_taken_before_each_plan_that_takes_something() -> None:
+    second = 10**9
+    queues = Queues(2, 100)
+    queues.append(0, *rows(0, [second, 2 * second, 3 * second]))
+    queues.append(1, *rows(0, [0, 3 * second]))
+    queues.plan({0: 1, 1: 1}, 2 * second)
+    queues.plan({0: 1, 1: 1}, 2 * second)  # nothing new: no micro-batch
+    queues.plan({0: 3, 1: 2}, 4 * second)
+    found = [(s.wall_ns // second, s.age_s, s.backlog, s.taken) for s in queues.samples]
+    assert found == [(2, 2.0, 3, 0), (4, 2.0, 3, 2)]
