@@ -19,17 +19,16 @@ from typing import Any, get_args
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, task, task_group
 
+from streamgauge.airflow import home
 from streamgauge.airflow.operator import StageOperator
 from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
 from streamgauge.errors import UserError
 from streamgauge.spark import session
 from streamgauge.stages import STAGES, Stage
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", ROOT / "configs"))
-ARTIFACTS = Path(os.environ.get("STREAMGAUGE_ARTIFACTS", ROOT / "artifacts")).absolute()
-POOL = "streamgauge"
-SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", "4"))  # of the pool; a measuring stage takes all of them
+CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
+ARTIFACTS = Path(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts")).absolute()
+SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # of the pool; a measuring stage takes all of them
 GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
 
 _LOG4J = Path(session.__file__).with_name("log4j2.properties").as_uri()
@@ -136,7 +135,7 @@ def _stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> S
     return StageOperator(
         task_id=stage.name,
         doc_md=stage.does,
-        application=str(ROOT / "jobs" / f"{stage.name}.py"),
+        application=str(home.ROOT / "jobs" / f"{stage.name}.py"),
         name=f"streamgauge {stage.name}",
         scope=scope,
         application_args=[
@@ -148,7 +147,7 @@ def _stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> S
         conf=SPARK_CONF,
         env_vars={"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python},
         map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,
-        pool=POOL,
+        pool=home.POOL,
         pool_slots=SLOTS if stage.measures else 1,
         outlets=[Asset(name=f"{benchmark.name} {stage.writes}", uri=f"streamgauge://{benchmark.name}/{stage.writes}")],
         trigger_rule=TriggerRule.ALL_DONE if stage.writes == "page" else TriggerRule.ALL_SUCCESS,

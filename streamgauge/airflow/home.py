@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONNECTION_VARIABLE = "AIRFLOW_CONN_STREAMGAUGE_SPARK"
 AIRFLOW = [sys.executable, "-m", "airflow"]
 POOL = "streamgauge"
-SLOTS = "4"
+SLOTS = "2"  # stages at a time; each brings a JVM of its own
 
 
 def environment(home: Path, artifacts: Path, configs: Path, master: str | None) -> dict[str, str]:

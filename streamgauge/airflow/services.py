@@ -16,7 +16,7 @@ from streamgauge.errors import UserError
 from streamgauge.spark.session import check_master
 
 SERVICES = (["api-server", "--workers", "1"], ["scheduler"], ["dag-processor"])
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 USER = "admin"
 
 
@@ -44,7 +44,8 @@ def ui(
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(base / "passwords.json"),
-        "AIRFLOW__CORE__PARALLELISM": "8",
+        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port(0)),
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",

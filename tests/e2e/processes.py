@@ -1,0 +1,56 @@
+"""What the end-to-end tests share: the command in a process, and proof that nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+COMMAND = str(Path(sys.executable).with_name("streamgauge"))
+FLIGHTS = Path(__file__).resolve().parents[2] / "configs" / "data" / "flights_2013_01.csv.gz"
+
+
+def write_config(path: Path, experiments: list[str]) -> Path:
+    """A small benchmark on the real flights in the order of their schedule."""
+    path.write_text(
+        f"name: {path.stem}\n"
+        f"source:\n"
+        f"  files: {FLIGHTS}\n"
+        f'  time: {{column: sched, format: "%Y-%m-%d %H:%M:%S"}}\n'
+        f"  order: event_time\n"
+        f"scale: 0.1\n"
+        f"experiments:\n" + "".join(f"  - {line}\n" for line in experiments)
+    )
+    return path
+
+
+def start(arguments: list[str], log: Path, **variables: str) -> subprocess.Popen[bytes]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "STREAMGAUGE"))}
+    with open(log, "wb") as output:
+        return subprocess.Popen(
+            [COMMAND, *arguments], env=environment | variables, stdout=output, stderr=subprocess.STDOUT
+        )
+
+
+def wait_for(found: Callable[[], object], what: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < deadline, f"after {seconds:.0f} s still no {what}"
+        time.sleep(0.5)
+
+
+def left_behind(artifacts: Path) -> list[str]:
+    """Command lines of processes that were started for these artifacts."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("STREAMGAUGE_ARTIFACTS") == str(artifacts):
+                found.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return found

@@ -1,0 +1,144 @@
+"""A real scheduler and API server: one of three experiments fails, is corrected, and is tried again."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.runs import RunLog
+from tests.e2e.processes import left_behind, start, wait_for, write_config
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+CALM = "{name: calm, target_percent: 0}"
+WILD = "{name: wild, target_percent: 20, delay: {max: 2h}}"
+IMPOSSIBLE = "{name: third, target_percent: 80, delay: {max: 1ms}}"
+CORRECTED = "{name: third, target_percent: 30, delay: {max: 2h}}"
+DAG = "/dags/streamgauge_trio"
+
+
+class Airflow:
+    """The few REST calls that a person's clicks would make."""
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self._url, self._token = url, ""
+        self._token = self._ask("/auth/token", {"username": user, "password": password})["access_token"]
+
+    def __call__(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self._ask("/api/v2" + path, body)
+
+    def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
+        request = urllib.request.Request(
+            self._url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"content-type": "application/json", "authorization": f"Bearer {self._token}"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def finished(self, run: str) -> dict[tuple[str, str], dict[str, Any]]:
+        """Waits for the run's end; its task instances by (task, experiment), and the run itself by ("", "")."""
+        wait_for(lambda: self(f"{DAG}/dagRuns/{run}")["state"] in ("success", "failed"), "end of the run", 800)
+        found = self(f"{DAG}/dagRuns/{run}/taskInstances")["task_instances"]
+        names = ["calm", "wild", "third"]
+        tasks = {(t["task_id"], names[t["map_index"]] if t["map_index"] >= 0 else ""): t for t in found}
+        return tasks | {("", ""): self(f"{DAG}/dagRuns/{run}")}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("airflow")
+    (folder / "configs").mkdir()
+    write_config(folder / "configs" / "trio.yaml", [CALM, WILD, IMPOSSIBLE])
+    (folder / "configs" / "broken.yaml").write_text("name: [")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def airflow(place: Path) -> Iterator[Airflow]:
+    log = place / "ui.log"
+    artifacts = place / "artifacts"
+    process = start(["ui", str(place / "configs"), "--artifacts", str(artifacts), "--port", "0"], log)
+    try:
+        wait_for(lambda: "password" in log.read_text() or process.poll() is not None, "web page", 300)
+        said = re.search(r"(http://\S+)\s+user (\S+)\s+password (\S+)", log.read_text())
+        assert said, log.read_text()
+        yield Airflow(*said.groups())
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+    assert left_behind(artifacts) == []
+
+
+def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_missing(
+    airflow: Airflow, place: Path
+) -> None:
+    airflow(f"{DAG}/dagRuns", {"logical_date": None, "dag_run_id": "trio+1", "conf": {}})
+    tasks = airflow.finished("trio%2B1")
+    states = {key: task["state"] for key, task in tasks.items()}
+    assert states == {
+        ("", ""): "failed",
+        ("plan", ""): "success",
+        ("ingest", ""): "success",
+        ("analyze", ""): "success",
+        ("per_experiment.generate", "calm"): "success",
+        ("per_experiment.generate", "wild"): "success",
+        ("per_experiment.generate", "third"): "failed",
+        ("per_experiment.validate", "calm"): "success",
+        ("per_experiment.validate", "wild"): "success",
+        ("per_experiment.validate", "third"): "upstream_failed",
+        ("report", ""): "success",
+        ("finish", ""): "upstream_failed",
+    }
+    failed = tasks["per_experiment.generate", "third"]
+    assert failed["rendered_map_index"] == "third"
+    assert failed["try_number"] == 1, "a user's mistake is not tried again"
+    log = json.dumps(airflow(f"{DAG}/dagRuns/trio%2B1/taskInstances/per_experiment.generate/logs/1?map_index=2"))
+    directory = place / "artifacts" / "runs" / "trio-trio-1"
+    reason = str(RunLog(directory).latest("generate", experiment="third").error)
+    assert f"streamgauge generate: {reason[:40]}" in log.replace("\\u00a0", " ")
+    assert reason[:40] in (directory / "index.html").read_text()
+
+    [broken] = airflow("/importErrors")["import_errors"]
+    assert "broken.yaml: line 1: not valid YAML" in broken["stack_trace"]
+
+    built = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
+    write_config(place / "configs" / "trio.yaml", [CALM, WILD, CORRECTED])
+    airflow(
+        f"{DAG}/clearTaskInstances",
+        {
+            "dry_run": False,
+            "dag_run_id": "trio+1",
+            "only_failed": False,
+            "include_downstream": True,
+            "task_ids": [["per_experiment.generate", 2]],
+        },
+    )
+    tasks = airflow.finished("trio%2B1")
+    assert {task["state"] for task in tasks.values()} == {"success"}
+    again = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
+    assert built.items() <= again.items(), "what was built stays untouched"
+    assert sorted(path.parts[-3] for path in again.keys() - built.keys()) == ["stream", "validation"]
+    generated = [s.scope["experiment"] for s in RunLog(directory).stages() if s.stage == "generate"]
+    assert sorted(generated) == ["calm", "third", "third", "wild"]
+    assert reason[:40] not in (directory / "index.html").read_text()
+
+
+def test_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: Path) -> None:
+    config = write_config(tmp_path / "solo.yaml", [CALM])
+    artifacts, log = tmp_path / "artifacts", tmp_path / "run.log"
+    process = start(["run", str(config), "--artifacts", str(artifacts)], log)
+    try:
+        wait_for(lambda: "started ingest" in log.read_text() or process.poll() is not None, "first stage", 300)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, log.read_text()
+    finally:
+        process.kill()
+    assert left_behind(artifacts) == []
+    assert list((artifacts / "data").glob("*/*/manifest.json")) == []

@@ -1,0 +1,95 @@
+"""A standalone Spark cluster runs the same DAG; only Airflow's connection differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.runs import RunLog
+from tests.e2e.processes import start, wait_for, write_config
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+SPARK_CLASS = str(Path(sys.executable).with_name("spark-class"))
+DEPLOY = "org.apache.spark.deploy"
+
+
+@dataclass
+class Cluster:
+    master: str
+    work: Path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    port, web = free_port(), free_port()
+    master = f"spark://127.0.0.1:{port}"
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+
+    def launch(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with open(folder / f"{name}.log", "wb") as log:
+            return subprocess.Popen(
+                [SPARK_CLASS, *arguments], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    worker = ["-h", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(folder / "work"), master]
+    ports = ["--port", str(port), "--webui-port", str(web)]
+    started = [launch("master", f"{DEPLOY}.master.Master", "-h", "127.0.0.1", *ports)]
+    started += [launch(f"worker{number}", f"{DEPLOY}.worker.Worker", *worker) for number in (1, 2)]
+
+    def alive() -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
+                return bool(json.load(answer)["aliveworkers"] == 2)
+        except OSError:
+            return False
+
+    try:
+        wait_for(alive, "two workers", 120)
+        yield Cluster(master, folder / "work")
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(timeout=30)
+
+
+def run(place: Path, **variables: str) -> dict[str, Any]:
+    """The stream's manifest after `streamgauge run`."""
+    place.mkdir()
+    config = write_config(place / "same.yaml", ["{name: wild, target_percent: 20, delay: {max: 2h}, seed: 7}"])
+    process = start(["run", str(config), "--artifacts", str(place / "artifacts")], place / "log", **variables)
+    try:
+        assert process.wait(timeout=800) == 0, (place / "log").read_text()
+    finally:
+        process.kill()
+    [directory] = (place / "artifacts" / "runs").iterdir()
+    assert {stage.state for stage in RunLog(directory).stages()} == {"done"}
+    [manifest] = (place / "artifacts" / "data" / "stream").glob("*/manifest.json")
+    return dict(json.loads(manifest.read_text()))
+
+
+def test_a_cluster_makes_the_same_stream_by_changing_only_the_connection(cluster: Cluster, tmp_path: Path) -> None:
+    connection = json.dumps({"conn_type": "spark", "host": cluster.master})
+    there = run(tmp_path / "cluster", AIRFLOW_CONN_STREAMGAUGE_SPARK=connection)
+    here = run(tmp_path / "local")
+    assert there["sha256"] == here["sha256"]
+    assert there["achieved_out_of_order"] == here["achieved_out_of_order"] > 0
+    shipped = list(cluster.work.glob("app-*/*/streamgauge.zip"))
+    assert shipped, "executors get the library from the driver"
