@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from streamgauge.config import System, Workload
 from streamgauge.errors import UserError
-from streamgauge.units import Tick
+
+if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
+    from streamgauge.config import System, Workload
+    from streamgauge.units import Tick
 
 
 @dataclass(frozen=True)
