@@ -228,6 +228,15 @@ def test_senseless_rates_are_refused_in_one_line(bad: dict[str, object], message
     assert "\n" not in str(refused.value)
 
 
+def test_one_inconclusive_confirmation_at_the_end_of_the_budget_overturns_nothing() -> None:
+    def run(step: Rate, before: int) -> tuple[Outcome, float | None]:
+        return ("inconclusive", None) if before else threshold(1000)(step, before)
+
+    done, trials = search(Search(max_trials=4, max_rate=10_000), run)
+    assert [t.verdict.outcome for t in trials[2:]] == ["unsustainable", "inconclusive"]
+    assert (done.rate_events_per_s, done.interval, done.outcome) == (925.926, (925.926, 1080), "budget_spent")
+
+
 def test_all_of_the_budget_goes_into_confirmations_if_need_be() -> None:
     done, trials = search(Search(max_trials=4, confirmations=5), threshold(1000))
     assert [t.purpose for t in trials] == ["probe", "bracket", "confirm", "confirm"]
