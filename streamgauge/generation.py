@@ -76,11 +76,12 @@ class Solution:
 
 
 def chunks(groups: Sequence[RowGroup], count: int) -> list[Chunk]:
-    """About equally many rows in each; borders interpolated within row groups. Any borders are correct."""
+    """About equally many rows in each. Any borders are correct; those at row groups' starts are read once only."""
     rows, borders, seen, k = total_rows(groups), [BEFORE_ALL], 0, 1
     for group in groups:
         while k < count and seen + group.rows > rows * k // count:
-            within = (rows * k // count - seen) / group.rows
+            small = group.rows * count * 2 <= rows  # else interpolate within it
+            within = 0.0 if small else (rows * k // count - seen) / group.rows
             border = group.base_min + int((group.base_max - group.base_min) * within)
             if border > borders[-1]:
                 borders.append(border)

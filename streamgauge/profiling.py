@@ -203,9 +203,11 @@ def frequency_bins(time_min: int, time_max: int, tick: Tick, wanted: int = 200) 
     """(start, bin width in ticks, number of bins): round widths, at most `wanted` bins."""
     span = time_max - time_min + 1
     second = ticks_per_second(tick)
-    widths = [digit * 10**power for power in range(19) for digit in (1, 2, 5)]
-    widths += [s * second for s in (15, 30, 60, 300, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800)]
-    width = next((w for w in sorted(set(widths)) if span / w <= wanted - 1), span)
+    below_a_minute = {digit * 10**power for power in range(15) for digit in (1, 2, 5)} | {15 * second, 30 * second}
+    widths = {width for width in below_a_minute if width < 60 * second}
+    widths |= {60 * second * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)}
+    widths |= {86400 * second * days for days in (1, 2, 7, 30, 90, 365, 3650)}
+    width = next((w for w in sorted(widths) if span / w <= wanted - 1), span)
     start = time_min // width * width
     return start, width, (time_max - start) // width + 1
 

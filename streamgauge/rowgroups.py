@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,12 @@ def read(groups: Sequence[RowGroup], columns: list[str]) -> pa.Table:
     """Those columns of consecutive row groups."""
     parts = [_open(g.file).read_row_group(g.number, columns=columns, use_threads=False) for g in groups]
     return pa.concat_tables(parts)
+
+
+@lru_cache(maxsize=2)
+def read_one(group: RowGroup, columns: tuple[str, ...]) -> pa.Table:
+    """Those columns of a row group; the last two are kept, since neighbouring chunks share one."""
+    return read([group], list(columns))
 
 
 def read_times(groups: Sequence[RowGroup]) -> Times:

@@ -309,6 +309,7 @@ def _show_profile(profile: dict[str, Any]) -> None:
             ]
             typer.echo(f"{title:<19} " + "  ".join(parts))
     typer.echo("late beyond a watermark delay of")
-    for delay, late in profile["watermark_curve"]:
-        if late * 1000 >= events or delay == 0 or not late:
+    curve = profile["watermark_curve"]
+    for (delay, late), following in zip(curve, [*curve[1:], [None, None]], strict=True):
+        if late != following[1]:  # the largest delay that still has this count
             typer.echo(f"  {show_ticks(delay, tick):>10}  {100 * late / events:8.4f} %  {late:,}")

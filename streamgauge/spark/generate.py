@@ -23,7 +23,7 @@ from streamgauge.disorder import running_maximum
 from streamgauge.errors import UserError
 from streamgauge.generation import Chunk, Output, Selection
 from streamgauge.profiling import Spread
-from streamgauge.rowgroups import LARGEST, RowGroup, read, row_groups, total_rows
+from streamgauge.rowgroups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.spark.analyze import each
 from streamgauge.streamhash import StreamHash, join
@@ -185,12 +185,12 @@ class _Writer:
 
     def _columns(self, output: Output) -> pa.Table:
         """line and the further columns of the output's rows, in its order."""
-        names = [name for name in self.schema.names if name not in ("ingestion_time", "seq", "event_time")]
+        names = tuple(name for name in self.schema.names if name not in ("ingestion_time", "seq", "event_time"))
         parts, start = [], 0
         for group in output.groups:
             first, past = np.searchsorted(output.rows, [start, start + group.rows])
             if past > first:
-                part = read([group], names)
+                part = read_one(group, names)
                 parts.append(part if past - first == group.rows else _take(part, output.rows[first:past] - start))
             start += group.rows
         return pa.concat_tables(parts).combine_chunks().take(pa.array(output.order))

@@ -1,0 +1,305 @@
+"""Ingest, analyze and generate beside the same work in Polars, and beside Spark copying the same rows unsorted.
+
+    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 3] [--work DIR]
+
+CPU seconds (user + system) of the whole process tree between two readings, warm, start-up of the JVM
+apart; medians and spread of the repeats; peak memory of the largest worker process. Contestants take
+turns within every repeat, so that a drift of the machine meets all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge.artifacts import Store
+from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
+from streamgauge.units import Duration
+
+MAX_DELAY_MS = 2_000
+TARGET = 20
+SEED = 42
+
+
+def make_source(path: Path, rows: int) -> None:
+    """Lines of about 100 bytes: an id, an event time in ms about a millisecond apart, six more fields."""
+    if path.exists():
+        return
+    rng = np.random.default_rng(1)
+    begin = 1_700_000_000_000
+    with open(path.with_suffix(".tmp"), "wb") as out:
+        for start in range(0, rows, 250_000):
+            n = min(250_000, rows - start)
+            times = begin + np.arange(start, start + n)
+            a, b, c = (rng.integers(10**k, 10 ** (k + 1), n) for k in (5, 8, 6))
+            pad = b"some-channel-name,https://example.org/item/"
+            lines = [
+                b"%d,%d,%d,%d,%s%d,%d,x\n" % (start + i, t, p, q, pad, r, q)
+                for i, (t, p, q, r) in enumerate(zip(times.tolist(), a.tolist(), b.tolist(), c.tolist(), strict=True))
+            ]
+            out.write(b"".join(lines))
+    path.with_suffix(".tmp").rename(path)
+
+
+class Meter:
+    """CPU seconds of this process and all its descendants, ended ones included, and the peak memory."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._stop = threading.Event()
+
+    @staticmethod
+    def cpu() -> float:
+        total = sum(os.times()[:4])
+        for child in psutil.Process().children(recursive=True):
+            try:
+                t = child.cpu_times()
+                total += t.user + t.system + t.children_user + t.children_system
+            except psutil.Error:
+                continue
+        return total
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.05):
+            for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+                try:
+                    if "java" not in process.name():
+                        self.peak = max(self.peak, process.memory_info().rss)
+                except psutil.Error:
+                    continue
+
+    def run(self, work: Callable[[], Any]) -> tuple[float, float, float]:
+        """(CPU seconds, wall seconds, peak MiB of the largest process that is no JVM)."""
+        gc.collect()
+        self.peak = 0
+        self._stop.clear()
+        watcher = threading.Thread(target=self._watch, daemon=True)
+        watcher.start()
+        cpu, wall = self.cpu(), time.perf_counter()
+        work()
+        wall, cpu = time.perf_counter() - wall, self.cpu() - cpu
+        self._stop.set()
+        watcher.join()
+        return cpu, wall, self.peak / 2**20
+
+
+POLARS = {
+    # keeps the line beside the time, as ingest does
+    "ingest": """
+lines = pl.scan_csv(src, has_header=False, separator="\\x01", quote_char=None, new_columns=["line"], schema={"line": pl.String})
+lines.with_row_index("seq").select(
+    pl.col("seq").cast(pl.Int64),
+    (pl.col("line").str.splitn(",", 3).struct.field("field_1").cast(pl.Int64) * 1_000_000).alias("event_time"),
+    "line",
+).sink_parquet(out, compression="zstd", row_group_size=125_000)
+""",
+    "analyze": """
+e = pl.scan_parquet(events).select("event_time")
+late = e.with_columns(base=pl.col("event_time").cum_max()).select((pl.col("base") - pl.col("event_time")).alias("d"))
+late.select(
+    n=pl.len(), ooo=(pl.col("d") > 0).sum(),
+    p50=pl.col("d").filter(pl.col("d") > 0).quantile(0.5, "nearest"),
+    p90=pl.col("d").filter(pl.col("d") > 0).quantile(0.9, "nearest"),
+    p99=pl.col("d").filter(pl.col("d") > 0).quantile(0.99, "nearest"),
+    max=pl.col("d").max(),
+).collect()
+""",
+    # delays a fifth of the events and sorts: misses the target on bursty or sparse data
+    "naive": """
+e = pl.read_parquet(events)
+rng = np.random.default_rng(42)
+g = e["event_time"].to_numpy() + np.where(rng.random(len(e)) < 0.2, rng.integers(0, hi, len(e)), 0)
+e = e.with_columns(pl.Series("ingestion_time", g)).sort("ingestion_time", "seq")
+""",
+    # the same, then only effective delays are kept, as many as wanted: exact on an ordered source
+    "exact": """
+e = pl.read_parquet(events)
+rng = np.random.default_rng(42)
+t = e["event_time"].to_numpy()
+n = len(t); k = round(0.2 * n)
+d = rng.integers(0, hi, n); u = rng.random(n)
+def effective(p):
+    g = t + np.where(u < p, d, 0)
+    s = np.append(np.minimum.accumulate(g[::-1])[::-1], np.iinfo(np.int64).max)
+    return (u < p) & (g > s[np.searchsorted(t, t, side="right")])
+low, high = 0.0, 1.0
+for _ in range(12):
+    p = (low + high) / 2
+    if effective(p).sum() >= k: high = p
+    else: low = p
+keep = np.flatnonzero(effective(high))
+keep = keep[np.argsort(u[keep])][:k]
+g = t.copy(); g[keep] += d[keep]
+e = e.with_columns(pl.Series("ingestion_time", g)).sort("ingestion_time", "seq")
+""",
+}
+SINKS = {
+    "csv": 'e.select("ingestion_time", "event_time", pl.col("line").cast(pl.String)).write_csv(out, include_header=False, quote_style="never")',
+    "parquet": 'e.select("ingestion_time", "seq", "event_time", "line").write_parquet(out, compression="zstd", row_group_size=125_000)',
+    "none": "",
+}
+
+
+def polars(names: list[str], sink: str, **values: object) -> Callable[[], None]:
+    """The work in a process of its own, so that its memory is its own; its imports are not counted."""
+    code = "import polars as pl, numpy as np, sys\n"
+    code += "".join(f"{k} = {v!r}\n" for k, v in values.items())
+    code += "print('ready', flush=True); sys.stdin.readline()\n" + "".join(POLARS[n] for n in names) + SINKS[sink]
+
+    def work() -> None:
+        process = prepared.pop()
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        if process.wait():
+            raise RuntimeError(f"polars {names} failed")
+
+    prepared: list[subprocess.Popen[str]] = []
+
+    def prepare() -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        if process.stdout.readline().strip() != "ready":
+            raise RuntimeError("polars did not start")
+        prepared.append(process)
+
+    work.prepare = prepare  # type: ignore[attr-defined]
+    return work
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--work", type=Path, default=Path("artifacts/benchmark"))
+    args = parser.parse_args()
+    work = args.work
+    work.mkdir(parents=True, exist_ok=True)
+    source_file = work / f"rows-{args.rows}.csv"
+    make_source(source_file, args.rows)
+
+    os.environ["POLARS_MAX_THREADS"] = str(args.cores)
+    cold = time.perf_counter()
+    cold_cpu = Meter.cpu()
+    from streamgauge.spark import analyze, generate, ingest
+    from streamgauge.spark.session import batch_session
+
+    spark = batch_session("benchmark", f"local[{args.cores}]", {"spark.driver.memory": "2g"})
+    spark.range(10).rdd.map(lambda x: x).count()
+    print(
+        f"cold start: {time.perf_counter() - cold:.1f} s wall, {Meter.cpu() - cold_cpu:.1f} s CPU (not counted below)"
+    )
+
+    source = Source(files=(str(source_file),), header=False, quote=None, time=TimeColumn(column=1, unit="ms"))
+    experiment = Experiment(name="e", target_percent=TARGET, delay=DelaySpec(max=Duration.parse(f"{MAX_DELAY_MS}ms")))
+    benchmark = Benchmark(name="b", source=source, experiments=(experiment,))
+    store = Store(work / "store")
+    shutil.rmtree(store.root, ignore_errors=True)
+    store.source_fingerprint(source.files)  # hashing the source is apart: it is done once for all runs
+    events = ingest.run(spark, benchmark, store)
+    scratch = work / "out"
+
+    def fresh() -> Path:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        return scratch
+
+    def ours_ingest() -> None:
+        shutil.rmtree(store.root / "data" / "events")
+        ingest.run(spark, benchmark, store)
+
+    def ours_generate(kind: str) -> Callable[[], None]:
+        return lambda: check(generate.write_stream(spark, events, source, experiment, scratch, outputs={kind}))
+
+    def check(manifest: dict[str, Any]) -> None:
+        assert manifest["achieved_out_of_order"] == round(TARGET * args.rows / 100)
+
+    def spark_copy(kind: str) -> Callable[[], None]:
+        def copy() -> None:
+            frame = spark.read.parquet(*[str(f) for f in events.files()])
+            if kind == "csv":
+                frame.selectExpr("concat_ws(',', event_time, decode(line, 'UTF-8')) as value").write.mode(
+                    "overwrite"
+                ).text(str(scratch / "copy"))
+            else:
+                frame.write.mode("overwrite").option("compression", "zstd").parquet(str(scratch / "copy"))
+
+        return copy
+
+    names = [str(f) for f in events.files()]
+    hi = MAX_DELAY_MS * 10**6
+    contestants: dict[str, dict[str, Callable[[], None]]] = {
+        "ingest → Parquet": {
+            "streamgauge": ours_ingest,
+            "polars": polars(["ingest"], "none", src=str(source_file), out=str(scratch / "p")),
+        },
+        "analyze": {
+            "streamgauge": lambda: analyze.measure(spark, events),
+            "polars": polars(["analyze"], "none", events=names),
+        },
+        "generate → CSV": {
+            "streamgauge exact": ours_generate("csv-parts"),
+            "polars naive": polars(["naive"], "csv", events=names, hi=hi, out=str(scratch / "p")),
+            "polars exact": polars(["exact"], "csv", events=names, hi=hi, out=str(scratch / "p")),
+            "spark copy": spark_copy("csv"),
+        },
+        "generate → Parquet": {
+            "streamgauge exact": ours_generate("parquet"),
+            "polars naive": polars(["naive"], "parquet", events=names, hi=hi, out=str(scratch / "p")),
+            "spark copy": spark_copy("parquet"),
+        },
+    }  # fmt: skip
+    table = Table(
+        "work",
+        "who",
+        "CPU s",
+        "min–max",
+        "wall s",
+        "peak MiB",
+        "CPU, ours ÷ theirs",
+        title=f"{args.rows:,} rows, {args.cores} cores, median of {args.repeats}",
+    )
+    meter = Meter()
+    for title, sides in contestants.items():
+        figures: dict[str, list[tuple[float, float, float]]] = {who: [] for who in sides}
+        for repeat in range(args.repeats + 1):  # the first warms up
+            for who, side in sides.items():
+                fresh()
+                getattr(side, "prepare", lambda: None)()
+                found = meter.run(side)
+                if repeat:
+                    figures[who].append(found)
+        ours = statistics.median(f[0] for f in next(iter(figures.values())))
+        for who, runs in figures.items():
+            cpu = [f[0] for f in runs]
+            ratio = "" if who.startswith("streamgauge") else f"{ours / statistics.median(cpu):.2f}"
+            table.add_row(
+                title, who, f"{statistics.median(cpu):.2f}", f"{min(cpu):.2f}–{max(cpu):.2f}",
+                f"{statistics.median(f[1] for f in runs):.2f}", f"{statistics.median(f[2] for f in runs):.0f}", ratio,
+            )  # fmt: skip
+            title = ""
+        table.add_section()
+    spark.stop()
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()
