@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streamgauge import disorder, rowgroups
 from streamgauge.artifacts import Artifact
 from streamgauge.config import Experiment
+from streamgauge.errors import UserError
 from streamgauge.rowgroups import RowGroup
+from streamgauge.schemas import STREAM
 
 TASK_ROWS = 2_000_000
 BIN_BITS = 7  # 2^7 to 2^8 bins of event time
@@ -33,6 +36,9 @@ COVERED: dict[str, tuple[str, ...]] = {
     "seq_time_line": ("seq", "event_time", "line"),
     "columns": ("seq", "*"),
 }
+SALTS = (1, 2)
+#: counts of a stream's manifest
+CLAIMS = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "newly_delayed")
 _WORD = 1 << 64
 
 Rows = Callable[[list[RowGroup], RowGroup | None], Iterator[pa.RecordBatch]]
@@ -46,29 +52,26 @@ def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: E
     sources = rowgroups.row_groups(events.files())
     placed = rowgroups.row_groups(stream.files())
     bin_shift = _bin_shift(sources)
-    before, after = (_content(read(spark, artifact), bin_shift) for artifact in (events, stream))
+    contents = _contents({"events": read(spark, events), "stream": read(spark, stream)}, bin_shift)
+    before, after = contents["events"], contents["stream"]
     claimed = stream.manifest
-    target = claimed["target_out_of_order"]
     bins = before.bins.keys() | after.bins.keys()
+    places = _places(spark, sources, placed, claimed["delay_min"], claimed["delay_max"])
+    target = expected = round(experiment.target * before.rows)
+    if experiment.on_infeasible == "closest":
+        expected = min(max(target, places["source_out_of_order"]), claimed["feasible_max"])
     counts = {
         "events_rows": before.rows,
         "stream_rows": after.rows,
         "bins": len(bins),
         "bins_equal": sum(before.bins.get(b) == after.bins.get(b) for b in bins),
-        **_places(spark, sources, placed, claimed["delay_min"], claimed["delay_max"]),
-        "configured_target_out_of_order": target
-        if experiment.on_infeasible == "closest"
-        else round(experiment.target * before.rows),
-        "claimed_events": claimed["events"],
-        "claimed_source_out_of_order": claimed["source_out_of_order"],
-        "claimed_target_out_of_order": target,
-        "claimed_achieved_out_of_order": claimed["achieved_out_of_order"],
-        "claimed_newly_delayed": claimed["newly_delayed"],
+        **places,
+        "target_out_of_order": target,
+        "expected_out_of_order": expected,
+        **{f"claimed_{name}": claimed[name] for name in CLAIMS},
     }
     sums = {
-        f"{dataset}_{name}_sum": text
-        for dataset, content in (("events", before), ("stream", after))
-        for name, text in content.sums.items()
+        f"{dataset}_{name}_sum": text for dataset, content in contents.items() for name, text in content.sums.items()
     }
     # a null would pass most expectations unseen: Spark refuses one here
     schema = StructType(
@@ -79,6 +82,10 @@ def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: E
 
 
 def read(spark: SparkSession, artifact: Artifact) -> DataFrame:
+    """All its rows. Raises UserError when a file that the manifest names is gone."""
+    gone = [file for file in artifact.files() if not file.exists()]
+    if gone:
+        raise UserError(f"{gone[0]}: missing; remove {artifact.path} and run again to build it anew")
     return spark.read.parquet(*[file.as_uri() for file in artifact.files()])
 
 
@@ -89,35 +96,45 @@ class _Content:
     sums: dict[str, str]  # by name of COVERED: two 64-bit sums as hexadecimal digits
 
 
-def _content(frame: DataFrame, bin_shift: int) -> _Content:
-    """Order-independent content in one pass."""
-    extra = [name for name in frame.columns if name not in ("ingestion_time", "seq", "event_time", "line")]
-    hashes = {
-        f"{name}_{salt}": _hash(salt, [c for column in covered for c in (extra if column == "*" else [column])])
-        for name, covered in COVERED.items()
-        for salt in (1, 2)
-    }
+def _contents(frames: dict[str, DataFrame], bin_shift: int) -> dict[str, _Content]:
+    """Order-independent content of each frame, all in one pass."""
+    hashes = [f"{name}_{salt}" for name in COVERED for salt in SALTS]
     # a 64-bit sum of hashes overflows, which Spark refuses: its halves are summed instead
     halves = [
         F.sum(half).alias(f"{name}_{part}")
         for name in hashes
         for part, half in (("high", F.shiftright(name, 32)), ("low", F.col(name).bitwiseAND(F.lit(0xFFFFFFFF))))
     ]
-    found = (
-        frame.select(F.shiftright("event_time", bin_shift).alias("bin"), *[h.alias(n) for n, h in hashes.items()])
-        .groupBy("bin")
-        .agg(F.count("*").alias("rows"), *halves)
-        .collect()
-    )
+    hashed = [
+        frame.select(
+            F.lit(dataset).alias("dataset"), F.shiftright("event_time", bin_shift).alias("bin"), *_hashes(frame)
+        )
+        for dataset, frame in frames.items()
+    ]
+    grouped = reduce(DataFrame.union, hashed).groupBy("dataset", "bin").agg(F.count("*").alias("rows"), *halves)
+    rows = grouped.collect()
 
-    def total(name: str) -> int:
-        return sum((row[f"{name}_high"] << 32) + row[f"{name}_low"] for row in found) % _WORD
+    def content(found: list[Row]) -> _Content:
+        def total(name: str) -> int:
+            return sum((row[f"{name}_high"] << 32) + row[f"{name}_low"] for row in found) % _WORD
 
-    return _Content(
-        rows=sum(row["rows"] for row in found),
-        bins={row["bin"]: row["rows"] for row in found},
-        sums={name: f"{total(f'{name}_1'):016x}{total(f'{name}_2'):016x}" for name in COVERED},
-    )
+        return _Content(
+            rows=sum(row["rows"] for row in found),
+            bins={row["bin"]: row["rows"] for row in found},
+            sums={name: "".join(f"{total(f'{name}_{salt}'):016x}" for salt in SALTS) for name in COVERED},
+        )
+
+    return {dataset: content([row for row in rows if row["dataset"] == dataset]) for dataset in frames}
+
+
+def _hashes(frame: DataFrame) -> list[Column]:
+    """A column for each salt of each of COVERED; "*" stands for the columns beyond the fixed ones."""
+    extra = [name for name in frame.columns if name not in STREAM.names]
+    return [
+        _hash(salt, [c for column in covered for c in (extra if column == "*" else [column])]).alias(f"{name}_{salt}")
+        for name, covered in COVERED.items()
+        for salt in SALTS
+    ]
 
 
 def _hash(salt: int, columns: list[str]) -> Column:
@@ -158,16 +175,18 @@ def _places(
         "source_disorder_healed": source_late & ~flag(LATE),
         "matched": ingestion.isNotNull() & base.isNotNull(),
     }
-    found = _count(events.join(stream, "seq", "full_outer"), counted)
-    # not from the join, which repeats an event for each of its duplicates
-    found |= _count(events, {"source_out_of_order": source_late, "events_unsorted": F.col("unsorted")})
+    # not counted in the join, which repeats an event for each of its duplicates
+    own = _count(events, {"source_out_of_order": source_late, "events_unsorted": F.col("unsorted")})
+    joined = _count(events.join(stream, "seq", "full_outer"), counted)
+    found = joined.crossJoin(own).collect()[0].asDict()
     matched = found.pop("matched")
     there = rowgroups.total_rows(sources) - found["seq_missing"]
     return {**found, "seq_duplicated": matched - there}
 
 
-def _count(frame: DataFrame, conditions: dict[str, Column]) -> dict[str, int]:
-    return frame.agg(*[F.count_if(c).alias(name) for name, c in conditions.items()]).collect()[0].asDict()
+def _count(frame: DataFrame, conditions: dict[str, Column]) -> DataFrame:
+    """One row: how often each condition holds."""
+    return frame.agg(*[F.count_if(condition).alias(name) for name, condition in conditions.items()])
 
 
 def _rows(spark: SparkSession, groups: list[RowGroup], rows: Rows, schema: str) -> DataFrame:

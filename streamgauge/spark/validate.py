@@ -73,7 +73,7 @@ def run(
         write_json(build.path / "result.json", result)
         _show(build.path, shown)
         if found.failed:
-            reasons = "; ".join(f"{e.name} ({e.observed})" for e in found.failed)
+            reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in found.failed)
             raise UserError(
                 f"experiment {experiment.name}: {len(found.failed)} of {len(found.expectations)} expectations failed: "
                 f"{reasons}; see {shown / DOCS}"
@@ -121,6 +121,7 @@ def judge(
 ) -> list[Expectation]:
     """What a suite says of a frame, in the suite's order. Raises UserError for an unusable suite file."""
     import great_expectations as gx
+    from great_expectations.exceptions import SuiteParameterError
 
     suite = load_suite(suite_file)
     # one row of facts costs a hundred Spark jobs there, and none in pandas
@@ -130,11 +131,17 @@ def judge(
     definition = context.validation_definitions.add(
         gx.ValidationDefinition(name=suite.name, data=data, suite=context.suites.add(suite))
     )
-    result = definition.run(
-        batch_parameters={"dataframe": frame.toPandas() if one_row else frame},
-        expectation_parameters=parameters or {},
-        result_format="BASIC",
-    )
+    try:
+        result = definition.run(
+            batch_parameters={"dataframe": frame.toPandas() if one_row else frame},
+            expectation_parameters=parameters or {},
+            result_format="BASIC",
+        )
+    except SuiteParameterError:
+        raise UserError(
+            f"{suite_file}: uses $PARAMETER {', '.join(suite.suite_parameter_options)}, "
+            f"allowed: {', '.join(parameters or {}) or 'none'}"
+        ) from None
     judged = {r.expectation_config.meta["name"]: r for r in result.results}
     row = frame.collect()[0].asDict() if one_row else {}
     return [
@@ -207,6 +214,14 @@ def _observed(result: Any, row: dict[str, Any]) -> Any:
     raised = result.exception_info
     raised = raised if "exception_message" in raised else next(iter(raised.values()), {})
     return str(raised.get("exception_message") or "")[:300] if isinstance(raised, dict) else None
+
+
+def _text(observed: Any) -> str:
+    return (
+        ", ".join(f"{name} {value}" for name, value in observed.items())
+        if isinstance(observed, dict)
+        else str(observed)
+    )
 
 
 def _show(result: Path, shown: Path) -> None:

@@ -137,6 +137,7 @@ def sound_case(rows: int = 150) -> Case:
         "target_out_of_order": target,
         "achieved_out_of_order": target,
         "newly_delayed": target - len(source_late),
+        "feasible_max": target,
         "delay_min": DELAY_MIN,
         "delay_max": DELAY_MAX,
     }
