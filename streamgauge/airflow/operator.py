@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -23,6 +24,8 @@ class StageOperator(SparkSubmitOperator):
     """scope: {"experiment": name, …}, given to the job as arguments of these names, and part of Spark's app name."""
 
     name: str
+    conf: dict[str, str]
+    application_args: list[str]
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "scope")
 
     def __init__(self, *, scope: dict[str, Any], **kwargs: Any) -> None:
@@ -31,10 +34,9 @@ class StageOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> None:
         """Raises AirflowFailException (no retry) with the job's own line for a user's mistake."""
-        self._check_connection()
+        self.conf = self.conf | _driver_address(self._master())
         self.name = " ".join([self.name, *self.scope.values()])
-        for key, value in self.scope.items():
-            self.application_args += [f"--{key}", value]
+        self.application_args = [*self.application_args, *(f"--{key}={value}" for key, value in self.scope.items())]
         try:
             super().execute(context)
         except AirflowException as problem:
@@ -50,14 +52,25 @@ class StageOperator(SparkSubmitOperator):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def _check_connection(self) -> None:
-        """A missing connection would silently mean master yarn, an unreachable master a long wait."""
+    def _master(self) -> str:
+        """The connection's. A missing one would silently mean master yarn, an unreachable one a long wait."""
         try:
             connection = BaseHook.get_connection(CONNECTION)
         except AirflowNotFoundException:
             raise AirflowFailException(
                 f"no connection {CONNECTION!r}; add it in Airflow (type Spark, host local[2] or spark://host:7077)"
             ) from None
-        port = f":{connection.port}" if connection.port else ""
-        host = str(connection.host)
-        check_master(f"{host}{port}" if "://" in host else f"{connection.conn_type}://{host}{port}" if port else host)
+        host, port = str(connection.host), f":{connection.port}" if connection.port else ""
+        master = host if "://" in host or not port else f"{connection.conn_type}://{host}"
+        check_master(master + port)
+        return master + port
+
+
+def _driver_address(master: str) -> dict[str, str]:
+    """Executors call the driver back: by this host's address as seen from the master."""
+    if not master.startswith("spark://"):
+        return {}
+    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as probe:
+        address = str(probe.getsockname()[0])
+    return {"spark.driver.host": address, "spark.driver.bindAddress": address}
