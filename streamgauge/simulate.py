@@ -71,7 +71,7 @@ def simulate(
     now, taken, samples = system.after_stall(0.0), 0, list[Sample]()
     overflow = False
     while now < seconds and not overflow:
-        waiting = math.floor(now * rate) + 1 - taken
+        waiting = max(1, math.floor(now * rate) + 1 - taken)  # one is due, whatever the last bit of a float says
         samples.append(Sample(now, now - taken / rate, waiting, taken, warm=len(samples) >= warmup_batches))
         overflow = waiting > queue_seconds * rate
         rows = min(waiting, system.batch_rows)

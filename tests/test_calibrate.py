@@ -44,6 +44,13 @@ def test_noise_of_mean_one_keeps_the_mean_capacity() -> None:
     assert np.std(seconds) == pytest.approx(0.075, rel=0.03)
 
 
+@pytest.mark.parametrize("rate", [0.3, 1.1, 3.0, 7.0, 49.0])
+def test_every_event_of_a_slow_stream_is_taken_when_it_is_due(rate: float) -> None:
+    observation = simulate(KnownSystem(100, batch_s=0.01), rate=rate, seconds=60)
+    assert [s.taken for s in observation.samples] == list(range(observation.taken))
+    assert [s.at_s for s in observation.samples] == pytest.approx([k / rate for k in range(observation.taken)])
+
+
 def test_a_full_queue_ends_the_trial() -> None:
     observation = simulate(KnownSystem(100), rate=10_000, seconds=60, queue_seconds=5)
     assert observation.overflow
