@@ -31,7 +31,7 @@ def rows_of(source: Source) -> tuple[list[dict[str, Any]], list[str]]:
         for data in split.blocks(1 << 20):
             found = parse(data, split.layout, 0)
             rows += found.events.drop_columns(["seq", "line"]).to_pylist()
-            reasons += found.bad["reason"].to_pylist()
+            reasons += found.bad["reason"].to_pylist() if found.bad else []
     return rows, reasons
 
 

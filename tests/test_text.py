@@ -97,17 +97,28 @@ def naive(data: bytes, source: Source) -> tuple[list[tuple[Any, ...]], list[tupl
         else:
             at -= time.startswith("-") and bool(re.search(r"\.0*[1-9]", time))  # a fraction of a tick rounds down
             came = integer(re.sub(r"(?<=[0-9])\.[0-9]+$", "", arrival))
-            came = (
-                None if isinstance(came, str) else came - (arrival[0] == "-" and bool(re.search(r"\.0*[1-9]", arrival)))
-            )
+            if not isinstance(came, str):
+                came -= arrival.startswith("-") and bool(re.search(r"\.0*[1-9]", arrival))
             quote = source.quote or ""
-            good.append((seq, at, raw + b"\n", came, key.replace(quote * 2, quote) or None, number))
+            good.append(
+                (
+                    seq,
+                    at,
+                    raw + b"\n",
+                    None if isinstance(came, str) else came,
+                    key.replace(quote * 2, quote) or None,
+                    number,
+                )
+            )
     return good, bad
 
 
 def ours(data: bytes, source: Source, first_seq: int = 0) -> tuple[list[tuple[Any, ...]], list[tuple[int, bytes, str]]]:
     found = parse(ranges.normalised(data), layout_of(source, NAMES, "f"), first_seq)
-    bad = [(first_seq + row["at"], row["text"], row["reason"].split()[0]) for row in found.bad.to_pylist()]
+    bad = [
+        (first_seq + row["at"], row["text"], row["reason"].split()[0])
+        for row in (found.bad.to_pylist() if found.bad else [])
+    ]
     return [tuple(row.values()) for row in found.events.to_pylist()], bad
 
 

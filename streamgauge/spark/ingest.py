@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,7 @@ from streamgauge.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Source
 from streamgauge.errors import UserError
 from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS
+from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.splits import Split, plan
@@ -202,17 +204,17 @@ def _write(step: Step) -> Wrote:
     _check_unchanged(split)
     done = 0
     for number, data in enumerate(split.blocks(step.block_bytes)):
-        if done + data.count(b"\n") > step.take:
+        if step.take < step.lines and done + data.count(b"\n") > step.take:
             data = first_lines(data, step.take - done)
         parsed = parse(data, split.layout, step.first_seq + done)
         name = f"{step.number:05d}-{number:05d}"
         for k, at in enumerate(range(0, parsed.events.num_rows, FILE_ROWS)):
             wrote.parts.append(f"{name}-{k:03d}.parquet")
             write_rows(parsed.events.slice(at, FILE_ROWS), step.directory / wrote.parts[-1])
-        if parsed.bad.num_rows:
+        if parsed.bad is not None:
             at = parsed.bad["at"].to_numpy() + done
             bad = {
-                "file": pa.array([split.path]).take(pa.array(np.zeros(len(at), np.int64))),
+                "file": [split.path] * len(at),
                 "line_number": at + step.first_line,
                 "seq": at + step.first_seq,
                 "reason": parsed.bad["reason"],
@@ -220,7 +222,7 @@ def _write(step: Step) -> Wrote:
             }
             wrote.quarantine.append(f"{name}.bad.parquet")
             write_rows(pa.table(bad, schema=QUARANTINE), step.directory / wrote.quarantine[-1])
-        done += parsed.events.num_rows + parsed.bad.num_rows
+        done += parsed.events.num_rows + (parsed.bad.num_rows if parsed.bad is not None else 0)
         if done >= step.take < step.lines:
             break
     _check_unchanged(split, as_expected=done == step.take)
@@ -233,7 +235,7 @@ def write_rows(table: pa.Table, path: Path) -> None:
 
 
 def _write_parquet(schema: pa.Schema, tables: Iterator[pa.Table] | list[pa.Table], path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")  # two attempts may overlap
     try:
         with pq.ParquetWriter(
             temporary,
@@ -301,5 +303,5 @@ def _numbered(run: Path, schema: pa.Schema, seq: int) -> Iterator[pa.Table]:
     with pq.ParquetFile(run) as file:
         for batch in file.iter_batches(ROW_GROUP_ROWS):
             table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-            yield table.set_column(0, schema.field(0), pa.array(np.arange(seq, seq + len(table))))
+            yield table.set_column(0, schema.field(0), int64s(np.arange(seq, seq + len(table))))
             seq += len(table)

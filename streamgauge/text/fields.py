@@ -112,6 +112,17 @@ class Lines:
         return grid
 
 
+def int64s(values: Ints, valid: Mask | None = None) -> pa.Array:
+    """As an Arrow array over the same memory; pa.array would import pandas, half a second for each worker."""
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def bools(mask: Mask) -> pa.Array:
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
+
+
 def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
     """The fields as a binary array."""
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
@@ -123,6 +134,15 @@ def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
 def windows(buffer: Bytes, starts: Ints, width: int) -> Bytes:
     """The `width` bytes at each start, one row each. Every start + width must lie in the buffer."""
     return np.lib.stride_tricks.sliding_window_view(buffer, width)[starts]
+
+
+def widths(lengths: Ints, longest: int) -> list[int]:
+    """Which lengths from 1 to `longest` occur."""
+    return [
+        width
+        for width in np.flatnonzero(np.bincount(np.minimum(lengths, longest + 1))).tolist()
+        if 0 < width <= longest
+    ]
 
 
 READABLE, UNREADABLE, OUT_OF_RANGE = 0, 1, 2

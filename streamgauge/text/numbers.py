@@ -8,7 +8,7 @@ from math import floor
 
 import numpy as np
 
-from streamgauge.text.fields import OUT_OF_RANGE, READABLE, UNREADABLE, Bytes, Ints, by_unique, windows
+from streamgauge.text.fields import OUT_OF_RANGE, READABLE, UNREADABLE, Bytes, Ints, by_unique, widths, windows
 
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _DIGITS_MAX = 19  # the most that fit an unsigned 64-bit accumulator whatever they are
@@ -46,9 +46,7 @@ def _digits(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
     """Fields of 1 to 19 digits after an optional minus; what is not read here is UNREADABLE."""
     values = np.zeros(len(starts), np.int64)
     codes = np.full(len(starts), UNREADABLE, np.uint8)
-    for length in np.unique(lengths).tolist():
-        if not 1 <= length <= _DIGITS_MAX + 1:
-            continue
+    for length in widths(lengths, _DIGITS_MAX + 1):
         same = lengths == length
         # nearly always all fields are equally long
         here: Ints | slice = slice(None) if same.all() else np.flatnonzero(same)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from streamgauge.config import Source, TimeColumn
 from streamgauge.errors import UserError
 from streamgauge.schemas import events_schema
-from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Ints, Lines, Mask, texts
+from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Ints, Lines, Mask, bools, int64s, texts
 from streamgauge.text.numbers import integers
 from streamgauge.text.patterns import pieces
 from streamgauge.text.times import times
@@ -32,16 +32,24 @@ class Layout:
         return events_schema(dict(self.source.columns), arrival=self.arrival is not None)
 
 
+#: bad lines of a block: the place of each in it
+BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
+
+
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of a block: events (schema of the layout); of bad lines their place in the block, reason and text."""
+    """Rows of a block."""
 
-    events: pa.Table
-    bad: pa.Table  # at int64, reason string, text binary
+    events: pa.Table  # schema of the layout
+    bad: pa.Table | None  # schema BAD, where there are any
 
 
 def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
     """Finds the columns among the names of a file's fields (None: it has no names). Raises UserError."""
+    if source.quote is not None and (not source.quote.isascii() or source.quote in ("\n", "\r", source.separator)):
+        raise UserError(
+            f"source.quote: found {source.quote!r}, allowed: an ASCII character that is no separator, or null"
+        )
     time = _index(source, names, source.time.column, "time.column", where)
     arrival = None
     if source.arrival is not None:
@@ -109,7 +117,7 @@ class _Block:
         if lines.count and not lines.lengths.all():
             self._blame(lines.lengths == 0, "empty line")
         self._blame(~lines.complete, f"fewer than {layout.fields} fields")
-        columns: list[pa.Array] = [pa.array(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
+        columns: list[pa.Array] = [int64s(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
         columns.append(lines.column())
         if layout.arrival is not None:
             columns.append(self._arrival(layout.arrival))
@@ -117,11 +125,12 @@ class _Block:
             columns.append(getattr(self, f"_{kind}")(name, index))
         events = pa.Table.from_arrays(columns, schema=layout.schema)
         at = np.flatnonzero(self._why)
-        if len(at):
-            events = events.filter(pa.array(self._why == 0))
-        reasons = pa.array(self._reasons).take(pa.array(self._why[at]))
+        if not len(at):
+            return Parsed(events, None)
+        reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
         text = texts(lines.buffer, lines.offsets[:-1][at], lines.lengths[at])
-        return Parsed(events, pa.table({"at": at, "reason": reasons, "text": text}))
+        bad = pa.Table.from_arrays([int64s(at), reasons, text], schema=BAD)
+        return Parsed(events.filter(bools(self._why == 0)), bad)
 
     def _blame(self, lines: Mask, reason: str) -> None:
         if lines.any():
@@ -146,19 +155,19 @@ class _Block:
             self._blame(lengths == 0, "empty time")
             self._blame(codes == UNREADABLE, f"time is not {wanted}")
             self._blame(codes == OUT_OF_RANGE, f"time beyond 64-bit {self._source.tick}")
-        return pa.array(values)
+        return int64s(values)
 
     def _arrival(self, index: int) -> pa.Array:
         assert self._source.arrival is not None
         _, values, codes = self._times(self._source.arrival, index)
-        return pa.array(values, mask=codes != 0)
+        return int64s(values, codes == 0)
 
     def _int64(self, name: str, index: int) -> pa.Array:
         starts, lengths = self._field(index)
         values, codes = integers(self._lines.buffer, starts, lengths)
         empty = lengths == 0
         self._blame((codes != 0) & ~empty, f"{name} is not an int64")
-        return pa.array(values, mask=codes != 0)
+        return int64s(values, codes == 0)
 
     def _float64(self, name: str, index: int) -> pa.Array:
         found = self._string(name, index)
@@ -178,7 +187,7 @@ class _Block:
         quote = self._source.quote
         if self._lines.quoted and quote is not None:
             found = pc.replace_substring(found, quote * 2, quote)
-        return pc.if_else(pa.array(lengths == 0), pa.scalar(None, pa.string()), found)
+        return pc.if_else(bools(lengths == 0), pa.scalar(None, pa.string()), found)
 
 
 def _float(text: str) -> float | None:

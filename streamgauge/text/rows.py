@@ -13,7 +13,7 @@ from streamgauge.errors import UserError
 def unwritable(schema: pa.Schema) -> str | None:
     """The first column that has no text form, or None."""
     for field in schema:
-        if pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type):
+        if pa.types.is_nested(field.type):
             return f"{field.name} ({field.type})"
     return None
 

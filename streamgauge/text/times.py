@@ -26,6 +26,8 @@ from streamgauge.text.fields import (
     Ints,
     Mask,
     by_unique,
+    int64s,
+    widths,
     windows,
 )
 from streamgauge.text.numbers import decimals
@@ -44,9 +46,10 @@ def times(column: TimeColumn, tick: Tick, buffer: Bytes, starts: Ints, lengths: 
         return decimals(buffer, starts, lengths, max(of_unit // of_tick, 1), max(of_tick // of_unit, 1))
     values = np.zeros(len(starts), np.int64)
     codes = np.full(len(starts), UNREADABLE, np.uint8)
-    for length in np.unique(lengths).tolist():
+    templates = _templates(column.format)
+    for length in widths(lengths, max(templates, default=0)):
         here = np.flatnonzero(lengths == length)
-        for template in _templates(column.format).get(length, ()):
+        for template in templates.get(length, ()):
             seconds, nanoseconds, good = _by_width(template, windows(buffer, starts[here], length), column.zone)
             values[here[good]] = seconds[good] * _BILLION + nanoseconds[good]
             codes[here[good]] = READABLE
@@ -106,7 +109,7 @@ def _in_zone(local: Ints, zone: str) -> Ints:
     """Epoch seconds of naive ones: the earlier of two, and the offset before a gap inside it."""
     if zone == "UTC":
         return local
-    naive = pa.array(local).cast(pa.timestamp("s"))
+    naive = int64s(local).cast(pa.timestamp("s"))
     known = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
     # inside a gap `known` is the last second before it: its offset holds
     offset = pc.local_timestamp(known).cast(pa.int64()).to_numpy() - known.cast(pa.int64()).to_numpy()
