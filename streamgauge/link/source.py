@@ -51,8 +51,11 @@ class Range(InputPartition):
 class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Pickled into every task, so it holds no connection.
 
+    Spark asks for the latest offset only when the batch that ended at `start` is done, and tells so itself only with
+    the next batch, which may never come: so rows are freed when it asks.
+
     Two readers of one stream plan at different instants, so neither may free what the other still needs: the lead
-    alone commits, one batch behind. That is enough, as every batch of one reader ends after the batch before of
+    alone frees, and one call later. That is enough, as every batch of one reader ends after the batch before of
     the other, if both have the same quota per queue.
     """
 
@@ -63,8 +66,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._role = options.get("role", "alone")
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._queues: list[tuple[int, int]] | None = None  # global partition -> endpoint, its queue
+        self._asked: Offsets = {}
+        self._freed: Offsets = {}
         self._planned: Offsets = {}
-        self._done: Offsets = {}
         self._target: Offsets | None = None
 
     def initialOffset(self) -> Offsets:
@@ -74,6 +78,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self._batch_rows is None else ReadMaxRows(self._batch_rows)
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        self._free(start if self._role == "alone" else self._asked)
+        self._asked = start
         # an equal and fixed share for each queue: see the class
         quota = max(1, limit.max_rows // len(start)) if isinstance(limit, ReadMaxRows) else None
         end = {}
@@ -114,14 +120,6 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if last_try:
                     raise
 
-    def commit(self, end: Offsets) -> None:
-        if self._role == "alone":
-            self._tell(Connection.commit, end)
-        elif self._role == "lead":
-            if self._done:
-                self._tell(Connection.commit, self._done)
-            self._done = end
-
     def _map(self) -> list[tuple[int, int]]:
         if self._queues is None:
             counts = [once_more(e, self._attempt, lambda wire: wire.partitions) for e in self._endpoints]
@@ -136,6 +134,11 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end != self._planned and self._role != "follow":
             self._tell(Connection.planned, end)
         self._planned = end
+
+    def _free(self, done: Offsets) -> None:
+        if done != self._freed and any(done.values()) and self._role != "follow":
+            self._tell(Connection.commit, done)
+        self._freed = done
 
     def _tell(self, say: Callable[..., None], offsets: Offsets) -> None:
         each: dict[int, dict[int, int]] = {}

@@ -48,6 +48,6 @@ def test_every_row_once_over_two_queues_in_mid_batch_offsets(spark: Any, driver:
     assert numbers(tmp_path) == list(range(80))
     assert [driver.reports[n]["rows"] for n in sorted(driver.reports)] == [20, 20, 20, 10, 10]
     assert driver.said("planned") == [{"0": min(50, n), "1": min(31, n)} for n in (10, 20, 30, 40, 50)]
-    assert driver.said("commit") == driver.said("planned")[:-1] or driver.said("commit") == driver.said("planned")
+    assert driver.said("commit") == driver.said("planned")
     total = sum(body["checksum"] for body in driver.reports.values()) % 2**64
     assert total == checksum(table([row(n, n) for n in range(80)]))

@@ -1,0 +1,60 @@
+"""A process session: everything that a child has started, wherever it hides in process groups."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import psutil
+
+
+class Session:
+    """The session led by a child that was started with start_new_session."""
+
+    def __init__(self, leader: int) -> None:
+        self._sid, self._since = leader, psutil.Process(leader).create_time()
+
+    def processes(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                # younger than the leader: a recycled number is another session
+                if os.getsid(process.pid) == self._sid and process.create_time() >= self._since - 0.1:
+                    found.append(process)
+            except (psutil.Error, OSError):
+                continue
+        return found
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all, and of their children that have ended."""
+        total = 0.0
+        for process in self.processes():
+            try:
+                total += sum(process.cpu_times()[:4])
+            except psutil.Error:
+                continue
+        return total
+
+    def rss_bytes(self) -> int:
+        total = 0
+        for process in self.processes():
+            try:
+                total += process.memory_info().rss
+            except psutil.Error:
+                continue
+        return total
+
+    def end(self, patience_s: float = 5.0) -> None:
+        """SIGTERM, and SIGKILL for what does not go; returns when nothing is left or after twice the patience."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for process in self.processes():
+                try:
+                    process.send_signal(number)
+                except psutil.Error:
+                    continue
+            deadline = time.monotonic() + patience_s
+            while time.monotonic() < deadline:
+                if not [p for p in self.processes() if p.status() != psutil.STATUS_ZOMBIE]:
+                    return
+                time.sleep(0.05)

@@ -1,0 +1,276 @@
+"""The adapter for Spark: a child spark-submit in its own process session, warm over many trials."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+from streamgauge.config import System
+from streamgauge.driver.system import TrialSetup
+from streamgauge.errors import UserError
+from streamgauge.link.processes import Session
+from streamgauge.spark.session import check_master, library_zip
+from streamgauge.units import PS
+from streamgauge.workloads import Spec
+
+START_SECONDS = 120.0
+ANSWER_SECONDS = 90.0
+LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+#: sets its CPUs and becomes the command: nothing can be forked in between
+PINNED = (
+    "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); os.execvp(sys.argv[2], sys.argv[2:])"
+)
+
+
+class SparkSystem:
+    """See driver/system.py for what each method does. Not for several threads, except `alive` and `stop`."""
+
+    def __init__(self, system: System, work: Path) -> None:
+        self.name = system.name
+        self._system, self._work = system, work
+        self._process: subprocess.Popen[bytes] | None = None
+        self._session: Session | None = None
+        self._control: socket.socket | None = None
+        self._lines: IO[str] | None = None
+        self._lock = threading.Lock()
+        self._failure: str | None = None
+        self._cpu = 0.0
+        self._rss = 0
+        self._next_look = 0.0
+        self._library: Path | None = None
+
+    def start(self) -> None:
+        check_master(self._system.master)
+        self._work.mkdir(parents=True, exist_ok=True)
+        self._failure = None
+        self._library = library_zip()
+        secret = secrets.token_hex(16)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            environment = self._environment(listener.getsockname()[1], secret)
+            with self._log.open("ab") as log:
+                try:
+                    self._process = subprocess.Popen(
+                        self._command(),
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                except OSError as problem:
+                    raise UserError(f"systems.{self.name}: {self._submit} cannot be started: {problem}") from None
+            self._session = Session(self._process.pid)
+            try:
+                self._control = self._accept(listener)
+                self._control.settimeout(START_SECONDS)
+                self._lines = self._control.makefile("rw", encoding="utf-8")
+                if not secrets.compare_digest(str(self._answer().get("secret")), secret):
+                    raise UserError(f"systems.{self.name}: a stranger connected instead of the system")
+            except (OSError, ValueError) as problem:
+                why = self._last_words() or str(problem)
+                self.stop()
+                raise UserError(f"systems.{self.name}: Spark did not start: {why}; see {self._log}") from None
+            except UserError:
+                self.stop()
+                raise
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        """Raises UserError when the query cannot begin."""
+        spec = Spec.of(setup.workload, setup.columns)
+        setup.work.mkdir(parents=True, exist_ok=True)
+        assert self._session is not None, "start first"
+        self._cpu, self._rss = self._session.cpu_seconds(), 0
+        answer = self._ask(
+            {
+                "do": "begin",
+                "attempt": setup.attempt,
+                "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
+                "spec": spec.to_dict(),
+                "work": str(setup.work),
+                "batch_rows": self._system.batch_rows,
+                "trigger_ms": self._system.trigger.ps // PS["ms"],
+            },
+            ANSWER_SECONDS,
+        )
+        if not answer.get("ok"):
+            raise UserError(f"systems.{self.name}: the query did not begin: {answer.get('error', self._failure)}")
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+        """Figures, besides those of `application.end`: cpu_seconds, rss_bytes (the largest seen)."""
+        answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
+        figures: dict[str, Any] = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
+        if self._session is not None:
+            self._look_at_memory()
+            figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
+            figures["rss_bytes"] = self._rss
+        figures["failure"] = figures.get("failure") or self._failure or answer.get("error")
+        return figures
+
+    def alive(self) -> bool:
+        if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way will tell itself
+            self._next_look = time.monotonic() + LOOK_SECONDS
+            answer = self._ask({"do": "state"}, ANSWER_SECONDS)
+            self._look_at_memory()
+            if answer.get("failure"):
+                self._failure = f"the query failed: {answer['failure']}"
+        return self._failure is None and self._process is not None and self._process.poll() is None
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def stop(self) -> None:
+        if self._lines is not None and self._control is not None:
+            try:
+                self._control.settimeout(1.0)
+                self._lines.write('{"do": "exit"}\n')
+                self._lines.flush()
+            except (OSError, ValueError):
+                pass
+            if self._process is not None:
+                try:
+                    self._process.wait(5.0)
+                except subprocess.TimeoutExpired:
+                    pass
+            self._control.close()
+            self._lines = self._control = None
+        if self._session is not None:
+            self._session.end()
+            self._session = None
+        if self._process is not None:
+            self._process.wait(10.0)
+            self._process = None
+        if self._library is not None:
+            shutil.rmtree(self._library.parent, ignore_errors=True)
+            self._library = None
+
+    @property
+    def _log(self) -> Path:
+        return self._work / "system.log"
+
+    @property
+    def _submit(self) -> str:
+        home = self._system.spark_home
+        if home is None:
+            found = find_spec("pyspark")
+            if found is None or found.origin is None:
+                raise UserError(f"systems.{self.name}: no Spark here; install the extra `jobs` or give spark_home")
+            home = str(Path(found.origin).parent)
+        if not Path(home, "bin", "spark-submit").exists():
+            raise UserError(f"systems.{self.name}.spark_home: found {home}, which has no bin/spark-submit")
+        return str(Path(home, "bin", "spark-submit"))
+
+    def _environment(self, port: int, secret: str) -> dict[str, str]:
+        python = self._system.python or sys.executable
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_", "PYTHONPATH"))}
+        return kept | {
+            "SPARK_HOME": str(Path(self._submit).parents[1]),
+            "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": python,
+            "PYTHONPATH": str(self._library),
+            "STREAMGAUGE_CONTROL_PORT": str(port),
+            "STREAMGAUGE_CONTROL_SECRET": secret,
+            "STREAMGAUGE_FILE_MANAGER": self._system.checkpoint_file_manager,
+        }
+
+    def _command(self) -> list[str]:
+        local = re.fullmatch(r"local\[(\d+|\*)\]", self._system.master)
+        # without a second number, a local Spark tries every task only once
+        master = f"local[{local[1]},4]" if local else self._system.master
+        command = [self._submit, "--master", master, "--driver-memory", self._system.memory]
+        command += ["--py-files", str(self._library), "--name", f"streamgauge {self.name}"]
+        for key, value in self._conf(local[1] if local else None).items():
+            command += ["--conf", f"{key}={value}"]
+        command.append(str(Path(__file__).with_name("application.py")))
+        cpus = self._system.cpus
+        return [sys.executable, "-c", PINNED, ",".join(map(str, cpus)), *command] if cpus else command
+
+    def _conf(self, cores: str | None) -> dict[str, str]:
+        log4j = Path(__file__).parents[1] / "spark" / "log4j2.properties"
+        conf = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+            "spark.sql.streaming.numRecentProgressUpdates": "100000",  # the trial's own log of offsets and watermarks
+            "spark.sql.streaming.stopTimeout": "30s",
+            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(
+                self._system.changelog_checkpointing
+            ).lower(),
+        }
+        if self._system.state_store == "rocksdb":
+            conf["spark.sql.streaming.stateStore.providerClass"] = ROCKSDB
+        if cores is not None:
+            count = len(self._system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
+            conf |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
+            conf["spark.driver.bindAddress"] = "127.0.0.1"
+        return conf | self._system.conf
+
+    def _accept(self, listener: socket.socket) -> socket.socket:
+        assert self._process is not None
+        listener.settimeout(0.2)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                return listener.accept()[0]
+            except TimeoutError:
+                if self._process.poll() is not None:
+                    raise OSError(f"spark-submit ended with code {self._process.returncode}") from None
+        raise OSError(f"no answer within {START_SECONDS:.0f} s")
+
+    def _ask(self, command: dict[str, Any], patience_s: float) -> dict[str, Any]:
+        """One command, one answer; an empty one when the system is gone, and then `failure` says why."""
+        with self._lock:
+            try:
+                if self._lines is None or self._control is None:
+                    raise OSError("it was not started")
+                self._control.settimeout(patience_s)
+                self._lines.write(json.dumps(command) + "\n")
+                self._lines.flush()
+                return self._answer()
+            except (OSError, ValueError) as problem:
+                self._failure = self._failure or f"the system died: {self._exit_words() or problem}"
+                return {}
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._lines is not None
+        line = self._lines.readline()
+        if not line:
+            raise OSError("it closed its control connection")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _look_at_memory(self) -> None:
+        if self._session is not None:
+            self._rss = max(self._rss, self._session.rss_bytes())
+
+    def _exit_words(self) -> str | None:
+        if self._process is None:
+            return None
+        try:
+            code = self._process.wait(2.0)  # its connection may close a little before it ends
+        except subprocess.TimeoutExpired:
+            return None
+        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+    def _last_words(self) -> str | None:
+        """The last line of the log that names an error."""
+        try:
+            lines = self._log.read_text(errors="replace").splitlines()
+        except OSError:
+            return None
+        errors = [line.strip() for line in lines if re.search(r"(Error|Exception|ERROR)\b", line)]
+        return errors[-1][:300] if errors else None

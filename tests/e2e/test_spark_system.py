@@ -1,0 +1,100 @@
+"""The Spark adapter as the controller uses it: a real child, the real wire, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.config import System, Workload
+from streamgauge.driver.system import TrialSetup, make_system
+from streamgauge.errors import UserError
+from streamgauge.link.spark_system import SparkSystem
+from tests.link.hand import COLUMNS, HandDriver, row, sentinel
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[SparkSystem]:
+    made = make_system(System(name="sut", memory="1g", state_store="rocksdb", batch_rows=50), tmp_path / "system")
+    assert isinstance(made, SparkSystem)
+    made.start()
+    yield made
+    made.stop()
+
+
+def setup(driver: HandDriver, place: Path, **workload: Any) -> TrialSetup:
+    given = {"name": "w", "query": "windowed_aggregation", "key": "name", "value": "amount"} | workload
+    return TrialSetup(driver.attempt, (driver.endpoint,), Workload.model_validate(given), COLUMNS, "ns", place, 100.0)
+
+
+def until(true: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: SparkSystem, tmp_path: Path) -> None:
+    for number, query in enumerate(("windowed_aggregation", "passthrough")):
+        driver = HandDriver(attempt=f"t{number}")
+        system.begin_trial(setup(driver, tmp_path / f"trial{number}", query=query))
+        assert driver.ready.is_set()
+        for first in range(0, 100, 20):
+            driver.offer([row(n, n) for n in range(first, first + 20)])
+            time.sleep(0.2)
+            assert system.alive()
+        driver.offer([sentinel(1e6)])
+        until(lambda: driver.queues.state(1)["committed"] == [101])  # noqa: B023
+        figures = system.end_trial(30.0)
+        assert figures["drained"] is True
+        assert figures["failure"] is None
+        assert sum(batch["rows"] for batch in figures["batches"]) == 101
+        assert sum(body["rows"] for body in driver.reports.values()) == (10 if number == 0 else 100)
+        assert figures["cpu_seconds"] > 0
+        assert figures["rss_bytes"] > 100e6
+        assert figures["spark"].startswith("4.")
+        assert figures["checkpoint_manager"].endswith("FileSystemBasedCheckpointFileManager")
+        if number == 0:
+            assert max(batch["state_rows"] for batch in figures["batches"]) > 0
+        driver.close()
+
+    driver = HandDriver(attempt="t2")
+    system.begin_trial(setup(driver, tmp_path / "trial2"))
+    assert system._session is not None
+    session, members = system._session, system._session.processes()
+    assert len(members) >= 2
+    os.kill(members[0].pid, signal.SIGKILL)
+    until(lambda: not system.alive(), 10)
+    assert system.failure == "the system died: killed by signal 9"
+    assert system.end_trial(5.0)["batches"] == []
+    system.stop()
+    assert session.processes() == []
+    assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in members)
+    driver.close()
+
+
+def test_a_driver_that_leaves_ends_the_query_with_its_reason(system: SparkSystem, tmp_path: Path) -> None:
+    driver = HandDriver()
+    system.begin_trial(setup(driver, tmp_path / "trial"))
+    driver.close()
+    until(lambda: not system.alive(), 30)
+    assert system.failure is not None
+    assert driver.endpoint.address in system.failure
+    assert "\n" not in system.failure
+
+
+def test_what_cannot_start_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"systems\.s\.spark_home: found /nowhere, which has no bin/spark-submit"):
+        SparkSystem(System(name="s", spark_home="/nowhere"), tmp_path).start()
+    with pytest.raises(UserError, match="no Spark master answers there"):
+        SparkSystem(System(name="s", master="spark://127.0.0.1:1"), tmp_path).start()
+    with pytest.raises(UserError, match=r"systems\.s: Spark did not start: .*memory.*see .*system\.log"):
+        SparkSystem(System(name="s", memory="1k"), tmp_path).start()
