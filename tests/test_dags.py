@@ -35,6 +35,7 @@ FILES = {
         }
     ),
     "broken.yaml": "name: broken\nexperiment: []" + BASE,
+    "nightly.yaml": "name: nightly\nschedule: nightly" + BASE,
     "twin.yaml": "name: plain" + BASE,
     "notes.txt": "not a benchmark",
 }
@@ -103,6 +104,7 @@ def test_files_that_do_not_load_are_one_import_error_apart_from_the_dags(parsed:
     [(file, message)] = parsed["errors"].items()
     assert Path(file).name == "config_errors.py"
     assert "broken.yaml: experiment: unknown key; allowed here: " in message
+    assert "nightly.yaml: schedule: found 'nightly', allowed: a cron expression" in message
     assert "twin.yaml: name: found 'plain'" in message
     assert len(message.splitlines()) == 1
 

@@ -18,6 +18,7 @@ from typing import Any, get_args
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, task, task_group
+from croniter import croniter
 
 from streamgauge.airflow import home
 from streamgauge.airflow.operator import StageOperator
@@ -52,14 +53,15 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
     for file in files:
         try:
             benchmark = load(file)
+            if benchmark.schedule and not croniter.is_valid(benchmark.schedule):
+                allowed = "a cron expression such as 0 3 * * * or @daily"
+                raise UserError(f"{file}: schedule: found {benchmark.schedule!r}, allowed: {allowed}")
+            for other, known in benchmarks.items():
+                if known.name == benchmark.name:
+                    raise UserError(f"{file}: name: found {known.name!r}, which {other} has; names must differ")
+            benchmarks[file] = benchmark
         except UserError as problem:
             problems.append(str(problem))
-            continue
-        twin = next((other for other, known in benchmarks.items() if known.name == benchmark.name), None)
-        if twin:
-            problems.append(f"{file}: name: found {benchmark.name!r}, which {twin} has already; names must differ")
-        else:
-            benchmarks[file] = benchmark
     return benchmarks, problems
 
 
