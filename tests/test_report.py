@@ -132,7 +132,7 @@ def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> No
 def test_empty_run_is_a_page_of_holes(store: Store, tmp_path: Path) -> None:
     page = Page(build(benchmark(tmp_path / "source.csv"), store, RUN))
     assert page.text["verdict"] == ["None of 3 experiments validated", "ingest", "not run"]
-    assert page.text["source"][-2:] == ["No profile of the source.", "not run"]
+    assert page.text["source"][-2:] == ["No profile of the source.", "not run: see ingest"]
     assert not page.figures
 
 
@@ -236,6 +236,7 @@ def measured(store: Store, tmp_path: Path) -> Page:
 def test_headline_says_how_many_cells_were_measured_and_voids_a_wrong_output(measured: Page) -> None:
     said = measured.text["verdict"]
     assert said[0] == "1 of 3 experiments validated, 4 of 6 cells measured"
+    assert measured.text["cell-late99.sum.hdfs"][-2:] == ["No sustainable rate.", "not run: see generate late99"]
     which = said.index("latency late20.sum.hdfs at 100%")
     assert said[which + 1] == "the output differs from the batch answer: the figure is void"
 

@@ -55,16 +55,18 @@ _PERCENTILES = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p
 
 def section(records: Records) -> Section:
     lead = "Each cell, experiment × workload × system: the highest load it carries without falling ever further behind."
-    return Section("cells", "Sustainable rate and latency", lead, parts=[_cell(record) for record in records.cells])
+    return Section(
+        "cells", "Sustainable rate and latency", lead, parts=[_cell(records, record) for record in records.cells]
+    )
 
 
-def _cell(record: CellRecord) -> Section:
+def _cell(records: Records, record: CellRecord) -> Section:
     name = record.cell.name
     blocks: list[Block] = []
     if record.search:
         blocks.append(attempt("Rate", _figures, record))
     else:
-        blocks.append(Hole("No sustainable rate", record.search_status.reason or "the search left no result"))
+        blocks.append(Hole("No sustainable rate", records.why(record.search_status)))
     if record.trials:
         blocks += [
             attempt("Rate search", _trace, record),
@@ -78,7 +80,7 @@ def _cell(record: CellRecord) -> Section:
             attempt("Correctness", _correctness, record.latency),
         ]
     elif record.search:
-        blocks.append(Hole("No latency", record.latency_status.reason or "the latency runs left no result"))
+        blocks.append(Hole("No latency", records.why(record.latency_status)))
     return Section(
         f"cell-{name}", f"{record.cell.experiment} × {record.cell.workload} × {record.cell.system}", blocks=blocks
     )
@@ -136,7 +138,7 @@ def _trace(record: CellRecord) -> Chart:
             number(rates[i]),
             Text(outcome_of(trial), _OUTCOMES.get(outcome_of(trial), ("", "", "open"))[2]),
             str(trial.get("reason", "")),
-            ", ".join(f"{name} {number(value)}" for name, value in (trial.get("figures") or {}).items()),
+            ", ".join(f"{name} {number(value)}" for name, value in _figures_of(trial)),
         ]
         for i, trial in enumerate(trials)
     ]
@@ -152,6 +154,13 @@ def _trace(record: CellRecord) -> Chart:
         Table(["trial", "purpose", "events/s", "outcome", "reason", "figures"], rows),
         "The line is the sustainable rate, the band its interval." if record.rate else "",
     )
+
+
+def _figures_of(trial: Json) -> list[tuple[str, float]]:
+    """What the verdict looked at, and the counters of the trial."""
+    found = {**(trial.get("observation") or {}), **(trial.get("details") or {}), **(trial.get("figures") or {})}
+    asked = ("rate_events_per_s", "seconds", "overflow")
+    return [(name, v) for name, v in found.items() if type(v) in (int, float) and name not in asked]
 
 
 def _answer(search: Json) -> list[Json]:

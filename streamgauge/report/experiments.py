@@ -24,21 +24,23 @@ from streamgauge.units import Tick, ticks_per_second
 
 def section(records: Records) -> Section:
     lead = "Each stream: the disorder that was asked for, the disorder that came out, and the proof."
-    return Section("experiments", "Experiments", lead, parts=[_experiment(stream) for stream in records.streams])
+    return Section(
+        "experiments", "Experiments", lead, parts=[_experiment(records, stream) for stream in records.streams]
+    )
 
 
-def _experiment(stream: Stream) -> Section:
+def _experiment(records: Records, stream: Stream) -> Section:
     e, m = stream.experiment, stream.manifest
     words = f"{e.delay.distribution} delays from {e.delay.min} to {e.delay.max}, seed {e.seed}"
     lead = f"{e.target_percent:g}\u202f% out of order; {words}."
     blocks: list[Block] = []
     if m is None:
-        blocks.append(Hole("No stream", stream.generate.reason or "not found"))
+        blocks.append(Hole("No stream", records.why(stream.generate)))
     else:
         blocks.append(attempt("Target and achieved factor", _achievement, m, e.target_percent))
         blocks += _drawn_and_observed(m)
         if stream.validation is None:
-            blocks.append(Hole("No validation", stream.validate.reason or "no result found"))
+            blocks.append(Hole("No validation", records.why(stream.validate)))
         else:
             blocks += _validation(stream.validation)
     return Section(f"experiment-{e.name}", e.name, lead, blocks)

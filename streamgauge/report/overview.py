@@ -22,7 +22,7 @@ def verdict(records: Records) -> Verdict:
     problems = [
         (_MARK[s.outcome], s.what, s.reason)
         for s in expected(records)
-        if s.outcome != "done" and not _follows(s, records)
+        if s.outcome != "done" and not records.blocker(s)
     ]
     for stream in records.streams:
         if stream.validate.outcome == "done" and stream.verdict != "passed":
@@ -135,19 +135,6 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
         elif not run.get("valid"):
             found.append(("open", which, one_line(run.get("reason")) or "invalid without a reason"))
     return found
-
-
-def _follows(status: Status, records: Records) -> bool:
-    """A stage that did not run because the one before it did not end well needs no line of its own."""
-    scope = {"experiment": status.scope.get("experiment", "")}
-    before: dict[str, list[Status]] = {
-        "analyze": [records.status("ingest")],
-        "generate": [records.status("ingest")],
-        "validate": [records.status("generate", **scope)],
-        "search": [records.status("generate", **scope), records.status("validate", **scope)],
-        "latency": [records.status("search", **status.scope)],
-    }
-    return status.outcome == "missing" and any(s.outcome != "done" for s in before.get(status.stage, []))
 
 
 def _of(part: int, whole: int, what: str) -> str:

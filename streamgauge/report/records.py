@@ -113,6 +113,23 @@ class Records:
             return Status(stage, scope, "failed", one_line(last.error) or "failed without a reason", last)
         return Status(stage, scope, "unfinished", "started and not ended: still running, or killed", last)
 
+    def blocker(self, status: Status) -> Status | None:
+        """What kept a stage from running: the stage before it that did not end well."""
+        scope = {"experiment": status.scope.get("experiment", "")}
+        before = {
+            "analyze": [self.status("ingest")],
+            "generate": [self.status("ingest")],
+            "validate": [self.status("generate", **scope)],
+            "search": [self.status("generate", **scope), self.status("validate", **scope)],
+            "latency": [self.status("search", **status.scope)],
+        }.get(status.stage, [])
+        return next((s for s in before if s.outcome != "done"), None) if status.outcome == "missing" else None
+
+    def why(self, status: Status) -> str:
+        """The reason of a hole."""
+        blocker = self.blocker(status)
+        return f"not run: see {blocker.what}" if blocker else status.reason or "not found"
+
     @cached_property
     def events(self) -> Json | None:
         found = self._artifact(self.status("ingest"), "events", self._store.events_key)

@@ -29,8 +29,8 @@ def section(records: Records) -> Section:
     lead = "How disordered the source itself is, before anything was delayed."
     profile = records.profile
     if profile is None:
-        status = records.status("analyze")
-        return Section("source", "The source", lead, [Hole("No profile of the source", status.reason or "not found")])
+        why = records.why(records.status("analyze"))
+        return Section("source", "The source", lead, [Hole("No profile of the source", why)])
     tick = tick_of(profile)
     blocks: list[Block] = [
         attempt("Counts", _counts, profile, records.benchmark.source.order, tick),
@@ -124,11 +124,12 @@ def _frequency(p: Json, tick: Tick) -> Block:
         [t[:19] if isinstance(t, str) else number(t, "s"), count(events), number(rate)]
         for t, events, rate in zip(x, f["counts"], y, strict=True)
     ]
+    end = moment(f["start"] + len(x) * width, tick)
     mean, peak = (None if f.get(key) is None else f[key] * long for key in ("mean_per_s", "peak_per_s"))
     return Chart(
         "Frequency over event time",
         figure(
-            [line("frequency", x, y, line={"shape": "hv"}, fill="tozeroy")],
+            [line("frequency", [*x, end], [*y, *y[-1:]], line={"shape": "hv"}, fill="tozeroy")],
             moment_axis(f["start"], tick),
             axis(f"events per {unit}", rangemode="tozero"),
         ),

@@ -41,5 +41,7 @@
   charts.reduce((before, place) => before.then(() => draw(place)), unpack(document.getElementById("plotly"))).then(() => {
     document.body.dataset.charts = "drawn";
   });
-  addEventListener("beforeprint", () => charts.forEach((place) => Plotly.Plots.resize(place)));
+  const resize = (size) => charts.forEach((place) => place.data && Plotly.relayout(place, size));
+  addEventListener("beforeprint", () => resize({ width: 680 }));
+  addEventListener("afterprint", () => resize({ width: null, autosize: true }));
 })();
