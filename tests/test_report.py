@@ -237,14 +237,14 @@ def test_headline_says_how_many_cells_were_measured_and_voids_a_wrong_output(mea
     said = measured.text["verdict"]
     assert said[0] == "1 of 3 experiments validated, 4 of 6 cells measured"
     assert measured.text["cell-late99.sum.hdfs"][-2:] == ["No sustainable rate.", "not run: see generate late99"]
-    which = said.index("latency late20.sum.hdfs at 100%")
+    which = said.index("latency late20.sum.hdfs at 100 %")
     assert said[which + 1] == "the output differs from the batch answer: the figure is void"
 
 
 def test_cells_row_has_rate_interval_and_p99_of_the_highest_sound_fraction(measured: Page) -> None:
     rows = [row for row in measured.rows if len(row) == 7 and row[1] == "sum"]
-    assert rows[0] == ["ordered", "sum", "rocksdb", "39 600 events/s", "39 600 – 40 800", "6", "2 400 ms at 100%"]
-    assert rows[3][2:] == ["hdfs", "9 900 events/s", "9 900 – 10 200", "6", "1 440 ms at 90%"]
+    assert rows[0] == ["ordered", "sum", "rocksdb", "39 600", "39 600 – 40 800", "6", "2 400 ms at 100 %"]
+    assert rows[3][2:] == ["hdfs", "9 900", "9 900 – 10 200", "6", "1 440 ms at 90 %"]
     assert rows[4][3:] == ["—", "—", "0", "—"]
 
 
@@ -264,7 +264,7 @@ def test_disorder_sweep_compares_latency_at_a_fraction_sound_in_every_cell(measu
         ("sum, hdfs", [19_800, 9_900]),
     ]
     assert rate["data"][0]["x"] == pytest.approx([0, 100 * 5_297 / 26_483])
-    assert "p99 event-time latency against disorder, at 90% of each cell's rate" in measured.text["disorder"]
+    assert "p99 event-time latency against disorder, at 90 % of each cell's rate" in measured.text["disorder"]
     assert p99["data"][0]["y"] == pytest.approx([1440, 1440])
 
 

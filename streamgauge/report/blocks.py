@@ -122,7 +122,7 @@ def between(interval: tuple[float | None, float | None]) -> str:
     low, high = interval
     if low is None and high is None:
         return MISSING
-    return f"from {number(low)}" if high is None else f"{number(low or 0)} – {number(high)}"
+    return f"from {number(low)}" if high is None else f"{number(low or 0)}\u00a0–\u00a0{number(high)}"
 
 
 def percent(part: float | None, whole: float | None) -> str:
@@ -130,6 +130,10 @@ def percent(part: float | None, whole: float | None) -> str:
     if part is None or not whole:
         return MISSING
     return f"{100 * part / whole:.4f}".rstrip("0").rstrip(".") + "\u202f%"
+
+
+def share(fraction: float | None) -> str:
+    return MISSING if fraction is None else f"{100 * fraction:g}\u202f%"
 
 
 def seconds(value: float | None) -> str:

@@ -20,6 +20,7 @@ from streamgauge.report.blocks import (
     between,
     count,
     number,
+    share,
 )
 from streamgauge.report.charts import (
     DASHES,
@@ -221,7 +222,7 @@ def _by_percentile(runs: list[Json]) -> Chart:
             values = [latency.get(key) for key in _PERCENTILES]
             rows.append(
                 [
-                    f"{run['fraction']:.0%}",
+                    share(run["fraction"]),
                     number(run.get("rate_events_per_s")),
                     kind.removesuffix("_latency") + " time",
                     *(number(value) for value in values),
@@ -232,7 +233,7 @@ def _by_percentile(runs: list[Json]) -> Chart:
             if kind == "event_latency":
                 traces.append(
                     line(
-                        f"{run['fraction']:.0%}" + ("" if is_sound(run) else f" ({_validity(run).text})"),
+                        share(run["fraction"]) + ("" if is_sound(run) else f" ({_validity(run).text})"),
                         list(_PERCENTILES.values()), values, nth, mode="lines+markers",
                         marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if is_sound(run) else 0.45,
                     )
@@ -251,11 +252,16 @@ def _latency_over_time(runs: list[Json]) -> Chart:
     traces: list[Any] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
-        name, points = f"{run['fraction']:.0%}", run.get("over_time") or []
+        name, points = share(run["fraction"]), run.get("over_time") or []
         points = points[:: max(1, -(-len(points) // _MOST_POINTS))]
         for column, percentile in ((1, "p50"), (2, "p99")):
             style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
-            traces.append(line(f"{name} {percentile}", [p[0] for p in points], [p[column] for p in points], line=style))
+            grouped = {
+                "legendgroup": name,
+                "showlegend": percentile == "p99",
+                "hovertemplate": f"{name} {percentile}: %{{y:.4g}} ms",
+            }
+            traces.append(line(name, [p[0] for p in points], [p[column] for p in points], line=style, **grouped))
         rows += [[name, number(p[0]), number(p[1]), number(p[2])] for p in points]
     return Chart(
         "Event-time latency over time",
@@ -271,7 +277,7 @@ def _correctness(runs: list[Json]) -> Table:
     for run in runs:
         correct = _CORRECT.get(run.get("correct"), Text("not compared", "open"))
         expected, reported = run.get("late_drops_expected"), run.get("late_drops_reported")
-        rows.append([f"{run['fraction']:.0%}", correct, count(expected), count(reported)])
+        rows.append([share(run["fraction"]), correct, count(expected), count(reported)])
     return Table(["of the rate", "output", "late drops expected", "late drops reported"], rows, "Correctness")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, between, count, number, percent
+from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, between, count, number, percent, share
 from streamgauge.report.records import CellRecord, Records, Status, Stream, expected, is_sound, one_line
 
 _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
@@ -112,14 +112,14 @@ def _cells(cells: list[CellRecord]) -> Table:
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
                 cell.workload,
                 cell.system,
-                Text(number(record.rate, "events/s"), "good") if record.rate
+                Text(number(record.rate), "good") if record.rate
                 else Text(MISSING, _MARK[record.search_status.outcome], hint=record.search_status.reason),
                 between(record.interval),
                 count(search.get("trials", len(record.trials))),
-                f"{number(p99, 'ms')} at {last['fraction']:.0%}" if p99 is not None else MISSING,
+                f"{number(p99, 'ms')} at {share(last['fraction'])}" if p99 is not None else MISSING,
             ]
         )  # fmt: skip
-    columns = ["experiment", "workload", "system", "sustainable rate", "interval", "trials", "p99 latency"]
+    columns = ["experiment", "workload", "system", "sustainable events/s", "interval", "trials", "p99 latency"]
     return Table(columns, rows, "Cells", cards=True)
 
 
@@ -129,7 +129,7 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
     if record.search_status.outcome == "done" and not record.rate:
         found.append(("bad", f"search {name}", one_line((record.search or {}).get("reason")) or "no rate was found"))
     for run in record.latency:
-        which = f"latency {name} at {run.get('fraction') or 0:.0%}"
+        which = f"latency {name} at {share(run.get('fraction'))}"
         if run.get("correct") is False:
             found.append(("bad", which, "the output differs from the batch answer: the figure is void"))
         elif not run.get("valid"):

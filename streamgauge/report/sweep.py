@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamgauge.report.blocks import Block, Cell, Chart, Hole, Section, Table, number
+from streamgauge.report.blocks import Block, Cell, Chart, Hole, Section, Table, number, share
 from streamgauge.report.charts import SYMBOLS, axis, figure, line
 from streamgauge.report.records import CellRecord, Json, Records, is_sound
 
@@ -23,7 +23,7 @@ def section(records: Records) -> Section:
             Hole("No latency against disorder", "no fraction of the rate has a valid run in every measured cell")
         )
     else:
-        title = f"p99 event-time latency against disorder, at {fraction:.0%} of each cell's rate"
+        title = f"p99 event-time latency against disorder, at {share(fraction)} of each cell's rate"
         blocks.append(_chart(records.cells, factors, title, "p99 (ms)", lambda c: _p99(c, fraction)))
     return Section("disorder", "What disorder costs", lead, blocks)
 
