@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.schedule import NS
+from streamgauge.driver.system import Endpoint
 from streamgauge.errors import UserError
 
 OVERLOAD = 1e8  # events/s offered: more than any driver delivers; full queues hold the rest back
+LONGEST_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -29,47 +30,56 @@ class Ceiling:
 def ceiling(fleet: Fleet, seconds: float = 3.0) -> Ceiling:
     """Reads as fast as it can for so long, each endpoint in a thread. Raises UserError when a driver leaves."""
     attempt = f"ceiling-{uuid.uuid4().hex[:8]}"
-    counts = [0] * len(fleet.endpoints)
+    found: list[Ceiling] = []
     failures: list[WireError] = []
-    try:
-        control = [Connection(endpoint) for endpoint in fleet.endpoints]
-        for connection in control:
-            connection.open(attempt, OVERLOAD, seconds + 60, hold=True)
-        start = max(connection.start() for connection in control)
-        time.sleep(max(0, start - time.time_ns()) / NS)
-        begin, cpu = time.monotonic(), time.process_time()
-        driver_cpu = [connection.status()["cpu_seconds"] for connection in control]
 
-        def consume(number: int) -> None:
-            try:
-                counts[number] = _discard(Connection(fleet.endpoints[number], attempt), begin + seconds)
-            except WireError as problem:
-                failures.append(problem)
+    def consume(endpoint: Endpoint) -> None:
+        try:
+            with Connection(endpoint) as control:
+                control.open(attempt, OVERLOAD, seconds + 2 * LONGEST_S, hold=True)
+                control.start()
+                found.append(_consume(control, seconds))
+                control.stop()
+        except WireError as problem:
+            failures.append(problem)
 
-        threads = [threading.Thread(target=consume, args=(i,), daemon=True) for i in range(len(counts))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(seconds + 60)
-        took, cpu = time.monotonic() - begin, time.process_time() - cpu
-        used = sum(c.status()["cpu_seconds"] - before for c, before in zip(control, driver_cpu, strict=True))
-        for connection in control:
-            connection.stop()
-            connection.close()
-    except WireError as problem:
-        failures.append(problem)
-    if failures or not sum(counts):
-        raise UserError(f"driver self-test: {fleet.dead() or (failures and failures[0]) or 'no event came'}")
-    events = sum(counts)
-    return Ceiling(events / took, used / events * 1e6, cpu / events * 1e6, took, len(counts))
+    threads = [threading.Thread(target=consume, args=(endpoint,), daemon=True) for endpoint in fleet.endpoints]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds + 2 * LONGEST_S)
+    if failures or len(found) < len(threads):
+        raise UserError(f"driver self-test: {fleet.dead() or (failures[0] if failures else 'no end')}")
+    total = sum(c.events_per_s for c in found)
+
+    def mean(values: list[float]) -> float:
+        return sum(v * c.events_per_s for v, c in zip(values, found, strict=True)) / total
+
+    return Ceiling(
+        total,
+        mean([c.driver_cpu_us_per_event for c in found]),
+        mean([c.consumer_cpu_us_per_event for c in found]),
+        max(c.seconds for c in found),
+        len(found),
+    )
 
 
-def _discard(connection: Connection, until: float) -> int:
+def _consume(connection: Connection, seconds: float) -> Ceiling:
+    """Reads what was prepared before anybody read, unmeasured; from then on queues are as full as at the end."""
     position = [0] * connection.partitions
-    with connection:
-        while time.monotonic() < until:
-            for partition, at in enumerate(position):
-                rows = sum(batch.num_rows for batch in connection.read(partition, at, wait_s=0.05))
-                position[partition] = at + rows
-                connection.commit({partition: at + rows})
-    return sum(position)
+    _discard(connection, position, rows=int(connection.status()["capacity_rows"]), seconds=LONGEST_S)
+    before, begin, used = sum(position), time.monotonic(), time.thread_time()
+    driver = connection.status()["cpu_seconds"]
+    _discard(connection, position, rows=None, seconds=seconds)
+    took, used = time.monotonic() - begin, time.thread_time() - used
+    driver = connection.status()["cpu_seconds"] - driver
+    events = max(1, sum(position) - before)
+    return Ceiling(events / took, driver / events * 1e6, used / events * 1e6, took, 1)
+
+
+def _discard(connection: Connection, position: list[int], *, rows: int | None, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and (rows is None or sum(position) < rows):
+        for partition, at in enumerate(position):
+            position[partition] += sum(batch.num_rows for batch in connection.read(partition, at, wait_s=0.05))
+            connection.commit({partition: position[partition]})

@@ -41,7 +41,7 @@ class Fleet:
         line: bool = False,
         salted: Sequence[str] = (),
     ) -> None:
-        self.tick, self.columns = tick, columns
+        self.tick, self.columns, self.line = tick, columns, line
         if replay.processes > replay.partitions:
             raise UserError(
                 f"replay.processes: found {replay.processes}, allowed: at most replay.partitions {replay.partitions}"

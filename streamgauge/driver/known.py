@@ -30,7 +30,7 @@ from streamgauge.errors import UserError
 from streamgauge.histogram import Histogram
 
 LONGEST_BATCH_S = 0.5  # of service: an overloaded system still shows its age often enough
-POLL_S = 0.002
+POLL_S = 0.001
 EPOCH_S = 0.5
 
 

@@ -48,6 +48,10 @@ class Attempt:
     cpu_end_s: float | None = None
     feeds: list[Feed] = field(default_factory=list)
 
+    def events(self) -> list[int]:
+        """Offered events per partition, without sentinels."""
+        return [rows - (self.state == "stopped") for rows in self.queues.offered(time.time_ns())]
+
 
 class Driver:
     """Behind the wire (`server.Handler`). Serves partitions share[0], share[0] + share[1], … of replay.partitions."""
@@ -62,6 +66,8 @@ class Driver:
         self._attempt: Attempt | None = None
         self._peak_bytes = 0
         self._replay.split(self.partitions, replay.partitions)
+        # the first batch of a process loads pandas and more: not within a trial
+        Feed(self._replay, schedule(1, 1, self._replay.loop), 0, 0, replay.partitions).next_batch(1)
         #: set by the process: ends the connections of other attempts
         self.drop_others: Any = lambda _name: None
 
@@ -194,7 +200,7 @@ class Driver:
             "start_wall_ns": attempt.start_wall_ns,
             "partitions": len(self.partitions),
             **attempt.queues.state(now),
-            "loops": max((feed.loops for feed in attempt.feeds), default=0),
+            "loops": max((f.loops(n) for f, n in zip(attempt.feeds, attempt.events(), strict=False)), default=0),
             "stream_seconds_per_second": self._replay.speed(attempt.rate * self._settings.partitions)
             / len(self.partitions),
             "slip_ns": {"p50": attempt.slip.quantile(0.5), "p99": attempt.slip.quantile(0.99), "max": attempt.slip.max},
@@ -259,7 +265,7 @@ class Driver:
             if attempt.queues.finished:
                 return
             attempt.queues.until_ns = min(wall_ns, attempt.queues.until_ns or wall_ns)
-            loops = max((feed.loops for feed in attempt.feeds), default=1)
+            loops = max((feed.loops(feed.position) for feed in attempt.feeds), default=1)
             attempt.queues.finish(wall_ns, self._replay.sentinel(loops, wall_ns, self._horizon_ps))
             attempt.cpu_end_s = time.process_time()
             attempt.state = "stopped"

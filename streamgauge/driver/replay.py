@@ -243,10 +243,9 @@ class Feed:
         self.position = 0
         self.last_wall = start_wall_ns  # of the last row given
 
-    @property
-    def loops(self) -> int:
-        """Loops begun so far, at least 1."""
-        return max(0, self.position - 1) // len(self._at) + 1
+    def loops(self, rows: int) -> int:
+        """Loops that so many rows are of, at least 1."""
+        return max(0, rows - 1) // len(self._at) + 1
 
     def next_batch(self, rows: int) -> tuple[pa.RecordBatch, Ints]:
         """At most `rows` rows (a batch ends with its loop), and their offered_wall."""
@@ -273,3 +272,25 @@ class Feed:
         }
         arrays = [made[f.name] if f.name in made else self._fixed[f.name].slice(first, count) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema), offered
+
+
+def offered_rows(stream: Stream, counts: Sequence[Sequence[int]]) -> pa.Table:
+    """All rows of a trial: counts[i][q] of queue q of process i. Wire columns, with wall clocks of 0.
+
+    Besides: partition (numbered over all processes in turn) and row (the offset), int64.
+    """
+    replay, still = Replay(stream), Schedule(lambda index: np.zeros(len(index), np.int64))
+    partitions, parts, number = sum(len(own) for own in counts), [], 0
+    for process, own in enumerate(counts):
+        for queue, count in enumerate(own):
+            feed = Feed(replay, still, 0, process + queue * len(counts), partitions)
+            while feed.position < count:
+                first = feed.position
+                batch, _ = feed.next_batch(count - first)
+                place = np.full(batch.num_rows, number), np.arange(first, first + batch.num_rows)
+                parts.append(
+                    batch.append_column("partition", pa.array(place[0])).append_column("row", pa.array(place[1]))
+                )
+            number += 1
+    extra = [pa.field("partition", pa.int64()), pa.field("row", pa.int64())]
+    return pa.Table.from_batches(parts, pa.schema([*stream.schema, *extra]))

@@ -52,7 +52,7 @@ class Server:
         try:
             self._listener = socket.create_server((host, port), backlog=128)
         except (OSError, OverflowError) as problem:
-            raise UserError(f"driver: {host}:{port} cannot be listened at: {problem}; choose another port") from None
+            raise UserError(f"{host}:{port} cannot be listened at: {problem}; choose another port") from None
         self.port: int = self._listener.getsockname()[1]
         self._open: dict[socket.socket, str] = {}
         self._lock = threading.Lock()

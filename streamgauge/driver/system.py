@@ -91,9 +91,9 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
         )
     try:
         factory = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as problem:
-        raise UserError(f"systems.{system.name}.engine: {target} cannot be loaded: {problem}") from None
-    made = factory(system, work)
+        made = factory(system, work)
+    except (ImportError, AttributeError, TypeError) as problem:
+        raise UserError(f"systems.{system.name}.engine: {target} cannot be made: {problem}") from None
     if not isinstance(made, SystemUnderTest):
         raise UserError(f"systems.{system.name}.engine: {target} is no system under test; see docs/driver.md")
     return made

@@ -205,6 +205,7 @@ def _epoch(report: dict[str, Any], start_wall_ns: int, event: Histogram, process
         "at_s": (body["emitted_wall_ns"][1] - start_wall_ns) / NS if body.get("emitted_wall_ns", [0, 0])[1] else None,
         "rows": body["rows"],
         "negative": body["negative"],
+        "checksum": body.get("checksum"),
         "event_latency_ns": summary(own),
         "processing_latency_ns": summary(other),
         "batch": body.get("batch", {}),

@@ -38,11 +38,10 @@ def stream_of(times: list[int], ingestion: list[int] | None = None) -> Stream:
     return make_stream(stream_table(times, ingestion), "ns", COLUMNS)
 
 
-@pytest.fixture
-def artifact(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """1000 events, one a millisecond, in two parts."""
-    place = tmp_path / "stream"
-    place.mkdir()
+    place = tmp_path_factory.mktemp("stream")
     table = stream_table([i * 1_000_000 for i in range(1000)])
     pq.write_table(table.slice(0, 600), place / "part-0.parquet")
     pq.write_table(table.slice(600), place / "part-1.parquet")
