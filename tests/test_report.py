@@ -15,8 +15,19 @@ from streamgauge.errors import UserError
 from streamgauge.report import build
 from streamgauge.report.blocks import Table
 from streamgauge.report.charts import edges, steps
-from streamgauge.report.records import Records
-from tests.example_run import CELLS, RUN, Recorder, benchmark, profile, record_cells, record_example, stream, trial
+from streamgauge.report.records import Records, is_sound
+from tests.example_run import (
+    CELLS,
+    RUN,
+    Recorder,
+    benchmark,
+    latency,
+    profile,
+    record_cells,
+    record_example,
+    stream,
+    trial,
+)
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -289,3 +300,21 @@ def test_nothing_sustained_is_said_and_drawn_without_an_upper_or_lower_end(store
     r.stage("search", **cell.model_dump())
     page = Page(build(made, store, RUN))
     assert "none sustained" in page.text["verdict"]
+
+
+def test_trials_of_an_earlier_plan_are_left_out(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv", **CELLS)
+    place = store.run(RUN) / "cells" / made.all_cells()[0].name
+    place.mkdir(parents=True)
+    lines = [{**trial(n, "bisect", 9.0, 5.0), "plan": plan} for n, plan in ((1, "old"), (2, "old"), (1, "new"))]
+    (place / "trials.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert [t["plan"] for t in Records(made, store, RUN).cells[0].trials] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sound"),
+    [({}, True), ({"valid": False}, False), ({"correct": False}, False), ({"correct": None}, True),
+     ({"event_latency": {"p99_ms": None}}, False), ({"event_latency": None}, False)],
+)  # fmt: skip
+def test_latency_counts_only_if_measured_valid_and_not_wrong(change: dict[str, object], sound: bool) -> None:
+    assert is_sound({**latency(1.0, 10.0, wrong=False), **change}) is sound

@@ -159,7 +159,12 @@ def _trace(record: CellRecord) -> Chart:
 
 def _figures_of(trial: Json) -> list[tuple[str, float]]:
     """What the verdict looked at, and the counters of the trial."""
-    found = {**(trial.get("observation") or {}), **(trial.get("details") or {}), **(trial.get("figures") or {})}
+    found = {
+        "carried_events_per_s": trial.get("carried_events_per_s"),
+        **(trial.get("observation") or {}),
+        **(trial.get("details") or {}),
+        **(trial.get("figures") or {}),
+    }
     asked = ("rate_events_per_s", "seconds", "overflow")
     return [(name, v) for name, v in found.items() if type(v) in (int, float) and name not in asked]
 
@@ -227,6 +232,7 @@ def _by_percentile(runs: list[Json]) -> Chart:
                     kind.removesuffix("_latency") + " time",
                     *(number(value) for value in values),
                     count(latency.get("count")),
+                    str(run.get("outcome") or MISSING),
                     _validity(run),
                 ]
             )
@@ -242,7 +248,16 @@ def _by_percentile(runs: list[Json]) -> Chart:
         "Event-time latency by percentile",
         figure(traces, axis("", type="category"), _latency_axis(traces), showlegend=True),
         Table(
-            ["of the rate", "events/s", "latency", *(f"{p} (ms)" for p in _PERCENTILES.values()), "rows", "valid"], rows
+            [
+                "of the rate",
+                "events/s",
+                "latency",
+                *(f"{p} (ms)" for p in _PERCENTILES.values()),
+                "rows",
+                "verdict",
+                "measurement",
+            ],
+            rows,
         ),
         "At fractions of the sustainable rate; emission time − the event times that made the answer.",
     )
@@ -256,12 +271,10 @@ def _latency_over_time(runs: list[Json]) -> Chart:
         points = points[:: max(1, -(-len(points) // _MOST_POINTS))]
         for column, percentile in ((1, "p50"), (2, "p99")):
             style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
-            grouped = {
-                "legendgroup": name,
-                "showlegend": percentile == "p99",
-                "hovertemplate": f"{name} {percentile}: %{{y:.4g}} ms",
-            }
-            traces.append(line(name, [p[0] for p in points], [p[column] for p in points], line=style, **grouped))
+            more: Json = {"legendgroup": name, "showlegend": percentile == "p99"}
+            hover = f"{name} {percentile}: %{{y:.4g}} ms<extra></extra>"
+            x, y = [p[0] for p in points], [p[column] for p in points]
+            traces.append(line(name, x, y, line=style, hovertemplate=hover, **more))
         rows += [[name, number(p[0]), number(p[1]), number(p[2])] for p in points]
     return Chart(
         "Event-time latency over time",
@@ -276,9 +289,28 @@ def _correctness(runs: list[Json]) -> Table:
     rows: list[list[Cell]] = []
     for run in runs:
         correct = _CORRECT.get(run.get("correct"), Text("not compared", "open"))
-        expected, reported = run.get("late_drops_expected"), run.get("late_drops_reported")
-        rows.append([share(run["fraction"]), correct, count(expected), count(reported)])
-    return Table(["of the rate", "output", "late drops expected", "late drops reported"], rows, "Correctness")
+        rows.append(
+            [
+                share(run["fraction"]),
+                correct,
+                *(count(run.get(name)) for name in ("late_drops_expected", "late_drops_reported")),
+                str(run.get("late_drops_counted_in") or MISSING),
+                *(count(run.get(name)) for name in ("offered", "taken", "emitted")),
+                number(run.get("system_cpu_us_per_event")),
+            ]
+        )
+    columns = [
+        "of the rate",
+        "output",
+        "late drops expected",
+        "reported",
+        "counted in",
+        "offered",
+        "taken",
+        "emitted",
+        "system CPU-µs/event",
+    ]
+    return Table(columns, rows, "Correctness and work", cards=True)
 
 
 def _latency_axis(traces: list[Json]) -> Json:

@@ -125,9 +125,11 @@ def _cells(cells: list[CellRecord]) -> Table:
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
     """What a finished cell leaves to be desired: no rate, a wrong output, a latency that measures nothing."""
-    name, found = record.cell.name, list[tuple[State, str, str]]()
+    name, search, found = record.cell.name, record.search or {}, list[tuple[State, str, str]]()
     if record.search_status.outcome == "done" and not record.rate:
-        found.append(("bad", f"search {name}", one_line((record.search or {}).get("reason")) or "no rate was found"))
+        found.append(("bad", f"search {name}", one_line(search.get("reason")) or "no rate was found"))
+    elif search.get("outcome") == "budget_spent":
+        found.append(("open", f"search {name}", one_line(search.get("reason"))))
     for run in record.latency:
         which = f"latency {name} at {share(run.get('fraction'))}"
         if run.get("correct") is False:

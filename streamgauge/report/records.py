@@ -183,7 +183,7 @@ class Records:
             cell,
             self.status("search", **scope),
             self.status("latency", **scope),
-            read_jsonl(place / "trials.jsonl"),
+            _last_plan(read_jsonl(place / "trials.jsonl")),
             _json(place / "search.json", dict),
             [run for run in _json(place / "latency.json", list) or [] if isinstance(run, dict)],
         )
@@ -199,9 +199,15 @@ class Records:
             return None
 
 
+def _last_plan(trials: list[Json]) -> list[Json]:
+    """A search with changed settings starts anew in the same file."""
+    return [trial for trial in trials if trial.get("plan") == trials[-1].get("plan")]
+
+
 def is_sound(run: Json) -> bool:
     """A latency run that measured something, with an output that was not wrong."""
-    return bool(run.get("valid")) and run.get("correct") is not False and "fraction" in run
+    measured = (run.get("event_latency") or {}).get("p99_ms") is not None and "fraction" in run
+    return measured and bool(run.get("valid")) and run.get("correct") is not False
 
 
 def one_line(text: str | None) -> str:
