@@ -68,18 +68,6 @@ def fleet(artifact: Path) -> Iterator[Fleet]:
         yield started
 
 
-@pytest.fixture
-def favoured() -> Iterator[None]:
-    """Before everybody else on a busy host, where that is allowed: a starved instrument measures its starvation."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # threads and processes made from here inherit it
-    except (AttributeError, PermissionError):
-        yield
-        return
-    yield
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-
-
 def trial(fleet: Fleet, system: SystemUnderTest, *, rate: float, seconds: float, **more: Any) -> TrialRun:
     bounds = more.pop("bounds", Bounds(ready_s=20))
     return run_trial(system, fleet, WORKLOAD, rate=rate, seconds=seconds, work=Path("."), bounds=bounds, **more)
