@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "streamgauge"
 #: rooms from the ground up; a room may import itself and what stands before it
-FLOORS = ["ground", "text", "datasets", "driver", "workloads", "link", "spark", "report", "airflow", "cli"]
+FLOORS = ["ground", "text", "datasets", "driver", "workloads", "spark", "link", "measure", "report", "airflow", "cli"]
 HEAVY = {"pyspark", "great_expectations", "airflow", "plotly", "jinja2", "selenium", "duckdb", "polars"}
 ALLOWED_HEAVY = {
     "link": {"pyspark"},

@@ -39,7 +39,8 @@ class Attempt:
     schedule: Schedule
     queues: Queues
     hold: bool = False  # full queues hold the stream back instead of ending the trial
-    state: str = "open"  # open, started, stopped, overflow
+    state: str = "open"  # open, started, stopped, overflow, failed
+    failure: str | None = None
     ready: bool = False
     start_wall_ns: int = 0
     slip: Histogram = field(default_factory=Histogram)
@@ -180,7 +181,7 @@ class Driver:
             attempt.feeds = [
                 Feed(self._replay, attempt.schedule, at, p, self._settings.partitions) for p in self.partitions
             ]
-        threading.Thread(target=self._pace, args=(attempt,), name="pace", daemon=True).start()
+        threading.Thread(target=self._keep_pace, args=(attempt,), name="pace", daemon=True).start()
         return {"start_wall_ns": at}
 
     def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -195,6 +196,7 @@ class Driver:
         return {
             "attempt": attempt.name,
             "state": attempt.state,
+            "failure": attempt.failure,
             "ready": attempt.ready,
             "wall_ns": now,
             "start_wall_ns": attempt.start_wall_ns,
@@ -224,6 +226,12 @@ class Driver:
         }
 
     # -- the clock
+
+    def _keep_pace(self, attempt: Attempt) -> None:
+        try:
+            self._pace(attempt)
+        except Exception as problem:  # whatever it is, the controller must hear it: nobody else looks
+            attempt.failure, attempt.state = f"{type(problem).__name__}: {problem}", "failed"
 
     def _pace(self, attempt: Attempt) -> None:
         """Prepares rows ahead of the clock; measures how far its own wake-ups lag behind the schedule."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from streamgauge.driver.schedule import NS, Ints
 
 MAX_BATCHES = 16
-MAX_SAMPLES = 100_000
+MAX_SAMPLES = 20_000
 
 
 class OffsetError(ValueError):
@@ -263,5 +263,9 @@ class Queues:
     def _sample(self, now_ns: int, offsets: Mapping[int, int]) -> None:
         """One per micro-batch: when something new is planned."""
         new = any(offset > self._queues[partition].planned for partition, offset in offsets.items())
-        if new and len(self.samples) < MAX_SAMPLES:
-            self.samples.append(self._look(now_ns))
+        if not new:
+            return
+        if len(self.samples) >= MAX_SAMPLES:  # the older of each two neighbours stays: no peak is lost
+            pairs = zip(self.samples[::2], self.samples[1::2], strict=True)
+            self.samples = [max(pair, key=lambda sample: sample.age_s) for pair in pairs]
+        self.samples.append(self._look(now_ns))

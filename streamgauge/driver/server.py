@@ -59,6 +59,7 @@ class Server:
         threading.Thread(target=self._accept, name="accept", daemon=True).start()
 
     def close(self) -> None:
+        _hang_up(self._listener)  # closing alone leaves a waiting accept to take one more connection
         self._listener.close()
         self.drop(lambda _: True)
 

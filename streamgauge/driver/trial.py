@@ -202,7 +202,7 @@ def _epoch(report: dict[str, Any], start_wall_ns: int, event: Histogram, process
     processing.merge(other)
     return {
         "epoch": report["epoch"],
-        "at_s": (body["emitted_wall_ns"][1] - start_wall_ns) / NS if body.get("emitted_wall_ns", [0, 0])[1] else None,
+        "at_s": (walls[1] - start_wall_ns) / NS if (walls := body.get("emitted_wall_ns")) else None,
         "rows": body["rows"],
         "negative": body["negative"],
         "checksum": body.get("checksum"),

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO, Any
 
@@ -126,7 +126,9 @@ class SparkSystem:
             self._look_at_memory()
             if answer.get("failure"):
                 self._failure = f"the query failed: {answer['failure']}"
-        return self._failure is None and self._process is not None and self._process.poll() is None
+        if self._failure is None and (self._process is None or self._process.poll() is not None):
+            self._failure = f"the system died: {self._exit_words() or 'it was not started'}"
+        return self._failure is None
 
     @property
     def failure(self) -> str | None:
@@ -165,10 +167,12 @@ class SparkSystem:
     def _submit(self) -> str:
         home = self._system.spark_home
         if home is None:
-            found = find_spec("pyspark")
-            if found is None or found.origin is None:
-                raise UserError(f"systems.{self.name}: no Spark here; install the extra `jobs` or give spark_home")
-            home = str(Path(found.origin).parent)
+            try:  # not by import: within a spark-submit that finds the zip that Spark itself has put first
+                home = str(distribution("pyspark").locate_file("pyspark"))
+            except PackageNotFoundError:
+                raise UserError(
+                    f"systems.{self.name}: no Spark here; install the extra `jobs` or give spark_home"
+                ) from None
         if not Path(home, "bin", "spark-submit").exists():
             raise UserError(f"systems.{self.name}.spark_home: found {home}, which has no bin/spark-submit")
         return str(Path(home, "bin", "spark-submit"))
@@ -267,10 +271,10 @@ class SparkSystem:
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
     def _last_words(self) -> str | None:
-        """The last line of the log that names an error."""
+        """The last line of the log that names an error, and what follows it."""
         try:
             lines = self._log.read_text(errors="replace").splitlines()
         except OSError:
             return None
-        errors = [line.strip() for line in lines if re.search(r"(Error|Exception|ERROR)\b", line)]
-        return errors[-1][:300] if errors else None
+        errors = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception|ERROR)\b", line)]
+        return "; ".join(line.strip() for line in lines[errors[-1] :][:2])[:300] if errors else None

@@ -50,6 +50,10 @@ class Job:
     def experiment(self) -> config.Experiment:
         return self.benchmark.experiment(self.args.experiment)
 
+    @property
+    def cell(self) -> config.Cell:
+        return config.Cell(experiment=self.args.experiment, workload=self.args.workload, system=self.args.system)
+
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)
         self.outcome |= {"artifact": artifact.kind, "key": artifact.key, "reused": artifact.reused}

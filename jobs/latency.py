@@ -1,0 +1,9 @@
+"""spark-submit application: latency of one cell at fractions of its sustainable rate."""
+
+from streamgauge.measure import latency
+from streamgauge.spark.job import job
+
+if __name__ == "__main__":
+    with job("latency") as j:
+        found = latency.run(j.benchmark, j.store, j.cell, j.run.path, lambda: j.spark)
+        j.outcome |= {"runs": len(found), "valid": sum(f["valid"] for f in found)}

@@ -1,0 +1,9 @@
+"""spark-submit application: the sustainable rate of one cell. It only controls; the system is a process of its own."""
+
+from streamgauge.measure import search
+from streamgauge.spark.job import job
+
+if __name__ == "__main__":
+    with job("search") as j:
+        found = search.run(j.benchmark, j.store, j.cell, j.run.path, lambda: j.spark)
+        j.outcome |= {"rate_events_per_s": found["sustainable_rate_events_per_s"], "reason": found["reason"]}

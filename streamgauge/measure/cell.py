@@ -1,0 +1,199 @@
+"""A cell made ready: its stream, its driver processes, its system, and one measured trial of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.artifacts import Artifact, Store
+from streamgauge.config import Benchmark, Cell, System, Workload
+from streamgauge.driver.ceiling import Ceiling, ceiling
+from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.driver.system import SystemUnderTest, make_system
+from streamgauge.driver.trial import Bounds, TrialRun, run_trial
+from streamgauge.errors import UserError
+from streamgauge.trial import TrialObservation, Verdict
+from streamgauge.verdict import carried, judge
+from streamgauge.workloads import Spec, find
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+PROGRESS_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One trial with its verdict; a wrong output makes it invalid."""
+
+    observation: TrialObservation
+    verdict: Verdict
+    run: TrialRun
+    carried_events_per_s: float | None
+    check: dict[str, Any] | None  # expected and reported rows, checksums, late drops; None: not checked
+
+    @property
+    def correct(self) -> bool | None:
+        return None if self.check is None else self.check["wrong"] is None
+
+    def record(self) -> dict[str, Any]:
+        """For a JSON line."""
+        return {
+            "rate_events_per_s": self.observation.rate_events_per_s,
+            "seconds": self.observation.seconds,
+            "outcome": self.verdict.outcome,
+            "reason": self.verdict.reason,
+            "figures": self.verdict.figures,
+            "carried_events_per_s": self.carried_events_per_s,
+            "observation": dataclasses.asdict(self.observation),
+            "correct": self.correct,
+            "check": self.check,
+            "details": self.run.details,
+        }
+
+
+class ReadyCell:
+    """Driver processes and system of a cell; trials run one after the other."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        cell: Cell,
+        stream: Artifact,
+        fleet: Fleet,
+        work: Path,
+        session: Callable[[], SparkSession],
+    ) -> None:
+        self.benchmark, self.cell, self.fleet = benchmark, cell, fleet
+        self.workload: Workload = benchmark.workload(cell.workload)
+        self.settings: System = benchmark.system(cell.system)
+        self._stream, self._work, self._session = stream, work, session
+        self._system: SystemUnderTest | None = None
+        self._trials = 0
+
+    def ceiling(self) -> Ceiling:
+        """What the driver delivers without a system."""
+        return ceiling(self.fleet)
+
+    def trial(self, rate: float, seconds: float, *, token: int, hold: bool = False) -> Measured:
+        """One trial in the warm system; a system that failed is replaced for the next one."""
+        system = self._started()
+        self._trials += 1
+        work = self._work / f"trial-{self._trials}"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        search, replay = self.benchmark.search, self.benchmark.replay
+        bounds = Bounds(max_slip_s=replay.max_slip.seconds, warmup_batches=search.warmup_batches)
+        attempt = f"{token}-{self.cell.name}-{self._trials}-{time.time_ns()}"
+        try:
+            self.fleet.start()
+            run = run_trial(
+                system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=bounds,
+                hold=hold, attempt=attempt, progress=_Progress(rate),
+            )  # fmt: skip
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        observation, check = run.observation, None
+        failure = run.details.get("system", {}).get("failure")
+        if observation.invalid is None and failure:
+            observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
+        if observation.invalid is None and run.details.get("drained") and not observation.overflow:
+            check = self._check(run)
+            if check and check["wrong"]:
+                observation = dataclasses.replace(observation, invalid=check["wrong"])
+        if observation.invalid or search.fresh == "trial" or not system.alive():
+            self.stop()
+        verdict = judge(observation, search)
+        return Measured(observation, verdict, run, carried(run.observation), check)
+
+    def stop(self) -> None:
+        if self._system is not None:
+            self._system.stop()
+            self._system = None
+
+    def _started(self) -> SystemUnderTest:
+        if self._system is None:
+            system = make_system(self.settings, self._work / "system")
+            log.info("starting system %s", self.settings.name)
+            system.start()
+            self._system = system
+        return self._system
+
+    def _check(self, run: TrialRun) -> dict[str, Any] | None:
+        """The output against the batch answer on the same events; None for a system that keeps no batch log."""
+        figures, epochs = run.details["system"], run.details["epochs"]
+        if not figures.get("batches") or any(epoch.get("checksum") is None for epoch in epochs):
+            return None
+        from streamgauge.link.check import check
+
+        replay = self.benchmark.replay
+        stream = load_stream(
+            self._stream.files(), self.fleet.tick, self.fleet.columns,
+            line=self.fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.processes),
+            densify=replay.densify, salted=_salted(self.workload),
+        )  # fmt: skip
+        per_process = [driver["offered"] for driver in run.details["drivers"]]
+        rows = offered_rows(stream, [[count - 1 for count in counts] for counts in per_process])  # without sentinels
+        began = time.monotonic()
+        try:
+            found = check(self._session(), rows, figures, epochs, Spec.of(self.workload, self.fleet.columns))
+        except ValueError as problem:
+            return {"wrong": f"output not checked: {problem}"}
+        log.info("checked %d events against the batch answer in %.1f s", rows.num_rows, time.monotonic() - began)
+        return found.to_dict()
+
+
+@contextmanager
+def ready(
+    benchmark: Benchmark, store: Store, cell: Cell, work: Path, session: Callable[[], SparkSession]
+) -> Iterator[ReadyCell]:
+    """A cell whose driver runs; everything it started ends with the block. Raises UserError."""
+    if cell not in benchmark.all_cells():
+        known = ", ".join(c.name for c in benchmark.all_cells()) or "none"
+        raise UserError(f"cell: found {cell.name}, allowed: {known}")
+    experiment, workload = benchmark.experiment(cell.experiment), benchmark.workload(cell.workload)
+    stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
+    declared: dict[str, str] = stream.manifest["columns"]
+    Spec.of(workload, declared)  # tells unusable keys and values before anything starts
+    needed = {name: declared[name] for name in (workload.key, workload.value) if name is not None}
+    fleet = Fleet(
+        stream.path, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
+        line=not find(workload.query).windows, salted=_salted(workload),
+    )  # fmt: skip
+    with fleet:
+        cell_ready = ReadyCell(benchmark, cell, stream, fleet, work, session)
+        try:
+            yield cell_ready
+        finally:
+            cell_ready.stop()
+
+
+def _salted(workload: Workload) -> tuple[str, ...]:
+    return (workload.key,) if workload.key else ()
+
+
+class _Progress:
+    """A log line every few seconds while a trial runs."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._next = rate, time.monotonic() + PROGRESS_SECONDS
+
+    def __call__(self, seen: dict[str, Any]) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + PROGRESS_SECONDS
+        drivers = seen["drivers"]
+        offered, planned = (sum(sum(d[key]) for d in drivers) for key in ("offered", "planned"))
+        if offered:
+            log.info(
+                "  at %.6g events/s: offered %d, taken %d, waiting %d", self._rate, offered, planned, offered - planned
+            )

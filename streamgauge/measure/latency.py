@@ -1,0 +1,120 @@
+"""The latency stage: one trial at each fraction of the sustainable rate."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge import results
+from streamgauge.artifacts import Store, append_json, write_json
+from streamgauge.config import Benchmark, Cell
+from streamgauge.errors import UserError
+from streamgauge.measure.cell import Measured, ready
+from streamgauge.measure.lock import measuring
+from streamgauge.measure.search import cell_directory, plan_hash
+from streamgauge.results import Result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+_NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "max": "max_ms"}
+
+
+def run(
+    benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, session: Callable[[], SparkSession]
+) -> list[dict[str, Any]]:
+    """Measures; returns what latency.json then holds. Raises UserError without a sustainable rate."""
+    directory = cell_directory(run_directory, cell)
+    rate = _sustainable(directory, cell)
+    found: list[dict[str, Any]] = []
+    with (
+        measuring(f"{run_directory.name} {cell.name}") as token,
+        ready(benchmark, store, cell, directory / "work", session) as bench,
+    ):
+        for fraction in benchmark.latency.fractions:
+            log.info("latency at %g %% of %.6g events/s", 100 * fraction, rate)
+            measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
+            append_json(directory / "latency-trials.jsonl", {"fraction": fraction, **measured.record()})
+            found.append(_figures(fraction, measured))
+            log.info("  %s", _one_line(found[-1]))
+            for result in _results(benchmark, cell, run_directory.name, found[-1]):
+                results.append(run_directory, result)
+    write_json(directory / "latency.json", found)
+    return found
+
+
+def _sustainable(directory: Path, cell: Cell) -> float:
+    try:
+        rate = float(json.loads((directory / "search.json").read_text())["sustainable_rate_events_per_s"])
+    except (OSError, ValueError, KeyError):
+        raise UserError(f"{cell.name}: no sustainable rate of this run; run the stage search first") from None
+    if rate <= 0:
+        raise UserError(f"{cell.name}: no rate was sustained, so there is none to measure latency at; see the search")
+    return rate
+
+
+def _figures(fraction: float, measured: Measured) -> dict[str, Any]:
+    details = measured.run.details
+    valid = measured.observation.invalid is None
+    check = measured.check or {}
+    return {
+        "fraction": fraction,
+        "rate_events_per_s": measured.observation.rate_events_per_s,
+        "valid": valid,
+        "outcome": measured.verdict.outcome,
+        "reason": measured.verdict.reason if valid else measured.observation.invalid,
+        "event_latency": _in_ms(details["event_latency_ns"]),
+        "processing_latency": _in_ms(details["processing_latency_ns"]),
+        "over_time": [
+            [epoch["at_s"], *(_ms(epoch["event_latency_ns"][q]) for q in ("p50", "p99"))]
+            for epoch in details["epochs"]
+            if epoch["at_s"] is not None and epoch["rows"]
+        ],
+        "correct": measured.correct,
+        "late_drops_expected": check.get("expected_late"),
+        "late_drops_reported": check.get("reported_late"),
+        "late_drops_counted_in": check.get("late_counted"),
+        "offered": measured.observation.offered,
+        "taken": measured.observation.taken,
+        "emitted": details["emitted"],
+        "system_cpu_us_per_event": _per_event(details["system"].get("cpu_seconds"), measured.observation.taken),
+    }
+
+
+def _in_ms(summary: dict[str, Any]) -> dict[str, Any]:
+    return {"count": summary["count"], **{new: _ms(summary[old]) for old, new in _NAMES.items()}}
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e6
+
+
+def _per_event(cpu_seconds: float | None, events: int) -> float | None:
+    return None if cpu_seconds is None or not events else cpu_seconds / events * 1e6
+
+
+def _one_line(figures: dict[str, Any]) -> str:
+    if not figures["valid"]:
+        return f"invalid: {figures['reason']}"
+    event = figures["event_latency"]
+    if not event["count"]:
+        return "no row was emitted"
+    return f"{figures['outcome']}: event-time latency p50 {event['p50_ms']:.0f} ms, p99 {event['p99_ms']:.0f} ms"
+
+
+def _results(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
+    percent = f"{100 * figures['fraction']:g}pct"
+    values = {f"event_latency_ms_{q}_at_{percent}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in ("p50", "p99")}
+    values[f"system_cpu_us_per_event_at_{percent}"] = ("us", figures["system_cpu_us_per_event"])
+    return [
+        Result(
+            benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
+            plan_hash(benchmark, cell), samples=figures["event_latency"]["count"], valid=figures["valid"],
+            reason=figures["reason"] or "",
+        )
+        for metric, (unit, value) in values.items()
+    ]  # fmt: skip

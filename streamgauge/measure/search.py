@@ -1,0 +1,112 @@
+"""The search stage: trials of a cell until next_step says done; each is on disk before the next begins."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge import results
+from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
+from streamgauge.config import Benchmark, Cell, Search, canonical
+from streamgauge.measure.cell import ReadyCell, ready
+from streamgauge.measure.lock import measuring
+from streamgauge.results import Result
+from streamgauge.search import Done, Rate, next_step
+from streamgauge.trial import Trial, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+#: above that part of the driver's own ceiling a rate would measure the driver
+CEILING_SHARE = 0.7
+
+
+def cell_directory(run: Path, cell: Cell) -> Path:
+    return run / "cells" / cell.name
+
+
+def run(
+    benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, session: Callable[[], SparkSession]
+) -> dict[str, Any]:
+    """Searches; returns what search.json then holds. A search that was killed goes on after its last trial."""
+    directory = cell_directory(run_directory, cell)
+    directory.mkdir(parents=True, exist_ok=True)
+    with (
+        measuring(f"{run_directory.name} {cell.name}") as token,
+        ready(benchmark, store, cell, directory / "work", session) as bench,
+    ):
+        found = _search(bench, benchmark.search, directory, plan_hash(benchmark, cell), token)
+    write_json(directory / "search.json", found)
+    results.append(run_directory, _result(benchmark, cell, run_directory.name, found))
+    return found
+
+
+def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
+    """Of everything that decides a cell's trials: trials of another plan are not resumed."""
+    parts = [
+        benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
+        benchmark.system(cell.system), benchmark.replay, benchmark.search,
+    ]  # fmt: skip
+    return hashlib.sha256("".join(canonical(part) for part in parts).encode()).hexdigest()[:16]
+
+
+def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, token: int) -> dict[str, Any]:
+    ceiling = bench.ceiling()
+    log.info("the driver alone delivers %.4g events/s", ceiling.events_per_s)
+    limit = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
+    earlier = [r for r in read_jsonl(directory / "trials.jsonl") if r.get("plan") == plan_key]
+    if earlier:
+        limit = earlier[0]["max_rate"]  # the same plan as before the interruption
+        log.info("resuming after %d trials", len(earlier))
+    plan = plan.model_copy(update={"max_rate": max(plan.min_rate, min(plan.max_rate, limit))})
+    trials = [_trial(record) for record in earlier]
+    while not isinstance(step := next_step(plan, trials), Done):
+        log.info("trial %d: %s %.6g events/s: %s", len(trials) + 1, step.purpose, step.rate_events_per_s, step.reason)
+        record = _measure(bench, plan, step, token)
+        record |= {"number": len(trials) + 1, "plan": plan_key, "max_rate": plan.max_rate, "asked": step.reason}
+        append_json(directory / "trials.jsonl", record)
+        log.info("  %s: %s", record["outcome"], record["reason"])
+        trials.append(_trial(record))
+    low, high = step.interval
+    return {
+        "cell": bench.cell.model_dump(),
+        "sustainable_rate_events_per_s": step.rate_events_per_s,
+        "interval": [low, high],
+        "outcome": step.outcome,
+        "reason": step.reason,
+        "trials": len(trials),
+        "precision": plan.precision,
+        "max_rate_events_per_s": plan.max_rate,
+        "driver_ceiling_events_per_s": ceiling.events_per_s,
+        "driver_cpu_us_per_event": ceiling.driver_cpu_us_per_event,
+    }
+
+
+def _measure(bench: ReadyCell, plan: Search, step: Rate, token: int) -> dict[str, Any]:
+    seconds = plan.trial_seconds * step.seconds_factor
+    measured = bench.trial(step.rate_events_per_s, seconds, token=token, hold=step.purpose == "probe")
+    return {"purpose": step.purpose, **measured.record(), "rate_events_per_s": step.rate_events_per_s}
+
+
+def _trial(record: dict[str, Any]) -> Trial:
+    """A trial as the search sees it, from its line."""
+    return Trial(
+        record["rate_events_per_s"],
+        Verdict(record["outcome"], record["reason"], record["figures"]),
+        record["purpose"],
+        record["carried_events_per_s"],
+    )
+
+
+def _result(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any]) -> Result:
+    low, high = found["interval"]
+    sound = found["outcome"] in ("found", "all_sustained")
+    return Result(
+        benchmark.name, cell.experiment, cell.workload, cell.system, "streaming",
+        "sustainable_rate_events_per_s", "events/s", found["sustainable_rate_events_per_s"], run_id,
+        plan_hash(benchmark, cell), low, high, found["trials"], sound, found["reason"],
+    )  # fmt: skip

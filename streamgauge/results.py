@@ -1,0 +1,46 @@
+"""The one record of a measured figure: what, value with interval, when, where, with which software."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts import append_json, read_jsonl
+from streamgauge.runs import environment
+
+RESULTS = "results.jsonl"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A figure. Its series is what it measures and the machine; software is an attribute of each point."""
+
+    benchmark: str
+    experiment: str
+    workload: str
+    system: str
+    mode: str  # streaming, batch
+    metric: str  # ends in its unit
+    unit: str
+    value: float | None
+    run_id: str
+    config_hash: str
+    low: float | None = None
+    high: float | None = None
+    samples: int = 1
+    valid: bool = True  # False: void, with the reason
+    reason: str = ""
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    machine: dict[str, Any] = field(default_factory=lambda: environment()["machine"])
+    software: dict[str, Any] = field(default_factory=lambda: environment()["software"])
+
+
+def append(run: Path, result: Result) -> None:
+    append_json(run / RESULTS, asdict(result))
+
+
+def read(run: Path) -> list[Result]:
+    """The run's figures in the order in which they were measured."""
+    return [Result(**record) for record in read_jsonl(run / RESULTS)]
