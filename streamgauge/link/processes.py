@@ -16,11 +16,13 @@ class Session:
         self._sid, self._since = leader, psutil.Process(leader).create_time()
 
     def processes(self) -> list[psutil.Process]:
+        """Those that still run: where nobody reaps orphans, dead ones stay listed."""
         found = []
         for process in psutil.process_iter():
             try:
                 # younger than the leader: a recycled number is another session
-                if os.getsid(process.pid) == self._sid and process.create_time() >= self._since - 0.1:
+                ours = os.getsid(process.pid) == self._sid and process.create_time() >= self._since - 0.1
+                if ours and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
             except (psutil.Error, OSError):
                 continue
@@ -55,6 +57,6 @@ class Session:
                     continue
             deadline = time.monotonic() + patience_s
             while time.monotonic() < deadline:
-                if not [p for p in self.processes() if p.status() != psutil.STATUS_ZOMBIE]:
+                if not self.processes():
                     return
                 time.sleep(0.05)

@@ -52,7 +52,7 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
             time.sleep(0.2)
             assert system.alive()
         driver.offer([sentinel(1e6)])
-        until(lambda: driver.queues.state(1)["committed"] == [101])  # noqa: B023
+        until(lambda all_=driver.queues: all_.state(1)["committed"] == [101])
         figures = system.end_trial(30.0)
         assert figures["drained"] is True
         assert figures["failure"] is None
@@ -71,7 +71,8 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
     assert system._session is not None
     session, members = system._session, system._session.processes()
     assert len(members) >= 2
-    os.kill(members[0].pid, signal.SIGKILL)
+    assert system._process is not None
+    os.kill(system._process.pid, signal.SIGKILL)
     until(lambda: not system.alive(), 10)
     assert system.failure == "the system died: killed by signal 9"
     assert system.end_trial(5.0)["batches"] == []
@@ -96,5 +97,7 @@ def test_what_cannot_start_says_so(tmp_path: Path) -> None:
         SparkSystem(System(name="s", spark_home="/nowhere"), tmp_path).start()
     with pytest.raises(UserError, match="no Spark master answers there"):
         SparkSystem(System(name="s", master="spark://127.0.0.1:1"), tmp_path).start()
-    with pytest.raises(UserError, match=r"systems\.s: Spark did not start: .*memory.*see .*system\.log"):
+    with pytest.raises(
+        UserError, match=r"systems\.s: Spark did not start: .*initialization of VM; .*heap.*see .*system\.log"
+    ):
         SparkSystem(System(name="s", memory="1k"), tmp_path).start()

@@ -42,10 +42,10 @@ def table(rows: list[Row]) -> pa.RecordBatch:
 
 
 class Torn(list[pa.RecordBatch]):
-    """An answer whose connection breaks after the first batch."""
+    """An answer whose connection breaks after two batches."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        yield self[0].slice(0, 1)
+        yield from self[:2]
         raise ConnectionResetError("cut by the test")
 
 

@@ -112,7 +112,7 @@ def test_streaming_answers_as_batch_does_minus_what_the_watermark_dropped(
 ) -> None:
     rows = some_rows(90, late)
     driver.offer([*rows, sentinel(1e6)])
-    figures = stream(spark, driver, tmp_path, spec, batch_rows=15)
+    figures = stream(spark, driver, tmp_path, spec, batch_rows=30)
     result = check(spark, offered(rows), figures, list(driver.reports.values()), spec)
     assert result.wrong is None
     assert result.reported_rows > 10
