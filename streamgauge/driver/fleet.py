@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from streamgauge.config import Replay
 from streamgauge.driver.process import TOKEN
@@ -22,6 +23,34 @@ from streamgauge.units import Tick
 
 START_SECONDS = 120.0
 END_SECONDS = 10.0
+
+
+class Drivers(Protocol):
+    """Driver processes wherever they run."""
+
+    @property
+    def tick(self) -> Tick: ...
+
+    @property
+    def columns(self) -> dict[str, str]: ...
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]: ...
+
+    def dead(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class RemoteDrivers:
+    """Processes that somebody started by hand, on any host: `streamgauge driver … --share i/n`."""
+
+    endpoints: tuple[Endpoint, ...]
+    tick: Tick
+    columns: dict[str, str]
+
+    def dead(self) -> str | None:
+        """Nothing is known of them but their connections."""
+        return None
 
 
 class Fleet:

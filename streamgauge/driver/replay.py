@@ -25,6 +25,7 @@ from streamgauge.units import PS, Tick
 
 MAX_BYTES = 2_000_000_000  # of one in-memory stream: Arrow's text offsets are 32 bits
 DAY_PS = PS["d"]
+LARGEST = 2**63 - 1
 
 
 def wire_schema(columns: dict[str, str], *, line: bool) -> pa.Schema:
@@ -176,6 +177,7 @@ class Replay:
         self.event_time = stream.numbers("event_time")
         self.loop = Loop.of(stream.numbers("ingestion_time"))
         self.sequence_shift = int(stream.numbers("seq").max()) + 1
+        self.latest = max(int(self.event_time.max()), int(self.loop.ingestion[-1]))
         self.passing = Passing(self.event_time, self.loop.shift)
         self._parts: dict[tuple[int, int], pa.Table] = {}
 
@@ -201,7 +203,8 @@ class Replay:
 
     def sentinel(self, loops: int, wall_ns: int, horizon_ps: int = DAY_PS) -> pa.RecordBatch:
         """One row, beyond every event of `loops` loops."""
-        at = int(self.event_time.max()) + (loops - 1) * self.loop.shift + horizon_ps // PS[self.stream.tick]
+        at = self.latest + (loops - 1) * self.loop.shift + horizon_ps // PS[self.stream.tick]
+        at = min(at, LARGEST)
         row: dict[str, Any] = {
             "seq": -1,
             "event_time": at,
@@ -259,6 +262,8 @@ class Feed:
         offered = self._start + self._due(loop * replay.count + at)
         self.last_wall = int(offered[-1])
         shift = loop * replay.loop.shift
+        if shift + replay.latest > LARGEST:
+            raise UserError(f"loop {loop} of the stream passes the largest time of 64 bits; replay it for less long")
         event_time = self._moving["event_time"][first:last] + shift
         microseconds = event_time // (PS["us"] // PS[replay.stream.tick])
         made: dict[str, Any] = {

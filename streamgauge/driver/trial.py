@@ -12,7 +12,7 @@ from typing import Any
 
 from streamgauge.config import Workload
 from streamgauge.driver.client import Connection, WireError
-from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.schedule import NS, check_rate, check_seconds
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
 from streamgauge.histogram import Histogram
@@ -50,7 +50,7 @@ class _Ended(Exception):
 
 def run_trial(
     system: SystemUnderTest,
-    fleet: Fleet,
+    fleet: Drivers,
     workload: Workload,
     *,
     rate: float,
@@ -76,7 +76,7 @@ class _Trial:
     def __init__(
         self,
         system: SystemUnderTest,
-        fleet: Fleet,
+        fleet: Drivers,
         bounds: Bounds,
         attempt: str,
         progress: Callable[[dict[str, Any]], None] | None,
@@ -88,8 +88,17 @@ class _Trial:
         self._details: dict[str, Any] = {"attempt": attempt}
 
     def run(self, setup: TrialSetup, rate: float, seconds: float, hold: bool) -> TrialRun:
-        figures: dict[str, Any] = {}
-        seen: list[dict[str, Any]] = []
+        try:
+            figures, seen = self._measure(setup, rate, seconds, hold)
+        finally:
+            for connection in self._connections:
+                connection.close()
+        return self._result(rate, seconds, seen, figures)
+
+    def _measure(
+        self, setup: TrialSetup, rate: float, seconds: float, hold: bool
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The system's figures, and what each driver process saw."""
         begun = False
         try:
             self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
@@ -112,17 +121,12 @@ class _Trial:
             self._drain()
         except (_Ended, WireError) as problem:
             self._invalid = self._whose_fault(problem)
+        figures = self._system.end_trial(self._bounds.end_s) if begun else {}
         try:
-            if begun:
-                figures = self._system.end_trial(self._bounds.end_s)
-            if self._invalid is None:
-                seen = [connection.observe() for connection in self._connections]
+            return figures, [connection.observe() for connection in self._connections]
         except WireError as problem:
-            self._invalid = self._whose_fault(problem)
-        finally:
-            for connection in self._connections:
-                connection.close()
-        return self._result(rate, seconds, seen, figures)
+            self._invalid = self._invalid or self._whose_fault(problem)
+            return figures, []
 
     def _wait(self, what: str, longest_s: float, done: Callable[[list[dict[str, Any]]], bool]) -> bool:
         """Looks until done. Raises _Ended when something died or, given a reason, when the time is over."""
@@ -135,7 +139,7 @@ class _Trial:
                 return True
             if not self._system.alive():
                 raise _Ended(self._system.failure or f"the system {self._system.name} died")
-            if dead := self._fleet.dead():
+            if dead := self._fleet.dead() or _failure(status):
                 raise _Ended(dead)
             if time.monotonic() > deadline:
                 if what:
@@ -153,8 +157,12 @@ class _Trial:
         self._details["drained"] = self._wait("", self._bounds.drain_s, done)
 
     def _whose_fault(self, problem: Exception) -> str:
-        """A broken connection is most often a dead process: name it."""
-        return self._fleet.dead() or self._system.failure or str(problem)
+        """A broken connection is most often a dead process, which shows a moment later: name it."""
+        for _ in range(10 if isinstance(problem, WireError) else 1):
+            if dead := self._fleet.dead() or (None if self._system.alive() else self._system.failure):
+                return dead
+            time.sleep(LOOK_S / 2)
+        return str(problem)
 
     def _result(self, rate: float, seconds: float, seen: list[dict[str, Any]], figures: dict[str, Any]) -> TrialRun:
         slip, event, processing = Histogram(), Histogram(), Histogram()
@@ -162,7 +170,10 @@ class _Trial:
         for observed in seen:
             slip.merge(Histogram.from_dict(observed["slip"]))
             for report in observed["reports"]:
-                epochs.append(_epoch(report, observed["start_wall_ns"], event, processing))
+                try:
+                    epochs.append(_epoch(report, observed["start_wall_ns"], event, processing))
+                except (ValueError, KeyError, TypeError, IndexError) as problem:
+                    self._invalid = self._invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
         slipped_s = (slip.quantile(0.99) or 0) / NS
         if self._invalid is None and slipped_s > self._bounds.max_slip_s:
             self._invalid = (
@@ -186,6 +197,10 @@ class _Trial:
         overflow = any(s["overflow"] for s in seen)
         observation = TrialObservation(rate, seconds, samples, offered, taken, overflow, self._invalid)
         return TrialRun(observation, self._details, event, processing)
+
+
+def _failure(status: Sequence[dict[str, Any]]) -> str | None:
+    return next((f"the driver failed: {s['failure']}" for s in status if s["failure"]), None)
 
 
 def summary(histogram: Histogram) -> dict[str, Any]:

@@ -138,3 +138,12 @@ def test_a_sample_is_taken_before_each_plan_that_takes_something() -> None:
     queues.plan({0: 3, 1: 2}, 4 * second)
     found = [(s.wall_ns // second, s.age_s, s.backlog, s.taken) for s in queues.samples]
     assert found == [(2, 2.0, 3, 0), (4, 2.0, 3, 2)]
+
+
+def test_a_trial_of_very_many_batches_thins_its_samples_and_keeps_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamgauge.driver.queues.MAX_SAMPLES", 4)
+    queues = Queues(1, 1000)
+    queues.append(0, *rows(0, [0] * 100))
+    for at, age in enumerate([1, 9, 3, 2, 5, 4], start=1):
+        queues.plan({0: at}, age)
+    assert [s.age_s for s in queues.samples] == [9e-9, 3e-9, 5e-9, 4e-9]

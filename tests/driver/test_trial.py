@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.config import Replay, System, Workload
-from streamgauge.driver.client import WireError
-from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.driver.known import Behaviour, KnownSystem, run
 from streamgauge.driver.system import SystemUnderTest, TrialSetup, make_system
 from streamgauge.driver.trial import Bounds, TrialRun, run_trial
 from streamgauge.errors import UserError
 from streamgauge.units import Duration
-from tests.driver.conftest import COLUMNS
+from tests.driver.conftest import COLUMNS, stream_table
 
 WORKLOAD = Workload(name="pass", query="passthrough")
 
@@ -195,6 +196,36 @@ def test_a_system_that_is_never_ready(fleet: Fleet) -> None:
 
     found = trial(fleet, Silent(), rate=10, seconds=1, bounds=Bounds(ready_s=0.3))
     assert found.observation.invalid == "the system was not ready within 0.3 s"
+
+
+def test_a_report_that_is_none_makes_the_trial_invalid(fleet: Fleet) -> None:
+    class Babbling(InThread):
+        def end_trial(self, timeout_s: float) -> dict[str, Any]:
+            figures = super().end_trial(timeout_s)
+            with Connection(fleet.endpoints[0]) as connection:
+                connection.report(connection.attempt, 99, {"rows": 5})
+            return figures
+
+    found = trial(fleet, Babbling(), rate=100, seconds=0.3)
+    assert found.observation.invalid == "the report of epoch 99 is unusable: KeyError('event_latency')"
+
+
+def test_drivers_of_another_host_serve_trial_after_trial(fleet: Fleet) -> None:
+    remote = RemoteDrivers(fleet.endpoints, "ns", COLUMNS)
+    found = [run_trial(InThread(), remote, WORKLOAD, rate=100, seconds=0.3, work=Path(".")) for _ in range(2)]
+    assert [(f.observation.offered, f.details["emitted"], f.observation.invalid) for f in found] == [(30, 30, None)] * 2
+
+
+def test_a_driver_that_cannot_go_on_says_why(tmp_path: Path) -> None:
+    # the second loop would end in 2315, beyond 63 bits of ns
+    table = stream_table([0, 2**61, 2**62])
+    pq.write_table(table, tmp_path / "part.parquet")
+    (tmp_path / "manifest.json").write_text('{"files": ["part.parquet"], "tick": "ns"}')
+    with Fleet(tmp_path, Replay(), tick="ns", columns=COLUMNS) as fleet:
+        found = trial(fleet, InThread(), rate=100, seconds=1)
+    assert found.observation.invalid is not None
+    assert "the driver failed: " in found.observation.invalid
+    assert "64 bits" in found.observation.invalid
 
 
 def test_the_known_system_is_an_engine_and_measures_in_its_own_process(fleet: Fleet) -> None:
