@@ -18,6 +18,7 @@ from streamgauge.driver.schedule import NS, Ints
 
 MAX_BATCHES = 16
 MAX_SAMPLES = 20_000
+NAP_S = 0.02
 
 
 class OffsetError(ValueError):
@@ -172,7 +173,8 @@ class Queues:
             if self._reveal(now_ns)[partition] > start or self.finished or longest_s <= 0:
                 return None
             due = queue.next_due()
-            return longest_s if due is None else min(longest_s, max(0, due - now_ns) / NS)
+            # it may be appended between this answer and the pause, so a row that is not prepared is looked for again
+            return min(longest_s, NAP_S if due is None else max(0, due - now_ns) / NS)
 
     def pause(self, seconds: float) -> None:
         """Sleeps, or less when something was appended or ended."""

@@ -75,6 +75,8 @@ def test_a_commit_frees_whole_batches_only() -> None:
     queues.commit({0: 7}, 1)
     assert queues.state(1)["batches"] == 2
     assert read(queues, 7, 9, 1) == [7, 8]
+    queues.commit({0: 8}, 1)
+    assert queues.state(1)["batches"] == 1
 
 
 def test_a_read_stops_at_so_many_batches() -> None:

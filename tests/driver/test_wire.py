@@ -193,6 +193,7 @@ def ipc(count: int) -> bytes:
         ),
         pytest.param(b'{"ok":true}\n' + ipc(5) + b'{"end":true,"ro', "before the end of its answer", id="torn END"),
         pytest.param(b'{"ok":true}\n' + ipc(0) + b'{"end":true,"rows":0}\n', "no rows for 0 to 5", id="nothing of it"),
+        pytest.param(b'{"ok":true}\n' + ipc(5) + b'{"rows":5}\n', "5 rows came", id="another line than END"),
         pytest.param(b"", "before the end of its answer", id="no answer"),
     ],
 )
