@@ -318,3 +318,15 @@ def test_trials_of_an_earlier_plan_are_left_out(store: Store, tmp_path: Path) ->
 )  # fmt: skip
 def test_latency_counts_only_if_measured_valid_and_not_wrong(change: dict[str, object], sound: bool) -> None:
     assert is_sound({**latency(1.0, 10.0, wrong=False), **change}) is sound
+
+
+def test_rate_that_the_budget_left_unconfirmed_is_not_counted_as_measured(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv", **CELLS)
+    r = record_example(store, made)
+    record_cells(r)
+    file = r.run / "cells" / made.all_cells()[0].name / "search.json"
+    change = {"outcome": "budget_spent", "reason": "no trial was left to confirm it"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    said = Page(build(made, store, RUN)).text["verdict"]
+    assert said[0] == "1 of 3 experiments validated, 3 of 6 cells measured"
+    assert "no trial was left to confirm it" in said

@@ -158,15 +158,21 @@ def _trace(record: CellRecord) -> Chart:
 
 
 def _figures_of(trial: Json) -> list[tuple[str, float]]:
-    """What the verdict looked at, and the counters of the trial."""
+    """What the verdict looked at, and what driver and system counted."""
+    details, seen = trial.get("details") or {}, trial.get("observation") or {}
+    drivers, system, slip = details.get("drivers") or [{}], details.get("system") or {}, details.get("slip_ns") or {}
     found = {
         "carried_events_per_s": trial.get("carried_events_per_s"),
-        **(trial.get("observation") or {}),
-        **(trial.get("details") or {}),
+        **{name: seen.get(name) for name in ("offered", "taken")},
+        "emitted": details.get("emitted"),
+        "stream_seconds_per_second": drivers[0].get("stream_seconds_per_second"),
+        "driver_slip_ms_p99": slip["p99"] / 1e6 if slip.get("p99") is not None else None,
+        "driver_cpu_seconds": sum(driver.get("cpu_seconds") or 0 for driver in drivers) or None,
+        "driver_memory_bytes": sum(driver.get("peak_memory_bytes") or 0 for driver in drivers) or None,
+        **{f"system_{name}": value for name, value in system.items()},
         **(trial.get("figures") or {}),
     }
-    asked = ("rate_events_per_s", "seconds", "overflow")
-    return [(name, v) for name, v in found.items() if type(v) in (int, float) and name not in asked]
+    return [(name, value) for name, value in found.items() if type(value) in (int, float)]
 
 
 def _answer(search: Json) -> list[Json]:
@@ -202,7 +208,8 @@ def _over_time(trials: list[Json], key: str, title: str, label: str) -> Chart:
         traces.append(
             line(
                 which, [s["at_s"] for s in samples], [s[key] for s in samples],
-                mode="lines+markers", marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
+                mode="lines+markers" if len(samples) <= 40 else "lines",
+                marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
                 line={"color": colour, "width": 1.5}, visible="legendonly" if trial.get("purpose") == "probe" else True,
             )
         )  # fmt: skip
@@ -299,17 +306,8 @@ def _correctness(runs: list[Json]) -> Table:
                 number(run.get("system_cpu_us_per_event")),
             ]
         )
-    columns = [
-        "of the rate",
-        "output",
-        "late drops expected",
-        "reported",
-        "counted in",
-        "offered",
-        "taken",
-        "emitted",
-        "system CPU-µs/event",
-    ]
+    columns = ["of the rate", "output", "late expected", "late reported", "counted in"]
+    columns += ["offered", "taken", "emitted", "CPU-µs/event"]
     return Table(columns, rows, "Correctness and work", cards=True)
 
 

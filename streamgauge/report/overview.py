@@ -35,7 +35,7 @@ def verdict(records: Records) -> Verdict:
     passed = sum(stream.verdict == "passed" for stream in records.streams)
     sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
     if records.cells:
-        measured = sum(bool(cell.rate) for cell in records.cells)
+        measured = sum(cell.confirmed for cell in records.cells)
         sentence += f", {_of(measured, len(records.cells), 'cell')} measured"
     sentence = sentence[0].upper() + sentence[1:]
     states = {state for state, _, _ in problems}
@@ -112,7 +112,8 @@ def _cells(cells: list[CellRecord]) -> Table:
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
                 cell.workload,
                 cell.system,
-                Text(number(record.rate), "good") if record.rate
+                Text(number(record.rate), "good" if record.confirmed else "open", hint=str(search.get("reason", "")))
+                if record.rate
                 else Text(MISSING, _MARK[record.search_status.outcome], hint=record.search_status.reason),
                 between(record.interval),
                 count(search.get("trials", len(record.trials))),
@@ -128,7 +129,7 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
     name, search, found = record.cell.name, record.search or {}, list[tuple[State, str, str]]()
     if record.search_status.outcome == "done" and not record.rate:
         found.append(("bad", f"search {name}", one_line(search.get("reason")) or "no rate was found"))
-    elif search.get("outcome") == "budget_spent":
+    elif record.rate and not record.confirmed:
         found.append(("open", f"search {name}", one_line(search.get("reason"))))
     for run in record.latency:
         which = f"latency {name} at {share(run.get('fraction'))}"

@@ -85,6 +85,10 @@ class CellRecord:
         return (self.search or {}).get("sustainable_rate_events_per_s")
 
     @property
+    def confirmed(self) -> bool:
+        return bool(self.rate) and (self.search or {}).get("outcome") != "budget_spent"
+
+    @property
     def interval(self) -> tuple[float | None, float | None]:
         """Sustained, not sustained; None: nothing was sustained, or nothing failed."""
         low, high = (self.search or {}).get("interval") or (None, None)
