@@ -53,12 +53,15 @@ def members(sessions: set[int]) -> list[psutil.Process]:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """A request to end this process becomes a KeyboardInterrupt, so that `finally` blocks run."""
+    """A request to end this process becomes a KeyboardInterrupt, so that `finally` blocks run.
+
+    SIGINT too: a shell starts background jobs with it ignored.
+    """
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

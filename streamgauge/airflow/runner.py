@@ -47,18 +47,19 @@ def run(
     environment["STREAMGAUGE_RUN_ID"] = run_id
     log = directory / "airflow.log"
     say(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
-    home.prepare(environment)
     command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(chosen)]
     begin = time.monotonic()
-    with processes.stoppable():
-        process = processes.start(command, environment, log)
-        try:
-            _relay(process, RunLog(directory), say)
-        except KeyboardInterrupt:
-            say("stopping")
-            return 130
-        finally:
-            processes.stop(process)
+    try:
+        with processes.stoppable():
+            home.prepare(environment)
+            process = processes.start(command, environment, log)
+            try:
+                _relay(process, RunLog(directory), say)
+            finally:
+                processes.stop(process)
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
     failed = process.returncode != 0
     summary.show(benchmark, store, RunLog(directory))
     if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):

@@ -40,7 +40,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     port, web = free_port(), free_port()
     master = f"spark://127.0.0.1:{port}"
-    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    environment = os.environ | {
+        "PYSPARK_PYTHON": sys.executable,  # by it spark-class finds its jars
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
 
     def launch(name: str, *arguments: str) -> subprocess.Popen[bytes]:
         with open(folder / f"{name}.log", "wb") as log:
@@ -54,6 +58,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     started += [launch(f"worker{number}", f"{DEPLOY}.worker.Worker", *worker) for number in (1, 2)]
 
     def alive() -> bool:
+        for log, process in zip(("master", "worker1", "worker2"), started, strict=True):
+            assert process.poll() is None, (folder / f"{log}.log").read_text()
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
                 return bool(json.load(answer)["aliveworkers"] == 2)
