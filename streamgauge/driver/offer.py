@@ -243,7 +243,8 @@ class Driver:
             now = time.time_ns()
             total = sum(queues.offered(now))
             if (fresh := max(0, total - offered - late)) and not queues.overflow:
-                attempt.slip.add(np.full(fresh, max(0, now - due)))
+                # rows that came due while this thread overslept waited for it from 0 to all of that time
+                attempt.slip.add(np.linspace(0, max(0, now - due), fresh).astype(np.int64))
             offered = total
             if queues.overflow and not attempt.hold:
                 attempt.state = "overflow"
