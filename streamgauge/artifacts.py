@@ -198,7 +198,7 @@ def stat_source(name: str) -> os.stat_result:
 def as_user_error(problem: OSError, place: Path) -> UserError:
     """A full or forbidden disk is the user's to mend: one line."""
     return UserError(
-        f"{place}: cannot be written: {problem.strerror or problem}; free space or choose another --artifacts"
+        f"{place}: cannot be written: {problem.strerror or problem}; free space or choose another --artifacts or --out"
     )
 
 
@@ -219,18 +219,20 @@ def write_json(path: Path, value: Any) -> None:
 def append_json(path: Path, record: dict[str, Any]) -> None:
     """Appends one line by one write, so that a killed writer leaves whole lines or one torn last one."""
     data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        os.write(descriptor, data)
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        os.write(descriptor, b"\n" + data if torn else data)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """Records of a JSON-lines file; a torn last line is left out."""
+    """Records of a JSON-lines file; a torn line is left out."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
     records = []

@@ -432,11 +432,12 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":  # <<: keys of an anchor, which may be overridden
+                continue
             key = self.construct_object(key_node, deep=deep)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given twice", key_node.start_mark
-                )
+            problem = "is no text" if not isinstance(key, str) else "is given twice" if key in seen else None
+            if problem:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} {problem}", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 

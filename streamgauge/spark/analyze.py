@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from streamgauge import disorder
 from streamgauge.artifacts import Artifact, Store, write_json
@@ -24,6 +23,7 @@ from streamgauge.profiling import (
     watermark_grid,
 )
 from streamgauge.rowgroups import RowGroup, column_array, read, read_times, row_groups, shares, total_rows
+from streamgauge.spark.tasks import each
 from streamgauge.units import Tick
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 #: --full sorts on one machine: about 100 bytes an event
 FULL_LIMIT = 50_000_000
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, full: bool = False) -> Artifact:
@@ -85,17 +83,6 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
         "event_time": {"min": low, "max": high},
         "recorded_delay": _recorded_delay(spark, groups) if events.manifest.get("arrival") else None,
     }
-
-
-def each(spark: SparkSession, items: Sequence[T], function: Callable[[T], R]) -> list[R]:
-    """function(item) for each, one task an item: few fat tasks cost less than many rows through a UDF."""
-
-    def run_task(tasks: Iterable[T]) -> Iterable[R]:
-        pa.set_cpu_count(1)  # a task is one core; threads of its own would take others' cores
-        pa.set_io_thread_count(1)
-        return [function(task) for task in tasks]
-
-    return list(spark.sparkContext.parallelize(items, len(items)).mapPartitions(run_task).collect())
 
 
 def _tasks(spark: SparkSession) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 from collections.abc import Collection
@@ -25,8 +24,9 @@ from streamgauge.generation import Chunk, Output, Selection
 from streamgauge.profiling import Spread
 from streamgauge.rowgroups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
-from streamgauge.spark.analyze import each
+from streamgauge.spark.tasks import each
 from streamgauge.streamhash import StreamHash, join
+from streamgauge.text.ranges import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -263,9 +263,7 @@ def _header(source: Source) -> bytes:
     """The two new names before the source's own header; empty when the source has none."""
     if not source.header or source.format != "csv":
         return b""
-    name = source.files[0]
-    with gzip.open(name) if name.endswith(".gz") else open(name, "rb") as handle:
-        own = handle.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
+    own = first_line(source.files[0])[1].rstrip(b"\r\n")
     return source.separator.encode().join([b"ingestion_time", b"event_time", own]) + b"\n"
 
 

@@ -10,13 +10,13 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from streamgauge.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Source
 from streamgauge.errors import UserError
 from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS
+from streamgauge.spark.tasks import each
 from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
@@ -35,8 +36,6 @@ from streamgauge.units import ticks_per_second
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-T = TypeVar("T")
-R = TypeVar("R")
 QUARANTINE_FILE = "quarantine.parquet"
 
 
@@ -61,13 +60,13 @@ def _build(
     spark: SparkSession, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
 ) -> dict[str, Any]:
     source = benchmark.source
-    counts = _unwrap(on_cluster(spark, splits, _count))
+    counts = each(spark, splits, _count)
     for number, file in enumerate(source.files):
         if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
             raise UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
     limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
     steps = _steps(splits, counts, limit, path, split_bytes)
-    wrote = _unwrap(on_cluster(spark, steps, _write))
+    wrote = each(spark, steps, _write)
     parts = [path / name for step in wrote for name in step.parts]
     _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     if source.order != "file":
@@ -113,14 +112,6 @@ def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What a task found that is the user's to mend: no retry helps."""
-
-    message: str
-    errno: int | None = None
-
-
-@dataclass(frozen=True)
 class Step:
     """One split to be written; names of what it writes begin with its number."""
 
@@ -138,41 +129,6 @@ class Step:
 class Wrote:
     parts: list[str]
     quarantine: list[str]
-
-
-def on_cluster(spark: SparkSession, items: list[T], work: Callable[[T], R]) -> list[R | Problem]:
-    """work() of every item, in order, in few tasks that each walk their items one by one.
-
-    A UserError or a failure to write is handed back as a Problem.
-    """
-    tasks = min(len(items), 2 * spark.sparkContext.defaultParallelism)
-    if not tasks:
-        return []
-    shares = [items[len(items) * i // tasks : len(items) * (i + 1) // tasks] for i in range(tasks)]
-
-    def each(share: list[T]) -> list[R | Problem]:
-        pa.set_cpu_count(1)
-        pa.set_io_thread_count(1)
-        done: list[R | Problem] = []
-        for item in share:
-            try:
-                done.append(work(item))
-            except UserError as problem:
-                return [*done, Problem(str(problem))]
-            except OSError as problem:
-                return [*done, Problem(problem.strerror or str(problem), problem.errno or errno.EIO)]
-        return done
-
-    results = spark.sparkContext.parallelize(shares, tasks).map(each).collect()
-    return [result for share in results for result in share]
-
-
-def _unwrap(results: list[R | Problem]) -> list[R]:
-    """Raises the first problem as the exception that it was."""
-    for result in results:
-        if isinstance(result, Problem):
-            raise UserError(result.message) if result.errno is None else OSError(result.errno, result.message)
-    return [result for result in results if not isinstance(result, Problem)]
 
 
 def _count(split: Split) -> int:
@@ -294,7 +250,7 @@ def _sorted(spark: SparkSession, source: Source, parts: list[Path], path: Path) 
         _write_parquet(schema, _numbered(run, schema, seq), target)
         return target
 
-    done = _unwrap(on_cluster(spark, jobs, renumber))
+    done = each(spark, jobs, renumber)
     shutil.rmtree(ranged)
     return done
 
