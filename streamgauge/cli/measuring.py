@@ -1,9 +1,222 @@
-"""calibrate, trial, search, driver: what measures an engine."""
+"""calibrate, trial, search, driver, workloads: what measures an engine."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import logging
+import math
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
+
+from streamgauge import config
+from streamgauge.artifacts import Artifact, Store, write_json
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
+from streamgauge.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ExperimentName = Annotated[str, typer.Option("--experiment", help="an experiment of the file")]
+WorkloadName = Annotated[str, typer.Option("--workload", help="a workload of the file")]
+SystemName = Annotated[str, typer.Option("--system", help="a system of the file")]
+RunId = Annotated[str | None, typer.Option(help="a run to go on with; without it, a new one")]
 
 
 def register(app: typer.Typer) -> None:
-    """Commands come with the driver."""
+    app.command()(calibrate)
+    app.command()(trial)
+    app.command()(search)
+    app.command(
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+        help="Start one driver process by hand, on this or another host (--help tells its options).",
+    )(driver)
+    app.command()(workloads)
+
+
+def calibrate(
+    capacity: Annotated[float, typer.Option(help="events/s that the known system carries")],
+    noise: Annotated[float, typer.Option(help="standard deviation of its batches' times, mean 1")] = 0.0,
+    seed: Annotated[int, typer.Option(help="of the noise")] = 0,
+    real: Annotated[bool, typer.Option("--real", help="on the real clock and wire, a minute or two")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole search against a system of known capacity: does the instrument tell the truth?"""
+    from streamgauge import simulate
+
+    if real:
+        from streamgauge.measure.calibrate import calibrate_for_real
+
+        found = calibrate_for_real(capacity, noise, seed)
+    else:
+        found = simulate.calibrate(capacity, noise, seed)
+    if as_json:
+        typer.echo(json.dumps(_finite(dataclasses.asdict(found))))
+        return
+    for number, one in enumerate(found.trials, 1):
+        typer.echo(
+            f"{number:3}  {one.purpose:8} {one.rate_events_per_s:14,.1f}  {one.verdict.outcome}: {one.verdict.reason}"
+        )
+    low, high = found.interval
+    error = found.sustainable_rate_events_per_s / capacity - 1
+    typer.echo(
+        f"found {found.sustainable_rate_events_per_s:,.1f} events/s in {len(found.trials)} trials: {error:+.2%} of the truth"
+    )
+    typer.echo(f"interval {low:,.1f} to {'no limit found' if high is None else f'{high:,.1f}'}; {found.reason}")
+
+
+def trial(
+    file: ConfigFile,
+    experiment: ExperimentName,
+    workload: WorkloadName,
+    system: SystemName,
+    rate: Annotated[float, typer.Option(help="events/s")],
+    seconds: Annotated[float, typer.Option(help="how long")],
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Run one trial of a cell at one rate."""
+    if not (0 < rate < math.inf):
+        raise UserError(f"--rate: found {rate:g}, allowed: events per second above 0")
+    if not (0 < seconds < math.inf):
+        raise UserError(f"--seconds: found {seconds:g}, allowed: a time above 0")
+    cell = config.Cell(experiment=experiment, workload=workload, system=system)
+    benchmark, store = _checked(file, cell, artifacts)
+    from streamgauge.measure.cell import ready
+    from streamgauge.measure.lock import measuring
+
+    with _session(benchmark, store, cell) as session:
+        work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
+        with measuring(f"trial {cell.name}") as token, ready(benchmark, store, cell, work / "work", session) as bench:
+            measured = bench.trial(rate, seconds, token=token)
+        record = _finite(measured.record())
+        write_json(work / "trial.json", record)
+    if as_json:
+        typer.echo(json.dumps(record))
+    else:
+        _show_trial(record)
+        typer.echo(f"record      {work / 'trial.json'}")
+
+
+def search(
+    file: ConfigFile,
+    experiment: ExperimentName,
+    workload: WorkloadName,
+    system: SystemName,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    run_id: RunId = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the highest rate that a system sustains."""
+    cell = config.Cell(experiment=experiment, workload=workload, system=system)
+    benchmark, store = _checked(file, cell, artifacts)
+    from streamgauge.measure import search as stage
+
+    with _session(benchmark, store, cell) as session:
+        run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
+        found = stage.run(benchmark, store, cell, run, session)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    low, high = found["interval"]
+    typer.echo(f"sustainable rate  {found['sustainable_rate_events_per_s']:,.0f} events/s  ({found['outcome']})")
+    typer.echo(f"interval          {low:,.0f} to {'no limit found' if high is None else f'{high:,.0f}'}")
+    typer.echo(f"trials            {found['trials']}: {stage.cell_directory(run, cell) / 'trials.jsonl'}")
+    typer.echo(f"reason            {found['reason']}")
+
+
+def driver(context: typer.Context) -> None:
+    from streamgauge.driver import process
+
+    raise typer.Exit(process.main(context.args))
+
+
+def workloads(as_json: AsJson = False) -> None:
+    """List the queries that a workload may name."""
+    from streamgauge.workloads import REGISTRY
+
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(query) for query in REGISTRY]))
+        return
+    for query in REGISTRY:
+        needs = f" (needs {', '.join(query.needs)})" if query.needs else ""
+        typer.echo(f"{query.name:24} {query.asks}{needs}")
+
+
+def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Benchmark, Store]:
+    """The benchmark, with this cell among its cells."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    benchmark = config.load(file)
+    benchmark.experiment(cell.experiment), benchmark.workload(cell.workload), benchmark.system(cell.system)
+    if cell not in benchmark.all_cells():
+        benchmark = benchmark.model_copy(update={"cells": (*benchmark.all_cells(), cell)})
+    from streamgauge import preflight
+
+    store = Store(artifacts)
+    preflight.check(store, benchmark.source.files)
+    return benchmark, store
+
+
+@contextmanager
+def _session(benchmark: config.Benchmark, store: Store, cell: config.Cell) -> Iterator[Any]:
+    """Gives a Spark session when it is asked for; builds the cell's stream first if it is missing."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    made: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        from streamgauge.spark.session import batch_session
+
+        if not made:
+            made.append(batch_session("measure", "local[2]", {"spark.driver.memory": "1g"}))
+        return made[0]
+
+    try:
+        experiment = benchmark.experiment(cell.experiment)
+        if store.find("stream", store.stream_key(benchmark, experiment)) is None:
+            _build_stream(benchmark, store, experiment, session())
+        yield session
+    finally:
+        for one in made:
+            one.stop()
+
+
+def _build_stream(
+    benchmark: config.Benchmark, store: Store, experiment: config.Experiment, spark: SparkSession
+) -> Artifact:
+    from streamgauge.spark import generate, ingest
+
+    logging.getLogger("streamgauge").info("building the stream of %s", experiment.name)
+    ingest.run(spark, benchmark, store)
+    return generate.run(spark, benchmark, store, experiment)
+
+
+def _show_trial(record: dict[str, Any]) -> None:
+    observation, details = record["observation"], record["details"]
+    typer.echo(f"verdict     {record['outcome']}: {record['reason']}")
+    typer.echo(
+        f"offered     {observation['offered']:,}   taken {observation['taken']:,}   emitted {details['emitted']:,}"
+    )
+    typer.echo(
+        f"output      {({True: 'equals the batch answer', False: 'wrong', None: 'not checked'})[record['correct']]}"
+    )
+    for name in ("event", "processing"):
+        latency = details[f"{name}_latency_ns"]
+        if latency["count"]:
+            parts = "  ".join(f"{q} {latency[q] / 1e6:,.1f} ms" for q in ("p50", "p90", "p99", "p99.9", "max"))
+            typer.echo(f"{name + '-time':<15} latency  {parts}")
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

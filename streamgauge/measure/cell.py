@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
+WARM_UP_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,18 @@ class ReadyCell:
         return ceiling(self.fleet)
 
     def trial(self, rate: float, seconds: float, *, token: int, hold: bool = False) -> Measured:
-        """One trial in the warm system; a system that failed is replaced for the next one."""
+        """One trial in the warm system; a system that failed is replaced for the next one.
+
+        hold: a probe for the carried rate, whose output is not checked. A system that has just started warms
+        up on a trial of its own, unless this is a probe.
+        """
+        if self._system is None and not hold:
+            log.info("  warming up")
+            self._run(rate, WARM_UP_SECONDS, token=token, hold=True)
+        run = self._run(rate, seconds, token=token, hold=hold)
+        return self._judged(run, checked=not hold)
+
+    def _run(self, rate: float, seconds: float, *, token: int, hold: bool) -> TrialRun:
         system = self._started()
         self._trials += 1
         work = self._work / f"trial-{self._trials}"
@@ -96,24 +108,25 @@ class ReadyCell:
         attempt = f"{token}-{self.cell.name}-{self._trials}-{time.time_ns()}"
         try:
             self.fleet.start()
-            run = run_trial(
+            return run_trial(
                 system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=bounds,
                 hold=hold, attempt=attempt, progress=_Progress(rate),
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)
+            if search.fresh == "trial" or not system.alive():
+                self.stop()
+
+    def _judged(self, run: TrialRun, *, checked: bool) -> Measured:
         observation, check = run.observation, None
         failure = run.details.get("system", {}).get("failure")
         if observation.invalid is None and failure:
             observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
-        if observation.invalid is None and run.details.get("drained") and not observation.overflow:
+        if checked and observation.invalid is None and run.details.get("drained") and not observation.overflow:
             check = self._check(run)
             if check and check["wrong"]:
                 observation = dataclasses.replace(observation, invalid=check["wrong"])
-        if observation.invalid or search.fresh == "trial" or not system.alive():
-            self.stop()
-        verdict = judge(observation, search)
-        return Measured(observation, verdict, run, carried(run.observation), check)
+        return Measured(observation, judge(observation, self.benchmark.search), run, carried(run.observation), check)
 
     def stop(self) -> None:
         if self._system is not None:
