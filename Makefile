@@ -44,7 +44,7 @@ lock: setup ## Resolve the dependencies anew
 	@$(MAKE) --no-print-directory requirements
 
 requirements: setup ## Write requirements.txt for plain pip from uv.lock
-	@$(BIN)/uv export --quiet --frozen --all-extras --no-default-groups --no-emit-project --output-file requirements.txt
+	@$(BIN)/uv export --quiet --frozen --all-extras --no-default-groups --no-emit-project --no-annotate --output-file requirements.txt
 
 clean: ## Remove what was built and measured
 	rm -rf .venv artifacts dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

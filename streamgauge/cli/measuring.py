@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamgauge import config
-from streamgauge.artifacts import Artifact, Store, write_json
+from streamgauge.artifacts import Artifact, Store, read_jsonl, write_json
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 from streamgauge.errors import UserError
 
@@ -122,7 +122,11 @@ def search(
         run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
         found = stage.run(benchmark, store, cell, run, session)
     if as_json:
-        typer.echo(json.dumps(found))
+        trials = [
+            {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
+            for record in read_jsonl(stage.cell_directory(run, cell) / "trials.jsonl")
+        ]
+        typer.echo(json.dumps(_finite({**found, "trials": trials})))
         return
     low, high = found["interval"]
     typer.echo(f"sustainable rate  {found['sustainable_rate_events_per_s']:,.0f} events/s  ({found['outcome']})")

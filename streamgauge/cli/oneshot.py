@@ -127,12 +127,13 @@ def generate(
            "outputs": outputs, "delay": {k: v for k, v in spec.items() if v is not None}}  # fmt: skip
     experiment = config.parse(config.Experiment, raw, "options")
     benchmark = _benchmark(source, experiment)
+    from streamgauge.delays import table
+
+    table(experiment.delay, source.tick)
     with _beside(out) as store, _spark("generate", master, store, source) as spark:
-        from streamgauge.delays import table
         from streamgauge.spark import generate as stage
         from streamgauge.spark import ingest
 
-        table(experiment.delay, source.tick)
         with _progress("reading the source"):
             ingest.run(spark, benchmark, store)
         with _progress("generating the stream"):
@@ -206,8 +207,10 @@ def _benchmark(source: config.Source, experiment: config.Experiment) -> config.B
 @contextmanager
 def _spark(name: str, master: str, store: Store, source: config.Source) -> Iterator[Any]:
     from streamgauge import preflight
+    from streamgauge.text import splits
 
     preflight.check(store, source.files)
+    splits.plan(source, 1 << 40)  # tells a file that is not as described before Spark starts
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
         from streamgauge.spark.session import batch_session

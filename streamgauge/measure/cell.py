@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -76,7 +77,8 @@ class ReadyCell:
     ) -> None:
         self.benchmark, self.cell, self.fleet = benchmark, cell, fleet
         self.workload: Workload = benchmark.workload(cell.workload)
-        self.settings: System = benchmark.system(cell.system)
+        system = benchmark.system(cell.system)
+        self.settings: System = system.model_copy(update={"cpus": _allowed(system.cpus)})
         self._stream, self._work, self._session = stream, work, session
         self._system: SystemUnderTest | None = None
         self._trials = 0
@@ -188,6 +190,16 @@ def ready(
             yield cell_ready
         finally:
             cell_ready.stop()
+
+
+def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Those that this machine has; pinning is a wish, and the log tells when it is not met."""
+    if not cpus:
+        return None
+    found = tuple(cpu for cpu in cpus if cpu in os.sched_getaffinity(0))
+    if found != cpus:
+        log.info("CPUs %s are not all here: %s", cpus, f"pinned to {found}" if found else "not pinned")
+    return found or None
 
 
 def _salted(workload: Workload) -> tuple[str, ...]:
