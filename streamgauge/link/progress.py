@@ -10,8 +10,13 @@ from typing import Any
 
 def batches_of(reports: Sequence[Mapping[str, Any]], frames: int = 1) -> list[dict[str, Any]]:
     """One record per micro-batch that ran, by batch number; idle reports left out."""
-    ran = {int(report["batchId"]): report for report in reports if "addBatch" in report.get("durationMs", {})}
-    return [batch_of(ran[number], frames) for number in sorted(ran)]
+    found = {int(report["batchId"]): report for report in reports if ran(report)}
+    return [batch_of(found[number], frames) for number in sorted(found)]
+
+
+def ran(report: Mapping[str, Any]) -> bool:
+    """Whether a batch ran, or Spark only says that it is idle."""
+    return "addBatch" in report.get("durationMs", {})
 
 
 def batch_of(report: Mapping[str, Any], frames: int = 1) -> dict[str, Any]:

@@ -1,0 +1,242 @@
+"""What the link costs, beside Spark's own sources: CPU-µs per event and events/s, in one run.
+
+    python benchmarks/link.py [--batch-rows 1000000] [--batches 5] [--json]
+
+Each case is a process of its own; CPU is that of Spark and its Python workers, not of whoever sends the rows.
+Same columns, same batch sizes, warm-up batches left out. Goals at 1,000,000 rows a batch: link <= 1.7 times the rate
+source's CPU per event, measuring sink <= 0.6 CPU-µs per event more, >= 20 times the socket source's events/s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from streamgauge.driver.replay import wire_schema
+from streamgauge.driver.server import Server
+from streamgauge.driver.system import Endpoint
+from streamgauge.link.processes import Session
+
+SCHEMA = wire_schema({"name": "string", "amount": "int64"}, line=True)
+POOL_ROWS, POOL = 65_536, 4
+SOCKET_ROWS = 6 * POOL_ROWS  # all that the socket source is sent: it keeps every row in memory and takes what is there
+CASES = ("rate source, no-op sink", "link, no-op sink", "link, measuring sink", "socket source, no-op sink")
+LINE = "x" * 48 + "\n"
+DDL = "seq long, event_time long, event_ts long, ingestion_time long, offered_wall long, event_wall long, "
+DDL += "sentinel boolean, line string, name string, amount long"
+
+
+class Endless:
+    """A driver with rows for ever: what it offers costs it nothing. seq repeats."""
+
+    schema = SCHEMA
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.pool = [batch(POOL_ROWS * number, POOL_ROWS) for number in range(POOL)]
+
+    def hello(self) -> dict[str, Any]:
+        return {"partitions": self.partitions, "attempt": "benchmark"}
+
+    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        del request
+        return {"rows": [2**60] * self.partitions, "finished": False, "wall_ns": 0} if name == "latest" else {}
+
+    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
+        row, end, found = request["from"], request["to"], []
+        while row < end and len(found) < 16:
+            offset = row % POOL_ROWS
+            found.append(self.pool[row // POOL_ROWS % POOL].slice(offset, end - row))
+            row += found[-1].num_rows
+        return found
+
+
+def batch(first: int, rows: int) -> pa.RecordBatch:
+    seq = np.arange(first, first + rows)
+    walls = time.time_ns() + seq * 0
+    values = {
+        "event_ts": pa.array(seq * 1000).cast(SCHEMA.field("event_ts").type),
+        "sentinel": pa.array(np.zeros(rows, bool)),
+        "line": pa.array([LINE.encode()] * rows),
+        "name": pa.array([f"k{n % 1000}" for n in seq]),
+        "amount": pa.array(seq % 1000),
+        "offered_wall": pa.array(walls),
+        "event_wall": pa.array(walls),
+    }
+    return pa.RecordBatch.from_arrays([values.get(f.name, pa.array(seq)) for f in SCHEMA], schema=SCHEMA)
+
+
+def serve(partitions: int, ports: Any) -> None:
+    """The link's driver, and a port that sends the same rows as text to whoever connects."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    ports.send((Server(Endless(partitions), "127.0.0.1", 0).port, listener.getsockname()[1]))
+    rows = pa.Table.from_batches([batch(0, POOL_ROWS)])
+    rows = rows.set_column(2, "event_ts", rows["event_ts"].cast(pa.int64()))
+    rows = rows.set_column(7, "line", pa.array([LINE.strip()] * POOL_ROWS))
+    text = pa.BufferOutputStream()
+    csv.write_csv(rows, text, csv.WriteOptions(include_header=False, quoting_style="none"))
+    while True:
+        connection, _ = listener.accept()
+        try:
+            for _ in range(SOCKET_ROWS // POOL_ROWS):
+                connection.sendall(text.getvalue())
+            connection.recv(1)  # until the source leaves
+        except OSError:
+            pass
+        connection.close()
+
+
+def case(name: str, args: argparse.Namespace) -> dict[str, float]:
+    """Runs in its own process: a query until it has done enough batches."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    from streamgauge.link.connections import options_of
+    from streamgauge.link.engine import checkpoint_manager
+    from streamgauge.link.progress import ran
+    from streamgauge.link.sink import MeasuringSink
+    from streamgauge.link.source import Link
+
+    builder = SparkSession.builder.master(f"local[{args.cores}]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.driver.memory", "2g").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", checkpoint_manager(spark))
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
+    for source in (Link, MeasuringSink):
+        spark.dataSource.register(source)
+    options = options_of((Endpoint("127.0.0.1", args.port),), "benchmark")
+    if name.startswith("rate"):
+        rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", args.batch_rows)
+        value = F.col("value")
+        walls = [(F.lit(time.time_ns()) + value * 0).alias(name) for name in ("offered_wall", "event_wall")]
+        frame = (
+            rate.option("numPartitions", args.partitions)
+            .load()
+            .select(
+                value.alias("seq"),
+                value.alias("event_time"),
+                F.timestamp_micros(value * 1000).alias("event_ts"),
+                value.alias("ingestion_time"),
+                *walls,
+                F.lit(False).alias("sentinel"),
+                F.lit(LINE).cast("binary").alias("line"),
+                F.concat(F.lit("k"), (value % 1000).cast("string")).alias("name"),
+                (value % 1000).alias("amount"),
+            )
+        )
+    elif name.startswith("socket"):
+        lines = spark.readStream.format("socket").options(host="127.0.0.1", port=args.text_port).load()
+        frame = lines.select(F.from_csv("value", DDL).alias("row")).select("row.*")
+        frame = frame.withColumn("event_ts", F.timestamp_micros("event_ts"))
+    else:
+        frame = spark.readStream.format("streamgauge").options(**options, batch_rows=args.batch_rows).load()
+    sink = "streamgauge-sink" if "measuring" in name else "noop"
+    session = Session(os.getpid())
+    with tempfile.TemporaryDirectory() as place:
+        query = frame.writeStream.format(sink).options(**options).option("checkpointLocation", place).start()
+
+        def wait(batches: int, rows: int = 2**60) -> tuple[int, int, float, float]:
+            """Batches done, their rows, CPU seconds and the clock, when there are that many or time is over."""
+            deadline = time.monotonic() + args.seconds
+            while True:
+                reports = [json.loads(progress.json) for progress in query.recentProgress]
+                done, taken = sum(map(ran, reports)), sum(report["numInputRows"] for report in reports)
+                if done >= batches or taken >= rows or time.monotonic() > deadline or not query.isActive:
+                    return done, taken, session.cpu_seconds(), time.monotonic()
+                time.sleep(0.02)
+
+        if name.startswith("socket"):
+            before, after = wait(1), wait(2**60, SOCKET_ROWS)
+        else:
+            before = wait(args.warmup)
+            after = wait(before[0] + args.batches)
+        query.stop()
+    spark.stop()
+    rows = after[1] - before[1]
+    return {
+        "batches": after[0] - before[0],
+        "events": rows,
+        "cpu_us_per_event": (after[2] - before[2]) / rows * 1e6 if rows else float("nan"),
+        "events_per_s": rows / (after[3] - before[3]),
+    }
+
+
+def compare(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    ports, child_end = multiprocessing.Pipe()
+    server = multiprocessing.get_context("spawn").Process(target=serve, args=(args.partitions, child_end), daemon=True)
+    server.start()
+    try:
+        port, text_port = ports.recv()
+        found = {}
+        for name in CASES:
+            command = [sys.executable, __file__, "--case", name, "--port", str(port), "--text-port", str(text_port)]
+            for key in ("batch_rows", "batches", "warmup", "partitions", "cores", "seconds"):
+                command += [f"--{key.replace('_', '-')}", str(getattr(args, key))]
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(__file__).parents[1])},
+            )
+            session = Session(process.pid)
+            try:
+                output, _ = process.communicate(timeout=4 * args.seconds + 60)
+            finally:
+                session.end()
+            if process.returncode:
+                raise SystemExit(f"{name}: the case failed with code {process.returncode}; run its command by hand")
+            found[name] = json.loads(output.splitlines()[-1])
+        return found
+    finally:
+        server.terminate()
+        server.join()
+
+
+def show(found: dict[str, dict[str, float]], batch_rows: int) -> None:
+    rate, link, measured, text = (found[name] for name in CASES)
+    print(f"{batch_rows:,} rows a batch\n{'':28}{'CPU-µs/event':>14}{'events/s':>12}{'batches':>9}")
+    for name, figures in found.items():
+        print(f"{name:28}{figures['cpu_us_per_event']:14.2f}{figures['events_per_s']:12,.0f}{figures['batches']:9.0f}")
+    print(f"link / rate source, CPU      {link['cpu_us_per_event'] / rate['cpu_us_per_event']:13.2f}  goal <= 1.7")
+    print(f"measuring sink, CPU-µs/event {measured['cpu_us_per_event'] - link['cpu_us_per_event']:13.2f}  goal <= 0.6")
+    print(f"link / socket source, rate   {link['events_per_s'] / max(1, text['events_per_s']):13.1f}  goal >= 20")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What the link costs, beside Spark's own sources")
+    parser.add_argument("--batch-rows", type=int, default=1_000_000)
+    parser.add_argument("--batches", type=int, default=5, help="measured, after the warm-up")
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=60.0, help="the longest that warm-up or measuring takes")
+    parser.add_argument("--json", action="store_true")
+    for name, kind in (("--case", str), ("--port", int), ("--text-port", int)):
+        parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.case:
+        print(json.dumps(case(args.case, args)))
+        return
+    found = compare(args)
+    if args.json:
+        print(json.dumps(found))
+    else:
+        show(found, args.batch_rows)
+
+
+if __name__ == "__main__":
+    main()
