@@ -40,7 +40,8 @@ def run(
     path, store = Path(path).absolute(), Store(artifacts)
     chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
     benchmark = config.load(path, config.parse(config.Overrides, chosen, "overrides"))
-    check_master(master or "")
+    if master:
+        check_master(master)
     run_id = f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
     directory = store.run(run_id)
     environment = home.environment(store.root / "airflow" / "run", store.root, path, master)

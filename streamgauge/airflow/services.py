@@ -33,7 +33,8 @@ def ui(
     Raises UserError when the port is taken or a service ends by itself; stops all of them in any case.
     """
     store = Store(artifacts)
-    check_master(master or "")
+    if master:
+        check_master(master)
     port = _free_port(port)
     base = store.root / "airflow" / "ui"
     environment = home.environment(base, store.root, Path(configs).absolute(), master) | {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -27,6 +28,9 @@ BATCH_CONF = {
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "4",
 }
+
+
+_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
 def batch_session(name: str, master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
@@ -62,6 +66,8 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
 
 def check_master(master: str) -> None:
     """A standalone master that nobody listens at is told at once, not after Spark's own minute."""
+    if not _MASTER.fullmatch(master):
+        raise UserError(f"master: found {master!r}, allowed: local[2], local[*], spark://host:7077, k8s://…, yarn")
     if not master.startswith("spark://"):
         return
     host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
@@ -88,8 +94,11 @@ def _submitted_conf() -> set[str]:
 
     if os.environ.get("PYSPARK_GATEWAY_PORT") is None and SparkContext._gateway is None:
         return set()
+    SparkContext._ensure_initialized()  # else SparkConf sees no JVM, hence nothing of --master and --conf
     return {key for key, _ in SparkConf().getAll()}
 
 
 def _first_line(problem: BaseException) -> str:
-    return str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
+    """What happened, without py4j's own preamble."""
+    lines = [line for line in str(problem).strip().splitlines() if not line.startswith("An error occurred while")]
+    return lines[0].removeprefix(": ") if lines else type(problem).__name__

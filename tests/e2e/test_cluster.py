@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,13 +76,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             process.wait(timeout=30)
 
 
-def run(place: Path, **variables: str) -> dict[str, Any]:
+def run(place: Path, look: Callable[[], None] = lambda: None, **variables: str) -> dict[str, Any]:
     """The stream's manifest after `streamgauge run`."""
     place.mkdir()
     config = write_config(place / "same.yaml", ["{name: wild, target_percent: 20, delay: {max: 2h}, seed: 7}"])
     process = start(["run", str(config), "--artifacts", str(place / "artifacts")], place / "log", **variables)
     try:
-        assert process.wait(timeout=800) == 0, (place / "log").read_text()
+        wait_for(lambda: look() or process.poll() is not None, "end of the run", 800)
+        assert process.wait() == 0, (place / "log").read_text()
     finally:
         process.kill()
     [directory] = (place / "artifacts" / "runs").iterdir()
@@ -93,9 +94,13 @@ def run(place: Path, **variables: str) -> dict[str, Any]:
 
 def test_a_cluster_makes_the_same_stream_by_changing_only_the_connection(cluster: Cluster, tmp_path: Path) -> None:
     connection = json.dumps({"conn_type": "spark", "host": cluster.master})
-    there = run(tmp_path / "cluster", AIRFLOW_CONN_STREAMGAUGE_SPARK=connection)
+    shipped: set[Path] = set()  # looked for while it runs: workers remove what an application leaves
+    there = run(
+        tmp_path / "cluster",
+        lambda: shipped.update(cluster.work.glob("app-*/*/streamgauge.zip")),
+        AIRFLOW_CONN_STREAMGAUGE_SPARK=connection,
+    )
+    assert shipped, "executors get the library from the driver"
     here = run(tmp_path / "local")
     assert there["sha256"] == here["sha256"]
     assert there["achieved_out_of_order"] == here["achieved_out_of_order"] > 0
-    shipped = list(cluster.work.glob("app-*/*/streamgauge.zip"))
-    assert shipped, "executors get the library from the driver"
