@@ -1,0 +1,208 @@
+"""The command with Spark: figures of the real flights, files that are written, and what only shows while reading."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli import Answer, Call
+from tests.conftest import ROOT
+from tests.e2e.processes import COMMAND, FLIGHTS
+from tests.oracle import running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+MASTER = ["--master", "local[2]"]
+FLIGHTS_TIME = ["--time", "sched", "--format", "%Y-%m-%d %H:%M:%S"]
+LATE = ["--target", "70", "--max", "6h", "--seed", "7"]
+SECONDS = ["--time", "t", "--unit", "s", *MASTER]
+TWO = ["--target", "20", "--seed", "1", *SECONDS]
+PLACE = "place"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def full_disk(root: Path) -> Iterator[bool]:
+    """Whether root/full is a disk of 2 MB."""
+    place = root / "full"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", place], capture_output=True)
+    yield mounted.returncode == 0
+    if mounted.returncode == 0:
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
+@pytest.fixture(scope="module")
+def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
+    """Every command of this file, in one process so that one JVM serves them all."""
+    texts = {
+        "header.csv": b"t,v\n",
+        "bytes.csv": b"t,v\n1,2\n\xff\xfe,3\n",
+        "growing.csv": b"t\n" + b"1\n" * 1000,
+        "wide.csv.gz": gzip.compress(b"t,v\n" + b"".join(b"%d,%s\n" % (i, b"x" * 400) for i in range(20_000))),
+        "sparse.csv": b"t\n" + b"".join(b"%d\n" % (60 * i) for i in range(500)),
+        "bom;crlf.csv": "\ufefft;v\r\n3;a\r\n1;b\r\n2;c\r\n".encode(),
+    }
+    for name, text in texts.items():
+        (root / name).write_bytes(text)
+
+    def generate(name: str, out: str, *options: str) -> list[str]:
+        return ["generate", str(root / name), "--out", str(root / PLACE / out), "--json", *options]
+
+    (root / PLACE).mkdir()
+    calls = {
+        "analyze": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--arrival", "actual", "--json", *MASTER]),
+        "full": Call(["analyze", str(root / "bom;crlf.csv"), "--separator", ";", "--full", "--json", *SECONDS]),
+        "words": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, *MASTER]),
+        "generate": Call(generate(str(FLIGHTS), "flights", *FLIGHTS_TIME, *LATE, "--csv", *MASTER)),
+        "header only": Call(generate("header.csv", "no", *TWO)),
+        "not UTF-8": Call(generate("bytes.csv", "no", *TWO)),
+        "infeasible": Call(generate("sparse.csv", "no", *TWO)),
+        "closest": Call(generate("sparse.csv", "closest", *TWO, "--on-infeasible", "closest")),
+        "below": Call(generate(str(FLIGHTS), "no", *FLIGHTS_TIME, "--target", "20", "--seed", "1", *MASTER)),
+        "changes": Call(generate("growing.csv", "no", *TWO), growing=str(root / "growing.csv")),
+        "disk full": Call(
+            ["generate", str(root / "wide.csv.gz"), "--out", str(root / "full" / "out"), "--csv", "--max", "1h", *TWO],
+            least_space=0,
+        ),
+    }
+    if not full_disk:
+        del calls["disk full"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cli"], cwd=ROOT, check=True, timeout=600, capture_output=True, text=True,
+        input=json.dumps([asdict(call) for call in calls.values()]),
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    return {name: Answer(**answer) for name, answer in zip(calls, json.loads(done.stdout), strict=True)}
+
+
+def flights() -> list[dict[str, str]]:
+    with gzip.open(FLIGHTS, "rt", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def ns(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 10**9
+
+
+def test_analyze_gives_the_figures_of_the_flights(answers: dict[str, Answer]) -> None:
+    found = answers["analyze"].json
+    times = [ns(row["sched"]) for row in flights()]
+    delays = sorted(running.delays(times))
+    assert {key: found[key] for key in ("events", "out_of_order", "quarantined")} == {
+        "events": 26_475,
+        "out_of_order": 14_878,
+        "quarantined": 0,
+    }
+    assert len(delays) == 14_878
+    descents = sum(b < a for a, b in pairwise(times))
+    assert (found["adjacent_descents"], found["runs"]) == (descents, descents + 1)
+    assert (found["inversions"], found["distance"], found["interleaved"]) == (None, None, None)
+    rank = {name: delays[-(-len(delays) * q // 100) - 1] for name, q in (("p50", 50), ("p90", 90), ("p99", 99))}
+    assert found["delay_ns"] == {"min": delays[0], **rank, "max": delays[-1], "mean": sum(delays) / len(delays)}
+    minute = 60 * 10**9
+    assert (rank["p50"], rank["p99"], delays[-1]) == (10 * minute, 195 * minute, 1300 * minute)
+    for step in found["watermark_curve"]:
+        assert step["late"] == sum(delay > step["watermark_ns"] for delay in delays)
+        assert step["fraction"] == step["late"] / 26_475
+    recorded = [ns(row["actual"]) - ns(row["sched"]) for row in flights()]
+    assert found["recorded_delay_ns"]["negative"] == sum(delay < 0 for delay in recorded)
+
+
+def test_full_adds_what_needs_the_whole_stream(answers: dict[str, Answer]) -> None:
+    found = answers["full"].json
+    assert (found["events"], found["out_of_order"], found["adjacent_descents"], found["runs"]) == (3, 2, 1, 2)
+    assert (found["inversions"], found["distance"], found["interleaved"]) == (2, 2, 2)
+
+
+def test_for_people_it_prints_lines(answers: dict[str, Answer]) -> None:
+    told = answers["words"]
+    assert told.code == 0
+    assert "26,475" in told.out
+    assert "14,878  (56.1964 %)" in told.out
+
+
+def test_generate_writes_what_it_says(answers: dict[str, Answer], root: Path) -> None:
+    found = answers["generate"].json
+    assert (found["events"], found["source_out_of_order"]) == (26_475, 14_878)
+    assert found["target_out_of_order"] == found["achieved_out_of_order"] == round(26_475 * 0.7)
+    assert found["feasible_max"] >= found["achieved_out_of_order"]
+    names = [Path(name) for name in found["files"]]
+    assert all(name.is_file() and name.parent == root / PLACE / "flights" for name in names)
+    [file] = [name for name in names if name.suffix == ".csv"]
+    with open(file, newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert list(rows[0])[:2] == ["ingestion_time", "event_time"]
+    times = [int(row["event_time"]) for row in rows]
+    assert running.late(times) == round(26_475 * 0.7)
+    ingestion = [int(row["ingestion_time"]) for row in rows]
+    assert ingestion == sorted(ingestion)
+    assert times == [ns(row["sched"]) for row in rows]
+
+    def originals(some: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+        return sorted(tuple(row[name] for name in ("sched", "actual", "carrier", "flight", "origin")) for row in some)
+
+    assert originals(rows) == originals(flights())
+
+
+def test_one_core_another_process_the_same_hash_and_only_json_on_standard_output(
+    answers: dict[str, Answer], root: Path
+) -> None:
+    out = root / "one core"
+    options = [str(FLIGHTS), *FLIGHTS_TIME, *LATE, "--csv", "--out", str(out), "--json", "--master", "local[1]"]
+    done = subprocess.run([COMMAND, "generate", *options], check=True, timeout=300, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert found["sha256"] == answers["generate"].json["sha256"]
+    csv_of = [
+        hashlib.sha256((place / "stream.csv").read_bytes()).hexdigest() for place in (out, root / PLACE / "flights")
+    ]
+    assert csv_of[0] == csv_of[1]
+
+
+def test_only_a_header(answers: dict[str, Answer]) -> None:
+    answers["header only"].refused("header.csv: no line of data, only a header or nothing; name a file with data")
+
+
+def test_bytes_that_are_not_utf8(answers: dict[str, Answer]) -> None:
+    answers["not UTF-8"].refused("bytes.csv: line 3: not UTF-8", "1 of 2 lines are bad, allowed: 0.01 of them")
+
+
+def test_a_target_beyond_the_bound_says_the_bound(answers: dict[str, Answer]) -> None:
+    answers["infeasible"].refused("target 100 of 500 events", "this seed's bound is 0 (0.0000 %)", "closest")
+    found = answers["closest"].json
+    assert (found["target_out_of_order"], found["achieved_out_of_order"], found["feasible_max"]) == (100, 0, 0)
+
+
+def test_a_target_below_the_source_s_own_disorder_says_so(answers: dict[str, Answer]) -> None:
+    answers["below"].refused("target 5295 of 26475", "the source has 14878 (56.1964 %) already")
+
+
+def test_a_source_that_changes_while_it_is_read(answers: dict[str, Answer]) -> None:
+    answers["changes"].refused("growing.csv: changed while it was read; start again when nothing writes to it")
+
+
+def test_a_full_disk(answers: dict[str, Answer], root: Path, full_disk: bool) -> None:
+    if not full_disk:
+        pytest.skip("needs the right to mount a small tmpfs")
+    answers["disk full"].refused("cannot be written: No space left on device; free space or choose another", "--out")
+    assert list((root / "full").iterdir()) == []
+
+
+def test_nothing_is_left_of_what_was_refused(answers: dict[str, Answer], root: Path) -> None:
+    assert {name for name, answer in answers.items() if answer.code} >= {"header only", "infeasible", "changes"}
+    assert sorted(path.name for path in (root / PLACE).iterdir()) == ["closest", "flights"]
