@@ -1,0 +1,75 @@
+"""A whole trial: driver process, wire, Spark, sink, and the answer checked against batch."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from streamgauge.config import Replay, System, Workload
+from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.driver.system import make_system
+from streamgauge.driver.trial import run_trial
+from streamgauge.link.check import check
+from streamgauge.workloads import Spec
+
+pytestmark = pytest.mark.e2e
+COLUMNS = {"carrier": "string", "flight": "int64"}
+
+
+def disordered(place: Path, count: int = 3000) -> Path:
+    """An event every 10 ms of stream time; one in ten comes up to 10 s late."""
+    draw = random.Random(7)
+    times = [n * 10_000_000 for n in range(count)]
+    ingestion = [t + (draw.randrange(10**10) if draw.random() < 0.1 else 0) for t in times]
+    order = np.argsort(ingestion, kind="stable")
+    table = pa.table(
+        {
+            "ingestion_time": pa.array(ingestion, pa.int64()),
+            "seq": pa.array(range(count), pa.int64()),
+            "event_time": pa.array(times, pa.int64()),
+            "line": pa.array([b"x\n"] * count, pa.binary()),
+            "carrier": pa.array([draw.choice("ABC") for _ in range(count)]),
+            "flight": pa.array([draw.randrange(100) for _ in range(count)], pa.int64()),
+        }
+    ).take(pa.array(order))
+    pq.write_table(table, place / "part-0.parquet")
+    manifest = {"files": ["part-0.parquet"], "tick": "ns", "columns": COLUMNS}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    return place
+
+
+def test_the_output_of_a_trial_is_the_batch_answer_minus_what_was_rightly_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "stream").mkdir()
+    stream = disordered(tmp_path / "stream")
+    system = make_system(System(name="hdfs", memory="1g", batch_rows=400), tmp_path / "system")
+    system.start()
+    try:
+        with Fleet(stream, Replay(partitions=2), tick="ns", columns=COLUMNS) as fleet:
+            for query in ("windowed_join", "windowed_aggregation"):
+                workload = Workload.model_validate(
+                    {"name": query, "query": query, "key": "carrier", "value": "flight", "window": "500ms"}
+                )
+                run = run_trial(system, fleet, workload, rate=600, seconds=6, work=tmp_path / query)
+                assert run.observation.invalid is None
+                rows = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=100, densify=1)
+                counts = [[n - 1 for n in driver["offered"]] for driver in run.details["drivers"]]
+                spec = Spec.of(workload, COLUMNS)
+                offered = offered_rows(rows, counts)
+                found = check(spark, offered, run.details["system"], run.details["epochs"], spec)
+                assert found.wrong is None
+                assert run.observation.offered == offered.num_rows == 3600
+                assert found.expected_rows > 100
+                assert found.expected_late > 0
+                assert run.event_latency.count + run.details["negative_latencies"] == found.reported_rows
+    finally:
+        system.stop()
