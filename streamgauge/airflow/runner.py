@@ -22,6 +22,7 @@ from streamgauge.spark.session import check_master
 
 __all__ = ["run", "ui"]
 POLL_SECONDS = 0.3
+_TOLD = re.compile(r"airflow\S*\.AirflowFailException: ")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
@@ -93,10 +94,13 @@ def _line(stage: StageRecord) -> str:
 
 
 def _last_complaint(log: Path) -> str:
-    """What spark-submit said last, or else the last line with an error."""
+    """A job's line for a user's mistake, what spark-submit said last, or else the last line with an error."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    told = [line for line in lines if _TOLD.match(line)]
     submitted = [number for number, line in enumerate(lines) if line == "Last spark-submit output:"]
-    if submitted:
+    if told:
+        said = [told[-1].partition(": ")[2]]
+    elif submitted:
         said = list(takewhile(lambda line: not _STAMP.match(line), lines[submitted[-1] + 1 :]))
     else:
         said = [line for line in lines if "rror" in line]
