@@ -1,10 +1,11 @@
 """What the link costs, beside Spark's own sources: CPU-µs per event and events/s, in one run.
 
-    python benchmarks/link.py [--batch-rows 1000000] [--batches 5] [--json]
+    python benchmarks/link.py [--batch-rows 1000000] [--batches 6] [--json]
 
 Each case is a process of its own; CPU is that of Spark and its Python workers, not of whoever sends the rows.
-Same columns, same batch sizes, warm-up batches left out. Goals at 1,000,000 rows a batch: link <= 1.7 times the rate
-source's CPU per event, measuring sink <= 0.6 CPU-µs per event more, >= 20 times the socket source's events/s.
+Same columns, same batch sizes, the pass-through query; warm-up batches left out. The socket source chooses its own
+batches from 100,000 rows/s. Goals at 1,000,000 rows a batch: link <= 1.7 times the rate source's CPU per event,
+measuring sink <= 0.6 CPU-µs per event more, >= 20 times the socket source's events/s.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from streamgauge.link.processes import Session
 
 SCHEMA = wire_schema({"name": "string", "amount": "int64"}, line=True)
 POOL_ROWS, POOL = 65_536, 4
-SOCKET_ROWS = 6 * POOL_ROWS  # all that the socket source is sent: it keeps every row in memory and takes what is there
+# sent what it can take it would have to keep in memory; its cost grows with the square of what waits
+SOCKET_ROWS_PER_S, SOCKET_CHUNK, SOCKET_SECONDS = 100_000, 5_000, 20.0
 CASES = ("rate source, no-op sink", "link, no-op sink", "link, measuring sink", "socket source, no-op sink")
 LINE = "x" * 48 + "\n"
 DDL = "seq long, event_time long, event_ts long, ingestion_time long, offered_wall long, event_wall long, "
@@ -83,17 +85,17 @@ def serve(partitions: int, ports: Any) -> None:
     """The link's driver, and a port that sends the same rows as text to whoever connects."""
     listener = socket.create_server(("127.0.0.1", 0))
     ports.send((Server(Endless(partitions), "127.0.0.1", 0).port, listener.getsockname()[1]))
-    rows = pa.Table.from_batches([batch(0, POOL_ROWS)])
+    rows = pa.Table.from_batches([batch(0, SOCKET_CHUNK)])
     rows = rows.set_column(2, "event_ts", rows["event_ts"].cast(pa.int64()))
-    rows = rows.set_column(7, "line", pa.array([LINE.strip()] * POOL_ROWS))
+    rows = rows.set_column(7, "line", pa.array([LINE.strip()] * SOCKET_CHUNK))
     text = pa.BufferOutputStream()
     csv.write_csv(rows, text, csv.WriteOptions(include_header=False, quoting_style="none"))
     while True:
         connection, _ = listener.accept()
         try:
-            for _ in range(SOCKET_ROWS // POOL_ROWS):
+            while True:
                 connection.sendall(text.getvalue())
-            connection.recv(1)  # until the source leaves
+                time.sleep(SOCKET_CHUNK / SOCKET_ROWS_PER_S)
         except OSError:
             pass
         connection.close()
@@ -104,14 +106,19 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
+    from streamgauge import workloads
     from streamgauge.link.connections import options_of
     from streamgauge.link.engine import checkpoint_manager
     from streamgauge.link.progress import ran
     from streamgauge.link.sink import MeasuringSink
     from streamgauge.link.source import Link
+    from streamgauge.workloads import Spec
 
     builder = SparkSession.builder.master(f"local[{args.cores}]").config("spark.ui.enabled", "false")
-    spark = builder.config("spark.driver.memory", "2g").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    builder = builder.config("spark.driver.memory", "2g").config("spark.sql.session.timeZone", "UTC")
+    for pair in args.conf:
+        builder = builder.config(*pair.split("=", 1))
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", checkpoint_manager(spark))
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
@@ -143,34 +150,34 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
         frame = frame.withColumn("event_ts", F.timestamp_micros("event_ts"))
     else:
         frame = spark.readStream.format("streamgauge").options(**options, batch_rows=args.batch_rows).load()
+    frame = workloads.run([frame], Spec("passthrough", "name", "amount"))
     sink = "streamgauge-sink" if "measuring" in name else "noop"
     session = Session(os.getpid())
     with tempfile.TemporaryDirectory() as place:
         query = frame.writeStream.format(sink).options(**options).option("checkpointLocation", place).start()
 
-        def wait(batches: int, rows: int = 2**60) -> tuple[int, int, float, float]:
-            """Batches done, their rows, CPU seconds and the clock, when there are that many or time is over."""
-            deadline = time.monotonic() + args.seconds
+        def wait(batches: int, longest_s: float = args.seconds) -> tuple[int, int, float]:
+            """Batches done, their rows, CPU seconds, when there are that many or time is over."""
+            deadline = time.monotonic() + longest_s
             while True:
                 reports = [json.loads(progress.json) for progress in query.recentProgress]
                 done, taken = sum(map(ran, reports)), sum(report["numInputRows"] for report in reports)
-                if done >= batches or taken >= rows or time.monotonic() > deadline or not query.isActive:
-                    return done, taken, session.cpu_seconds(), time.monotonic()
+                if done >= batches or time.monotonic() > deadline or not query.isActive:
+                    return done, taken, session.cpu_seconds()
                 time.sleep(0.02)
 
-        if name.startswith("socket"):
-            before, after = wait(1), wait(2**60, SOCKET_ROWS)
-        else:
-            before = wait(args.warmup)
-            after = wait(before[0] + args.batches)
+        before = wait(1 if name.startswith("socket") else args.warmup)
+        after = wait(2**60, SOCKET_SECONDS) if name.startswith("socket") else wait(before[0] + args.batches)
+        reports = [json.loads(progress.json) for progress in query.recentProgress]
         query.stop()
     spark.stop()
     rows = after[1] - before[1]
+    measured = [r["durationMs"]["triggerExecution"] for r in reports if ran(r)][before[0] : after[0]]
     return {
         "batches": after[0] - before[0],
         "events": rows,
         "cpu_us_per_event": (after[2] - before[2]) / rows * 1e6 if rows else float("nan"),
-        "events_per_s": rows / (after[3] - before[3]),
+        "events_per_s": rows / max(1, sum(measured)) * 1000,
     }
 
 
@@ -181,10 +188,12 @@ def compare(args: argparse.Namespace) -> dict[str, dict[str, float]]:
     try:
         port, text_port = ports.recv()
         found = {}
-        for name in CASES:
+        for name in [args.only] if args.only else CASES:
             command = [sys.executable, __file__, "--case", name, "--port", str(port), "--text-port", str(text_port)]
             for key in ("batch_rows", "batches", "warmup", "partitions", "cores", "seconds"):
                 command += [f"--{key.replace('_', '-')}", str(getattr(args, key))]
+            for pair in args.conf:
+                command += ["--conf", pair]
             process = subprocess.Popen(
                 command,
                 stdout=subprocess.PIPE,
@@ -219,11 +228,13 @@ def show(found: dict[str, dict[str, float]], batch_rows: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the link costs, beside Spark's own sources")
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
-    parser.add_argument("--batches", type=int, default=5, help="measured, after the warm-up")
-    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--batches", type=int, default=6, help="measured, after the warm-up")
+    parser.add_argument("--warmup", type=int, default=6)
     parser.add_argument("--partitions", type=int, default=1)
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0, help="the longest that warm-up or measuring takes")
+    parser.add_argument("--conf", action="append", default=[], help="key=value for Spark, in every case")
+    parser.add_argument("--only", choices=CASES, help="one case")
     parser.add_argument("--json", action="store_true")
     for name, kind in (("--case", str), ("--port", int), ("--text-port", int)):
         parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
@@ -232,7 +243,7 @@ def main() -> None:
         print(json.dumps(case(args.case, args)))
         return
     found = compare(args)
-    if args.json:
+    if args.json or args.only:
         print(json.dumps(found))
     else:
         show(found, args.batch_rows)
