@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -18,7 +20,7 @@ LINE = pa.array([b"x" * int(n) + b"\n" for n in RNG.integers(0, 9, N)], pa.binar
 def hash_of(cuts: list[int], pieces: int) -> str:
     """Chunks at the cuts, dealt to some pieces."""
     borders = sorted({0, N, *cuts})
-    chunks = list(zip(borders, borders[1:], strict=False))
+    chunks = list(pairwise(borders))
     found = []
     for i in range(pieces):
         piece = StreamHash()

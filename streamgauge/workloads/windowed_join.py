@@ -15,7 +15,8 @@ from streamgauge.workloads.windows import watermarked, window
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     left, right = (
-        _half(frame, number, name, spec) for number, (frame, name) in enumerate(zip(frames, ("left", "right"), strict=True))
+        _half(frame, number, name, spec)
+        for number, (frame, name) in enumerate(zip(frames, ("left", "right"), strict=True))
     )
     return left.join(right, ["window", "key"]).select(
         F.col("window.start").alias("window_start"),

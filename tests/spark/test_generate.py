@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,11 +72,7 @@ def test_profile_equals_the_definitions(spark: SparkSession, tmp_path: Path) -> 
     pairs = naive.inversions(times)
     assert profile["events"] == 400
     assert profile["out_of_order"] == len(delays)
-    assert (
-        profile["adjacent_descents"]
-        == profile["runs"] - 1
-        == sum(b < a for a, b in zip(times, times[1:], strict=False))
-    )
+    assert profile["adjacent_descents"] == profile["runs"] - 1 == sum(b < a for a, b in pairwise(times))
     assert profile["inversions"] == len(pairs)
     assert profile["distance"] == max(j - i for i, j in pairs)
     assert profile["interleaved"] == naive.longest_strictly_decreasing(times)
