@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
-#: the package changed with Spark 4.1
+#: the packages changed with Spark 4.1
+_STATE_WRITER = (
+    "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter",
+    "org.apache.spark.sql.execution.streaming.StateStoreWriter",
+)
 _FILE_SYSTEM_BASED = (
     f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
     f"{_STREAMING}.FileSystemBasedCheckpointFileManager",
@@ -14,8 +20,17 @@ _FILE_SYSTEM_BASED = (
 
 def checkpoint_manager(spark: SparkSession) -> str | None:
     """The class that writes checkpoints through the plain file system; None when this Spark has none."""
+    return _loadable(spark, _FILE_SYSTEM_BASED)
+
+
+def state_writer(spark: SparkSession) -> Any:
+    """The Java class of all plan nodes that keep state."""
+    return spark._jvm.org.apache.spark.util.Utils.classForName(_loadable(spark, _STATE_WRITER), True, False)
+
+
+def _loadable(spark: SparkSession, names: tuple[str, ...]) -> str | None:
     loader = spark._jvm.org.apache.spark.util.Utils
-    return next((name for name in _FILE_SYSTEM_BASED if loader.classIsLoadable(name)), None)
+    return next((name for name in names if loader.classIsLoadable(name)), None)
 
 
 def gc_seconds(spark: SparkSession) -> float:
