@@ -93,6 +93,11 @@ class Histogram:
     def mean(self) -> float | None:
         return self.sum / self.count if self.count else None
 
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The middle of each bucket in use, and its count."""
+        used = np.flatnonzero(self._counts)
+        return np.array([(_edge(b) + _edge(b + 1) - 1) / 2 for b in used.tolist()]), self._counts[used]
+
     def to_dict(self) -> dict[str, Any]:
         """JSON: only the buckets in use."""
         used = np.flatnonzero(self._counts)

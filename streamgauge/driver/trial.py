@@ -14,6 +14,7 @@ from streamgauge.config import Workload
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.schedule import NS, check_rate, check_seconds
+from streamgauge.driver.split import Plans, batch_log, overall
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
 from streamgauge.histogram import Histogram
 from streamgauge.trial import Sample, TrialObservation
@@ -167,11 +168,13 @@ class _Trial:
     def _result(self, rate: float, seconds: float, seen: list[dict[str, Any]], figures: dict[str, Any]) -> TrialRun:
         slip, event, processing = Histogram(), Histogram(), Histogram()
         epochs: list[dict[str, Any]] = []
+        log = batch_log(figures)
         for observed in seen:
+            plans = Plans(observed["samples"])
             slip.merge(Histogram.from_dict(observed["slip"]))
             for report in observed["reports"]:
                 try:
-                    epochs.append(_epoch(report, observed["start_wall_ns"], event, processing))
+                    epochs.append(_epoch(report, observed["start_wall_ns"], plans, log, event, processing))
                 except (ValueError, KeyError, TypeError, IndexError) as problem:
                     self._invalid = self._invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
         slipped_s = (slip.quantile(0.99) or 0) / NS
@@ -192,6 +195,7 @@ class _Trial:
             "epochs": epochs,
             "event_latency_ns": summary(event),
             "processing_latency_ns": summary(processing),
+            "latency_split_ns": overall((epoch["rows"], epoch["latency_split_ns"]) for epoch in epochs),
         }
         taken = min(offered, sum(sum(s["planned"]) for s in seen))
         overflow = any(s["overflow"] for s in seen)
@@ -209,20 +213,30 @@ def summary(histogram: Histogram) -> dict[str, Any]:
     return {"count": histogram.count, "mean": histogram.mean, **quantiles}
 
 
-def _epoch(report: dict[str, Any], start_wall_ns: int, event: Histogram, processing: Histogram) -> dict[str, Any]:
-    """One point of the latency over time; adds it to the totals."""
+def _epoch(
+    report: dict[str, Any],
+    start_wall_ns: int,
+    plans: Plans,
+    log: dict[int, dict[str, Any]],
+    event: Histogram,
+    processing: Histogram,
+) -> dict[str, Any]:
+    """One point of the latency over time; adds it to the totals. log: the engine's micro-batches by number."""
     body = report["body"]
     own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])
     event.merge(own)
     processing.merge(other)
+    walls = body.get("emitted_wall_ns") or None
+    mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)
     return {
         "epoch": report["epoch"],
-        "at_s": (walls[1] - start_wall_ns) / NS if (walls := body.get("emitted_wall_ns")) else None,
+        "at_s": (walls[1] - start_wall_ns) / NS if walls else None,
         "rows": body["rows"],
         "negative": body["negative"],
         "checksum": body.get("checksum"),
         "event_latency_ns": summary(own),
         "processing_latency_ns": summary(other),
+        "latency_split_ns": plans.split(walls, mean, own, other, log.get(report["epoch"])) if walls else None,
         "batch": body.get("batch", {}),
     }
 

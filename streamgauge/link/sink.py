@@ -34,6 +34,7 @@ class Tally(WriterCommitMessage):
     event_latency: Histogram = field(default_factory=Histogram)
     processing_latency: Histogram = field(default_factory=Histogram)
     emitted: list[int] = field(default_factory=list)  # first and last emission
+    emitted_sum: int = 0  # over rows
     files: list[str] = field(default_factory=list)  # written, not yet in their place
 
     def add(self, batch: pa.RecordBatch, now_ns: int) -> None:
@@ -51,6 +52,7 @@ class Tally(WriterCommitMessage):
         self.event_latency.add(event)
         self.processing_latency.add(processing)
         self.emitted = [min([now_ns, *self.emitted]), max([now_ns, *self.emitted])]
+        self.emitted_sum += now_ns * batch.num_rows
 
     def merge(self, other: Tally) -> None:
         self.rows += other.rows
@@ -60,6 +62,7 @@ class Tally(WriterCommitMessage):
         self.processing_latency.merge(other.processing_latency)
         walls = self.emitted + other.emitted
         self.emitted = [min(walls), max(walls)] if walls else []
+        self.emitted_sum += other.emitted_sum
         self.files += other.files
 
     def body(self) -> dict[str, Any]:
@@ -71,6 +74,7 @@ class Tally(WriterCommitMessage):
             "event_latency": self.event_latency.to_dict(),
             "processing_latency": self.processing_latency.to_dict(),
             "emitted_wall_ns": self.emitted,
+            "emitted_mean_wall_ns": self.emitted_sum // self.rows if self.rows else None,
         }
 
 

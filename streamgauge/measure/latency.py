@@ -69,6 +69,7 @@ def _figures(fraction: float, measured: Measured) -> dict[str, Any]:
         "reason": measured.verdict.reason if valid else measured.observation.invalid,
         "event_latency": _in_ms(details["event_latency_ns"]),
         "processing_latency": _in_ms(details["processing_latency_ns"]),
+        "latency_split": {f"{part}_ms": _ms(ns) for part, ns in details["latency_split_ns"].items()},
         "over_time": [
             [epoch["at_s"], *(_ms(epoch["event_latency_ns"][q]) for q in ("p50", "p99"))]
             for epoch in details["epochs"]

@@ -85,6 +85,10 @@ def test_a_known_delay_is_measured_within_5_ms(artifact: Path) -> None:
             measured_ms = [(latency.quantile(q) or 0) / 1e6 for latency in both for q in (0.5, 0.99)]
             if max(measured_ms) <= 105:
                 break
+    parts = found.details["latency_split_ns"]
+    assert parts["micro_batch"] >= 99e6
+    assert parts["watermark_hold"] is parts["commit"] is None
+    assert sum(value or 0 for value in parts.values()) == pytest.approx(found.event_latency.mean)
     assert all(100 <= value <= 105 for value in measured_ms), measured_ms
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.driver.split import PARTS
 from streamgauge.driver.system import make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.link.check import check
@@ -53,6 +54,7 @@ def test_the_output_of_a_trial_is_the_batch_answer_minus_what_was_rightly_droppe
     stream = disordered(tmp_path / "stream")
     system = make_system(System(name="hdfs", memory="1g", batch_rows=400), tmp_path / "system")
     system.start()
+    holds = []
     try:
         with Fleet(stream, Replay(partitions=2), tick="ns", columns=COLUMNS) as fleet:
             for query in ("windowed_join", "windowed_aggregation"):
@@ -70,6 +72,13 @@ def test_the_output_of_a_trial_is_the_batch_answer_minus_what_was_rightly_droppe
                 assert run.observation.offered == offered.num_rows == 3600
                 assert found.expected_rows > 100
                 assert found.expected_late > 0
+                parts = run.details["latency_split_ns"]
+                assert sum(parts[name] for name in PARTS[:-1]) == pytest.approx(run.event_latency.mean)
+                assert min(parts.values()) >= 0
+                holds.append(parts["watermark_hold"])
                 assert run.event_latency.count + run.details["negative_latencies"] == found.reported_rows
+        assert (
+            holds[0] < holds[1] / 4
+        )  # a pair is emitted at once, a window only by the batch after the one that closes it
     finally:
         system.stop()
