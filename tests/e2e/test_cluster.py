@@ -11,12 +11,18 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from streamgauge.artifacts import Store
+from streamgauge.config import load
 from streamgauge.runs import RunLog
+from streamgauge.spark import generate, ingest
 from tests.e2e.processes import start, wait_for, write_config
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 SPARK_CLASS = str(Path(sys.executable).with_name("spark-class"))
@@ -76,7 +82,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             process.wait(timeout=30)
 
 
-def run(place: Path, look: Callable[[], None] = lambda: None, **variables: str) -> dict[str, Any]:
+def run(place: Path, look: Callable[[], object] = lambda: None, **variables: str) -> dict[str, Any]:
     """The stream's manifest after `streamgauge run`."""
     place.mkdir()
     config = write_config(place / "same.yaml", ["{name: wild, target_percent: 20, delay: {max: 2h}, seed: 7}"])
@@ -92,7 +98,9 @@ def run(place: Path, look: Callable[[], None] = lambda: None, **variables: str) 
     return dict(json.loads(manifest.read_text()))
 
 
-def test_a_cluster_makes_the_same_stream_by_changing_only_the_connection(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_makes_the_same_stream_by_changing_only_the_connection(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
     connection = json.dumps({"conn_type": "spark", "host": cluster.master})
     shipped: set[Path] = set()  # looked for while it runs: workers remove what an application leaves
     there = run(
@@ -101,6 +109,8 @@ def test_a_cluster_makes_the_same_stream_by_changing_only_the_connection(cluster
         AIRFLOW_CONN_STREAMGAUGE_SPARK=connection,
     )
     assert shipped, "executors get the library from the driver"
-    here = run(tmp_path / "local")
+    benchmark, store = load(tmp_path / "cluster" / "same.yaml"), Store(tmp_path / "here")
+    ingest.run(spark, benchmark, store)
+    here = generate.run(spark, benchmark, store, benchmark.experiments[0]).manifest
     assert there["sha256"] == here["sha256"]
     assert there["achieved_out_of_order"] == here["achieved_out_of_order"] > 0

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("capacity", "noise"), [(1_000, 0.0), (30_000, 0.1), (400_000, 0.1)])
 def test_search_on_the_real_clock_finds_the_capacity(artifact: Path, capacity: float, noise: float) -> None:
-    plan = Search(trial_seconds=8.0, min_rate=100, max_rate=2_000_000)
+    plan = Search(trial_seconds=5.0, min_rate=100, max_rate=2_000_000)
     known = System(name="k", engine="known", capacity=capacity, noise=noise, trigger=Duration.parse("100ms"))
     system, trials = make_system(known, artifact), list[Trial]()
     with Fleet(artifact, Replay(), tick="ns", columns=COLUMNS) as fleet:
@@ -39,7 +39,11 @@ def test_search_on_the_real_clock_finds_the_capacity(artifact: Path, capacity: f
                 work=artifact,
                 hold=step.purpose == "probe",
             )
-            trials.append(step.tried(judge(run.observation, plan), carried(run.observation)))
+            trials.append(
+                step.tried(
+                    judge(run.observation, plan), carried(run.observation), valid=run.observation.invalid is None
+                )
+            )
             print(trials[-1].purpose, trials[-1].rate_events_per_s, trials[-1].carried_events_per_s, trials[-1].verdict)
     assert step.rate_events_per_s == pytest.approx(capacity, rel=0.05), step
     assert len(trials) <= 10
