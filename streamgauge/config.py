@@ -113,6 +113,10 @@ class Source(Model):
     def _consistent(self) -> Self:
         if self.order == "arrival" and self.arrival is None:
             raise ValueError("order: arrival needs an arrival column; add source.arrival.column")
+        if self.quote is not None and (not self.quote.isascii() or self.quote in ("\n", "\r", self.separator)):
+            raise ValueError(
+                f"quote: found {self.quote!r}, allowed: an ASCII character that is no separator and no line end, or null"
+            )
         reserved = {"seq", "event_time", "ingestion_time", "line", "arrival_time"} & set(self.columns)
         if reserved:
             raise ValueError(f"columns: found {sorted(reserved)}, which are names of Streamgauge's own")
@@ -208,7 +212,7 @@ class Replay(Model):
     processes: Annotated[int, Field(ge=1, le=64)] = 1
     partitions: Annotated[int, Field(ge=1, le=1024)] = 1
     densify: Annotated[int, Field(ge=1)] = 1
-    queue_seconds: Annotated[float, Field(gt=0)] = Field(
+    queue_seconds: PositiveFloat = Field(
         default=30.0, description="how many seconds of events the queues hold before they overflow"
     )
     max_memory_mb: Annotated[int, Field(gt=0)] = 1024

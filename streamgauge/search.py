@@ -8,6 +8,10 @@ from memory or from a file, and the same step follows, so a killed search resume
 The last verdict at a rate counts. An inconclusive one is repeated once, longer, and all later trials are
 longer too; two in a row count as not sustained. A rate that fails its confirmation is not sustained
 either, and the search moves below it, whatever was sustained above.
+
+An invalid trial (the driver slipped, a process died, the output was wrong) says nothing about its rate. It is
+repeated once; then the search goes on below that rate, which bounds no interval. Where only invalid trials
+stand between the answer and a narrower bracket, or all trials are invalid, the search ends as inconclusive.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ Purpose = Literal["probe", "bracket", "bisect", "confirm"]
 LONGER = 2.0
 #: the first bracket around the estimated capacity; its exponent doubles with every miss
 _BRACKET = 1.08
+#: so many trials and none valid: the next would not be either
+_GIVE_UP = 4
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,10 @@ class Rate:
     reason: str
     seconds_factor: float = 1.0
 
-    def tried(self, verdict: Verdict, carried_events_per_s: float | None = None) -> Trial:
+    def tried(self, verdict: Verdict, carried_events_per_s: float | None = None, *, valid: bool = True) -> Trial:
         """Its record once it has run; the rate is the requested one, which is what the search knows it by."""
         details = {"asked": self.reason, "seconds_factor": self.seconds_factor}
-        return Trial(self.rate_events_per_s, verdict, self.purpose, carried_events_per_s, details)
+        return Trial(self.rate_events_per_s, verdict, self.purpose, carried_events_per_s, valid, details)
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class Done:
     """The answer: the highest rate that was sustained (0 if none), and between what the truth lies."""
 
     rate_events_per_s: float
-    interval: tuple[float, float | None]  # sustained, not sustained; None: nothing failed
-    outcome: Literal["found", "none_sustained", "all_sustained", "budget_spent"]
+    interval: tuple[float, float | None]  # sustained, not sustained, by valid trials; None: nothing failed
+    outcome: Literal["found", "none_sustained", "all_sustained", "budget_spent", "inconclusive"]
     reason: str
 
 
@@ -57,50 +63,84 @@ def next_step(plan: Search, trials: Sequence[Trial]) -> Rate | Done:
     """What to do after these trials, given in the order in which they ran. At most `plan.max_trials` in all."""
     low, high = _bracket(trials)
     left = plan.max_trials - len(trials)
-    last = trials[-1] if trials else None
-    if last and left > 0 and _undecided(trials):
-        purpose = cast(Purpose, last.purpose)
-        return Rate(last.rate_events_per_s, purpose, "was inconclusive: once more, longer", LONGER)
+    # where one look was too short, the next would be
+    doubtful = any(t.valid and t.verdict.outcome == "inconclusive" and t.purpose != "probe" for t in trials)
+    if trials and left > 0 and (what := _undecided(trials)):
+        last = trials[-1]
+        longer = LONGER if what == "inconclusive" or doubtful or last.purpose == "confirm" else 1.0
+        again = f"was {what}: once more" + (", longer" if what == "inconclusive" else "")
+        return Rate(last.rate_events_per_s, cast(Purpose, last.purpose), again, longer)
 
     unconfirmed = 0
     if low is not None:
         passes = sum(t.rate_events_per_s == low and t.verdict.outcome == "sustainable" for t in trials)
         unconfirmed = max(0, 1 + plan.confirmations - passes)
-    candidate = _grid(plan.rates, low, high) if plan.rates else _range(plan, trials, low, high)
+    if left > 0 and len(trials) >= _GIVE_UP and not any(t.valid for t in trials):
+        return _inconclusive(low, high, f"all of {len(trials)} trials were invalid: {trials[-1].verdict.reason}")
+    candidate = wanted = _candidate(plan, trials, low, high)
+    unknown = _unknown(trials, low, high)
+    if unknown is not None and wanted:
+        candidate = _candidate(plan, trials, low, unknown)
     if left > unconfirmed and candidate:
-        # where one look was too short, the next would be
-        doubtful = any(t.verdict.outcome == "inconclusive" and t.purpose != "probe" for t in trials)
         return replace(candidate, seconds_factor=LONGER) if doubtful else candidate
     if low is not None and unconfirmed and left > 0:
+        if not _latest(trials, low).valid:
+            why = f"{low:g} events/s was sustained once and not confirmed: {_latest(trials, low).verdict.reason}"
+            return _inconclusive(low, high, why)
         reason = "the bracket is narrow enough" if candidate is None else "the budget ends here"
         return Rate(low, "confirm", f"{reason}: longer, to confirm", LONGER)
-    return _done(trials, low, high, unfinished=candidate is not None, unconfirmed=unconfirmed)
+    if unknown is not None and wanted and candidate is None and not unconfirmed:
+        return _inconclusive(low, high, _nothing_known(trials, unknown))
+    return _done(trials, low, high, unknown, unfinished=candidate is not None, unconfirmed=unconfirmed)
 
 
 def _bracket(trials: Sequence[Trial]) -> tuple[float | None, float | None]:
     """(highest sustained rate below every failed one, lowest failed rate), None where there is none."""
-    rates = {t.rate_events_per_s for t in trials}
-    high = min((rate for rate in rates if not _sustained(trials, rate)), default=None)
-    lows = [rate for rate in rates if _sustained(trials, rate) and (high is None or rate < high)]
+    known = {rate: _sustained(trials, rate) for rate in {t.rate_events_per_s for t in trials}}
+    high = min((rate for rate, sustained in known.items() if sustained is False), default=None)
+    lows = [rate for rate, sustained in known.items() if sustained and (high is None or rate < high)]
     return max(lows, default=None), high
 
 
-def _sustained(trials: Sequence[Trial], rate: float) -> bool:
-    """The latest verdict at that rate; the one before it when a single inconclusive one follows it."""
-    *earlier, last = (t.verdict.outcome for t in trials if t.rate_events_per_s == rate)
-    return (earlier[-1] if earlier and last == "inconclusive" else last) == "sustainable"
+def _sustained(trials: Sequence[Trial], rate: float) -> bool | None:
+    """The latest valid verdict at that rate; the one before it when a single inconclusive one follows it.
+
+    None without a valid trial, or with a single inconclusive one.
+    """
+    outcomes = [t.verdict.outcome for t in trials if t.rate_events_per_s == rate and t.valid]
+    if outcomes[-1:] == ["inconclusive"] and outcomes[-2:] != ["inconclusive"] * 2:
+        outcomes.pop()
+    return outcomes[-1] == "sustainable" if outcomes else None
 
 
-def _undecided(trials: Sequence[Trial]) -> bool:
-    """Whether the last trial's rate has just given its first inconclusive verdict in a row.
+def _unknown(trials: Sequence[Trial], low: float | None, high: float | None) -> float | None:
+    """The lowest rate within the bracket that was tried and is neither sustained nor not."""
+    rates = {t.rate_events_per_s for t in trials if _sustained(trials, t.rate_events_per_s) is None}
+    return min((r for r in rates if (low is None or r > low) and (high is None or r < high)), default=None)
+
+
+def _undecided(trials: Sequence[Trial]) -> str | None:
+    """What the last trial was, if its rate has to be tried again: invalid or inconclusive for the first time in a row.
 
     An overloaded probe is there for the capacity it shows, not for its verdict.
     """
     last = trials[-1]
     if last.verdict.outcome != "inconclusive" or (last.purpose == "probe" and last.carried_events_per_s):
-        return False
-    same = [t.verdict.outcome for t in trials if t.rate_events_per_s == last.rate_events_per_s]
-    return same[-2:-1] != ["inconclusive"]
+        return None
+    same = [t for t in trials[:-1] if t.rate_events_per_s == last.rate_events_per_s]
+    if not last.valid:
+        return None if same and not same[-1].valid else "invalid"
+    outcomes = [t.verdict.outcome for t in same if t.valid]
+    return None if outcomes[-1:] == ["inconclusive"] else "inconclusive"
+
+
+def _latest(trials: Sequence[Trial], rate: float) -> Trial:
+    return next(t for t in reversed(trials) if t.rate_events_per_s == rate)
+
+
+def _candidate(plan: Search, trials: Sequence[Trial], low: float | None, high: float | None) -> Rate | None:
+    """A rate strictly between the bracket's ends, None when they are close enough."""
+    return _grid(plan.rates, low, high) if plan.rates else _range(plan, trials, low, high)
 
 
 def _grid(rates: Sequence[float], low: float | None, high: float | None) -> Rate | None:
@@ -132,7 +172,11 @@ def _range(plan: Search, trials: Sequence[Trial], low: float | None, high: float
 
 def _around_capacity(trials: Sequence[Trial], low: float | None, high: float) -> Rate | None:
     """The next rate around the capacity that the lowest failed rate showed: below it, then above."""
-    shown = [t.carried_events_per_s for t in trials if t.rate_events_per_s == high and t.carried_events_per_s]
+    shown = [
+        t.carried_events_per_s
+        for t in trials
+        if t.rate_events_per_s == high and t.carried_events_per_s and (t.valid or t.purpose == "probe")
+    ]
     if not shown:
         return None
     capacity, rates = shown[-1], {t.rate_events_per_s for t in trials}
@@ -151,11 +195,27 @@ def _around_capacity(trials: Sequence[Trial], low: float | None, high: float) ->
     return Rate(_tidy(start / _BRACKET ** (2**misses)), "bracket", reason)
 
 
+def _nothing_known(trials: Sequence[Trial], rate: float) -> str:
+    return f"nothing is known of {rate:g} events/s: {_latest(trials, rate).verdict.reason}"
+
+
+def _inconclusive(low: float | None, high: float | None, why: str) -> Done:
+    return Done(low or 0.0, (low or 0.0, high), "inconclusive", why)
+
+
 def _done(
-    trials: Sequence[Trial], low: float | None, high: float | None, *, unfinished: bool, unconfirmed: int
+    trials: Sequence[Trial],
+    low: float | None,
+    high: float | None,
+    unknown: float | None,
+    *,
+    unfinished: bool,
+    unconfirmed: int,
 ) -> Done:
     interval = (low or 0.0, high)
-    if high is None:
+    if unknown is not None and (high is None or unfinished):
+        limit = _nothing_known(trials, unknown)
+    elif high is None:
         limit = "the highest allowed rate was sustained: the limit lies above"
     else:
         why = [t.verdict.reason for t in trials if t.rate_events_per_s == high][-1]

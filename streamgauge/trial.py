@@ -52,4 +52,5 @@ class Trial:
     verdict: Verdict
     purpose: str = ""  # probe, bracket, bisect, confirm
     carried_events_per_s: float | None = None  # what the system took while overloaded
+    valid: bool = True  # False: it measured nothing, whatever its verdict says
     details: dict[str, Any] = field(default_factory=dict)

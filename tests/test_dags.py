@@ -21,7 +21,7 @@ experiments:
   - {name: wild, target_percent: 50}
 """
 CELLS = """
-workloads: [{name: count, query: count}]
+workloads: [{name: all, query: passthrough}]
 systems: [{name: one}, {name: two}]
 """
 FILES = {

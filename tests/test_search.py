@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import product
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -15,8 +16,9 @@ from streamgauge.errors import UserError
 from streamgauge.search import Done, Rate, next_step
 from streamgauge.trial import Outcome, Trial, Verdict
 
+Outcomes = Outcome | Literal["invalid"]
 #: a system as the search sees it: the step and how often its rate was tried before -> outcome, carried
-Run = Callable[[Rate, int], tuple[Outcome, float | None]]
+Run = Callable[[Rate, int], tuple[Outcomes, float | None]]
 
 
 def search(plan: Search, run: Run) -> tuple[Done, list[Trial]]:
@@ -24,15 +26,21 @@ def search(plan: Search, run: Run) -> tuple[Done, list[Trial]]:
     while isinstance(step := next_step(plan, trials), Rate):
         before = sum(t.rate_events_per_s == step.rate_events_per_s for t in trials)
         outcome, carried = run(step, before)
-        trials.append(step.tried(Verdict(outcome, "as told"), carried))
+        trials.append(tried(step, outcome, carried))
         assert len(trials) <= plan.max_trials
     return step, trials
+
+
+def tried(step: Rate, outcome: Outcomes, carried: float | None = None) -> Trial:
+    if outcome == "invalid":
+        return step.tried(Verdict("inconclusive", "the driver slipped"), carried, valid=False)
+    return step.tried(Verdict(outcome, "as told"), carried)
 
 
 def threshold(capacity: float, *, shows: float | None = 1.0) -> Run:
     """Sustains rates up to the capacity; overloaded, it carries `shows` times that."""
 
-    def run(step: Rate, _: int) -> tuple[Outcome, float | None]:
+    def run(step: Rate, _: int) -> tuple[Outcomes, float | None]:
         if step.rate_events_per_s <= capacity:
             return "sustainable", step.rate_events_per_s
         return "unsustainable", None if shows is None else capacity * shows
@@ -65,16 +73,17 @@ def test_every_threshold_of_every_grid(grid: tuple[float, ...], sustained: int, 
 
 
 @pytest.mark.parametrize(("grid", "sustained"), CASES)
-def test_an_inconclusive_verdict_at_any_rate_is_repeated_and_changes_nothing(
-    grid: tuple[float, ...], sustained: int
+@pytest.mark.parametrize("first_look", ["inconclusive", "invalid"])
+def test_a_first_look_without_an_answer_is_repeated_and_changes_nothing(
+    grid: tuple[float, ...], sustained: int, first_look: Outcomes
 ) -> None:
     limit = grid[sustained - 1] if sustained else 0.0
     truth = threshold(limit)
     for unclear in product([False, True], repeat=len(grid)):
         first = dict(zip(grid, unclear, strict=True))
 
-        def run(step: Rate, before: int, first: dict[float, bool] = first) -> tuple[Outcome, float | None]:
-            return ("inconclusive", None) if before == 0 and first[step.rate_events_per_s] else truth(step, before)
+        def run(step: Rate, before: int, first: dict[float, bool] = first) -> tuple[Outcomes, float | None]:
+            return (first_look, None) if before == 0 and first[step.rate_events_per_s] else truth(step, before)
 
         done, trials = search(Search(rates=grid, confirmations=0, max_trials=20), run)
         assert done.rate_events_per_s == limit
@@ -87,7 +96,7 @@ def test_a_rate_that_stays_inconclusive_counts_as_not_sustained(grid: tuple[floa
     for position, rate in enumerate(grid):
         truth = threshold(grid[sustained - 1] if sustained else 0.0)
 
-        def run(step: Rate, before: int, rate: float = rate, truth: Run = truth) -> tuple[Outcome, float | None]:
+        def run(step: Rate, before: int, rate: float = rate, truth: Run = truth) -> tuple[Outcomes, float | None]:
             return ("inconclusive", None) if step.rate_events_per_s == rate else truth(step, before)
 
         done, trials = search(Search(rates=grid, confirmations=0, max_trials=20), run)
@@ -98,6 +107,83 @@ def test_a_rate_that_stays_inconclusive_counts_as_not_sustained(grid: tuple[floa
         assert done.rate_events_per_s == (grid[expected - 1] if expected else 0.0)
 
 
+@pytest.mark.parametrize(("grid", "sustained"), CASES)
+def test_a_rate_that_stays_invalid_is_evidence_of_nothing(grid: tuple[float, ...], sustained: int) -> None:
+    for position, rate in enumerate(grid):
+        truth = threshold(grid[sustained - 1] if sustained else 0.0)
+
+        def run(step: Rate, before: int, rate: float = rate, truth: Run = truth) -> tuple[Outcomes, float | None]:
+            return ("invalid", None) if step.rate_events_per_s == rate else truth(step, before)
+
+        done, trials = search(Search(rates=grid, confirmations=0, max_trials=20), run)
+        asked = [t.rate_events_per_s for t in trials]
+        failed = [r for r in asked if r > truth_of(grid, sustained) and r != rate]
+        assert asked.count(rate) in (0, 2)
+        if rate in asked and position <= sustained:  # all below it is sustained, and it hides the rest
+            expected = grid[position - 1] if position else 0.0
+            assert (done.rate_events_per_s, done.outcome) == (expected, "inconclusive")
+            assert done.interval == (expected, min(failed, default=None))
+            assert done.reason == f"nothing is known of {rate:g} events/s: the driver slipped"
+        else:  # never asked, or something below it failed
+            assert done.rate_events_per_s == truth_of(grid, sustained)
+            assert done.interval[1] == (grid[sustained] if sustained < len(grid) else None)
+            assert done.outcome in ("found", "none_sustained", "all_sustained")
+
+
+def truth_of(grid: tuple[float, ...], sustained: int) -> float:
+    return grid[sustained - 1] if sustained else 0.0
+
+
+def test_what_the_driver_cannot_offer_bounds_no_interval() -> None:
+    """A system far above the driver: each rate above 40 000 slips."""
+
+    def run(step: Rate, _: int) -> tuple[Outcomes, float | None]:
+        return ("invalid" if step.rate_events_per_s > 40_000 else "sustainable"), step.rate_events_per_s
+
+    for start in (None, 500.0):
+        done, trials = search(Search(start_rate=start, max_rate=1e6, max_trials=40), run)
+        assert 40_000 / 1.04 <= done.rate_events_per_s <= 40_000
+        assert (done.interval[1], done.outcome) == (None, "inconclusive")
+        lowest = min(t.rate_events_per_s for t in trials if not t.valid)
+        assert done.reason == f"nothing is known of {lowest:g} events/s: the driver slipped"
+        assert sum(t.rate_events_per_s == done.rate_events_per_s and t.valid for t in trials) == 2  # confirmed
+
+
+def test_an_invalid_probe_still_shows_where_to_look() -> None:
+    def run(step: Rate, before: int) -> tuple[Outcomes, float | None]:
+        return ("invalid", 1000.0) if step.purpose == "probe" else threshold(1000)(step, before)
+
+    done, trials = search(Search(max_rate=10_000), run)
+    assert [t.rate_events_per_s for t in trials] == [10_000, 925.926, 1080, 1000, 1039.23, 1000]
+    assert (done.interval, done.outcome) == ((1000, 1039.23), "found")
+
+
+def test_a_search_without_a_valid_trial_ends_soon_and_says_why() -> None:
+    done, trials = search(Search(max_trials=30), lambda *_: ("invalid", None))
+    assert len(trials) == 4
+    assert done == Done(0, (0, None), "inconclusive", "all of 4 trials were invalid: the driver slipped")
+    short, _ = search(Search(max_trials=3), lambda *_: ("invalid", None))
+    assert (short.interval, short.outcome) == ((0, None), "budget_spent")
+    assert short.reason.endswith("nothing is known of 2236.07 events/s: the driver slipped")
+
+
+def test_confirmations_that_are_invalid_confirm_nothing_and_overturn_nothing() -> None:
+    def run(step: Rate, before: int) -> tuple[Outcomes, float | None]:
+        return ("invalid", None) if before else threshold(1000)(step, before)
+
+    done, trials = search(Search(max_rate=10_000, max_trials=20), run)
+    assert [t.purpose for t in trials[-2:]] == ["confirm", "confirm"]
+    assert (done.rate_events_per_s, done.interval, done.outcome) == (1000, (1000, 1039.23), "inconclusive")
+    assert done.reason == "1000 events/s was sustained once and not confirmed: the driver slipped"
+
+
+def test_an_invalid_trial_between_two_inconclusive_ones_is_no_third_look() -> None:
+    outcomes: list[Outcomes] = ["inconclusive", "invalid", "inconclusive"]
+    done, trials = search(Search(rates=(10, 20), confirmations=0), lambda _, before: (outcomes[before], None))
+    assert [t.rate_events_per_s for t in trials] == [10, 10, 10]
+    assert (done.interval, done.outcome) == ((0, 10), "none_sustained")
+
+
 def test_the_largest_of_three_rates_alone_failing_is_no_none() -> None:
     """A published tool's binary search answers "none" here."""
     done, trials = search(Search(rates=(1, 2, 3), confirmations=0), threshold(2))
@@ -106,7 +192,7 @@ def test_the_largest_of_three_rates_alone_failing_is_no_none() -> None:
 
 
 def test_a_contradicted_confirmation_moves_below() -> None:
-    def run(step: Rate, before: int) -> tuple[Outcome, float | None]:
+    def run(step: Rate, before: int) -> tuple[Outcomes, float | None]:
         fails = step.rate_events_per_s > 400 or (step.rate_events_per_s == 400 and before == 1)
         return ("unsustainable" if fails else "sustainable"), None
 
@@ -158,14 +244,16 @@ def test_the_truth_lies_in_the_interval(
 
 @settings(max_examples=300)
 @given(
-    outcomes=st.lists(st.sampled_from(["sustainable", "unsustainable", "inconclusive"]), min_size=30, max_size=30),
+    outcomes=st.lists(
+        st.sampled_from(["sustainable", "unsustainable", "inconclusive", "invalid"]), min_size=30, max_size=30
+    ),
     carried=st.lists(st.none() | st.floats(1, 1e7), min_size=30, max_size=30),
     budget=st.integers(2, 30),
     start=st.none() | st.floats(1, 5e6),
     grid=st.none() | st.just((10.0, 20.0, 30.0, 40.0, 50.0, 60.0)),
 )
 def test_whatever_the_verdicts_it_ends_within_budget_and_resumes_from_any_prefix(
-    outcomes: list[Outcome],
+    outcomes: list[Outcomes],
     carried: list[float | None],
     budget: int,
     start: float | None,
@@ -174,7 +262,7 @@ def test_whatever_the_verdicts_it_ends_within_budget_and_resumes_from_any_prefix
     plan = Search(max_trials=budget, start_rate=start, rates=grid)
     taken: list[Rate] = []
 
-    def run(step: Rate, _: int) -> tuple[Outcome, float | None]:
+    def run(step: Rate, _: int) -> tuple[Outcomes, float | None]:
         taken.append(step)
         assert grid or plan.min_rate <= step.rate_events_per_s <= plan.max_rate
         return outcomes[len(taken) - 1], carried[len(taken) - 1]
@@ -188,6 +276,9 @@ def test_whatever_the_verdicts_it_ends_within_budget_and_resumes_from_any_prefix
     assert high is None or low < high
     if low:
         assert any(t.rate_events_per_s == low and t.verdict.outcome == "sustainable" for t in trials)
+    if high is not None:  # by its last valid verdict, or by two inconclusive ones
+        valid = [t.verdict.outcome for t in trials if t.rate_events_per_s == high and t.valid]
+        assert "unsustainable" in valid[-2:] or valid[-2:] == ["inconclusive"] * 2
 
 
 def test_nothing_sustained_down_to_the_least_rate() -> None:
@@ -229,7 +320,7 @@ def test_senseless_rates_are_refused_in_one_line(bad: dict[str, object], message
 
 
 def test_one_inconclusive_confirmation_at_the_end_of_the_budget_overturns_nothing() -> None:
-    def run(step: Rate, before: int) -> tuple[Outcome, float | None]:
+    def run(step: Rate, before: int) -> tuple[Outcomes, float | None]:
         return ("inconclusive", None) if before else threshold(1000)(step, before)
 
     done, trials = search(Search(max_trials=4, max_rate=10_000), run)

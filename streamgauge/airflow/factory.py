@@ -24,6 +24,7 @@ from streamgauge.airflow import home
 from streamgauge.airflow.operator import StageOperator
 from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
 from streamgauge.errors import UserError
+from streamgauge.measure.plan import check_names
 from streamgauge.spark import session
 from streamgauge.stages import STAGES, Stage
 
@@ -53,6 +54,7 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
     for file in files:
         try:
             benchmark = load(file)
+            check_names(benchmark)
             if benchmark.schedule and not croniter.is_valid(benchmark.schedule):
                 allowed = "a cron expression such as 0 3 * * * or @daily"
                 raise UserError(f"{file}: schedule: found {benchmark.schedule!r}, allowed: {allowed}")

@@ -57,7 +57,8 @@ def calibrate(
     else:
         found = simulate.calibrate(capacity, noise, seed)
     if as_json:
-        typer.echo(json.dumps(_finite(dataclasses.asdict(found))))
+        record = dataclasses.asdict(found)
+        typer.echo(json.dumps(_finite({**record, "trials": len(found.trials), "trial_records": record["trials"]})))
         return
     for number, one in enumerate(found.trials, 1):
         typer.echo(
@@ -122,11 +123,13 @@ def search(
         run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
         found = stage.run(benchmark, store, cell, run, session)
     if as_json:
+        plan = stage.plan_hash(benchmark, cell)
         trials = [
             {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
             for record in read_jsonl(stage.cell_directory(run, cell) / "trials.jsonl")
+            if record["plan"] == plan
         ]
-        typer.echo(json.dumps(_finite({**found, "trials": trials})))
+        typer.echo(json.dumps(_finite({**found, "trial_records": trials})))
         return
     low, high = found["interval"]
     typer.echo(f"sustainable rate  {found['sustainable_rate_events_per_s']:,.0f} events/s  ({found['outcome']})")
@@ -162,7 +165,9 @@ def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Bench
     if cell not in benchmark.all_cells():
         benchmark = benchmark.model_copy(update={"cells": (*benchmark.all_cells(), cell)})
     from streamgauge import preflight
+    from streamgauge.measure import plan
 
+    plan.check(benchmark)
     store = Store(artifacts)
     preflight.check(store, benchmark.source.files)
     return benchmark, store
@@ -171,14 +176,18 @@ def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Bench
 @contextmanager
 def _session(benchmark: config.Benchmark, store: Store, cell: config.Cell) -> Iterator[Any]:
     """Gives a Spark session when it is asked for; builds the cell's stream first if it is missing."""
+    from streamgauge.metrics.pipeline import Pipeline
+
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     made: list[SparkSession] = []
+    pipeline = Pipeline(benchmark.metrics, benchmark.name).start()
 
     def session() -> SparkSession:
         from streamgauge.spark.session import batch_session
 
         if not made:
             made.append(batch_session("measure", "local[2]", {"spark.driver.memory": "1g"}))
+            pipeline.attach(made[0])
         return made[0]
 
     try:
@@ -187,6 +196,7 @@ def _session(benchmark: config.Benchmark, store: Store, cell: config.Cell) -> It
             _build_stream(benchmark, store, experiment, session())
         yield session
     finally:
+        pipeline.stop()
         for one in made:
             one.stop()
 
@@ -210,6 +220,9 @@ def _show_trial(record: dict[str, Any]) -> None:
     typer.echo(
         f"output      {({True: 'equals the batch answer', False: 'wrong', None: 'not checked'})[record['correct']]}"
     )
+    loops = max((driver["loops"] for driver in details["drivers"]), default=0)
+    if loops > 1:
+        typer.echo(f"stream      too short for this trial: {loops} loops of it, each with later times")
     for name in ("event", "processing"):
         latency = details[f"{name}_latency_ns"]
         if latency["count"]:

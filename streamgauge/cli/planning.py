@@ -61,7 +61,9 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     """What a run would do, from file hashes alone."""
     from streamgauge.artifacts import stat_source
     from streamgauge.delays import table
+    from streamgauge.measure.plan import check
 
+    check(benchmark)
     for experiment in benchmark.experiments:
         table(experiment.delay, benchmark.source.tick)  # tells unusable delays now, not in an hour
 
@@ -101,7 +103,9 @@ def run(
     overrides = {key: value for key, value in raw.items() if value is not None}
     benchmark = config.load(file, config.parse(config.Overrides, overrides, "options"))
     from streamgauge import preflight
+    from streamgauge.measure import plan
 
+    plan.check(benchmark)
     preflight.check(Store(artifacts), benchmark.source.files)
     runner = _airflow_runner()
     raise typer.Exit(runner.run(file, artifacts, overrides, master=master))

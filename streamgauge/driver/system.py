@@ -80,20 +80,29 @@ ENGINES = {
 }
 
 
-def make_system(system: System, work: Path) -> SystemUnderTest:
-    """The adapter of a system, not yet started. Raises UserError for an unknown engine."""
-    target = ENGINES.get(system.engine, system.engine)
-    module, colon, name = target.partition(":")
-    if not colon:
+def engine_of(system: System) -> tuple[str, str]:
+    """Module and class of a system's adapter; nothing is imported. Raises UserError for what cannot be one."""
+    module, colon, name = ENGINES.get(system.engine, system.engine).partition(":")
+    if not (module and colon and name):
         raise UserError(
             f"systems.{system.name}.engine: found {system.engine!r}, allowed: {', '.join(ENGINES)}, "
             "or package.module:Class"
         )
+    return module, name
+
+
+def make_system(system: System, work: Path) -> SystemUnderTest:
+    """The adapter of a system, not yet started. Raises UserError for an unknown engine."""
+    module, name = engine_of(system)
+    target = f"{module}:{name}"
     try:
-        factory = getattr(importlib.import_module(module), name)
-        made = factory(system, work)
-    except (ImportError, AttributeError, TypeError) as problem:
-        raise UserError(f"systems.{system.name}.engine: {target} cannot be made: {problem}") from None
+        made = getattr(importlib.import_module(module), name)(system, work)
+    except UserError:
+        raise
+    except Exception as problem:  # somebody's own module may do anything
+        raise UserError(
+            f"systems.{system.name}.engine: {target} cannot be made: {type(problem).__name__}: {problem}"
+        ) from None
     if not isinstance(made, SystemUnderTest):
         raise UserError(f"systems.{system.name}.engine: {target} is no system under test; see docs/driver.md")
     return made

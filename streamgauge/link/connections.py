@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.system import Endpoint
 
 T = TypeVar("T")
+PATIENCE_S = 5.0  # with a network that is away
 
 #: one for each process, endpoint and attempt that this process works for; a forked worker must not share a socket
 _held: dict[tuple[int, Endpoint], tuple[str, Connection]] = {}
@@ -44,9 +46,22 @@ def connection(endpoint: Endpoint, attempt: str) -> Connection:
     if held is None or held.closed or asked != attempt:
         if held is not None:
             held.close()
-        held = Connection(endpoint, attempt)
+        held = _connected(endpoint, attempt)
         _held[key] = attempt, held
     return held
+
+
+def _connected(endpoint: Endpoint, attempt: str) -> Connection:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return Connection(endpoint, attempt)
+        except RefusedError:
+            raise
+        except WireError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T]) -> T:

@@ -92,6 +92,7 @@ class SparkSystem:
         spec = Spec.of(setup.workload, setup.columns)
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
+        self._failure = None  # an earlier query's; a process that died is found again
         self._cpu, self._rss = self._session.cpu_seconds(), 0
         answer = self._ask(
             {

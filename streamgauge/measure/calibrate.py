@@ -47,7 +47,11 @@ def calibrate_for_real(capacity: float, noise: float, seed: int, plan: Search | 
                     work=Path(scratch),
                     hold=step.purpose == "probe",
                 )
-                trials.append(step.tried(judge(run.observation, plan), carried(run.observation)))
+                trials.append(
+                    step.tried(
+                        judge(run.observation, plan), carried(run.observation), valid=run.observation.invalid is None
+                    )
+                )
     return CalibrationResult(capacity, step.rate_events_per_s, step.interval, step.outcome, step.reason, tuple(trials))
 
 

@@ -1,7 +1,7 @@
 """One measurement at a time on a host, and nothing left of the one before.
 
 The lock is the operating system's: it goes with its holder. Every holder has a higher fencing token, which
-its children carry in their environment; whoever takes the lock first ends all that carry an older one.
+its children carry in their environment; whoever takes the lock first ends all that carry another one of it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,17 @@ def measuring(what: str, *, patience_s: float = 3600.0, place: Path | None = Non
     _acquire(lock, state_file, what, patience_s)
     try:
         token = int(_read(state_file).get("token", 0)) + 1
-        ended = _end_older_than(token)
-        if ended:
-            log.info("ended %d processes that an earlier measurement left behind", ended)
         me = psutil.Process()
         write_json(state_file, {"token": token, "pid": me.pid, "started": me.create_time(), "what": what})
-        os.environ[FENCE] = str(token)
+        ended = _end_others(state_file, token)
+        if ended:
+            log.info("ended %d processes that an earlier measurement left behind", ended)
+        os.environ[FENCE] = f"{token}@{state_file}"
         yield token
     finally:
         os.environ.pop(FENCE, None)
+        with contextlib.suppress(OSError):  # nobody's now: who waits must not take us for an orphan
+            write_json(state_file, {"token": _read(state_file).get("token", 0)})
         lock.release()
 
 
@@ -82,13 +84,13 @@ def _end_holder(holder: dict[str, Any]) -> None:
                     member.kill()
 
 
-def _end_older_than(token: int) -> int:
-    """Kills processes that carry an older token; returns how many."""
+def _end_others(state_file: Path, token: int) -> int:
+    """Kills processes that carry another token of this lock; returns how many."""
     found = []
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, ValueError, OSError):
-            carried = process.environ().get(FENCE)
-            if carried is not None and int(carried) < token and process.pid != os.getpid():
+        with contextlib.suppress(psutil.Error, OSError):
+            carried, _, lock = process.environ().get(FENCE, "").partition("@")
+            if lock == str(state_file) and carried != str(token) and process.pid != os.getpid():
                 process.kill()
                 found.append(process)
     psutil.wait_procs(found, timeout=10)

@@ -99,6 +99,7 @@ def _trial(record: dict[str, Any]) -> Trial:
         Verdict(record["outcome"], record["reason"], record["figures"]),
         record["purpose"],
         record["carried_events_per_s"],
+        record["observation"]["invalid"] is None,
     )
 
 

@@ -86,7 +86,7 @@ class CellRecord:
 
     @property
     def confirmed(self) -> bool:
-        return bool(self.rate) and (self.search or {}).get("outcome") != "budget_spent"
+        return bool(self.rate) and (self.search or {}).get("outcome") not in ("budget_spent", "inconclusive")
 
     @property
     def interval(self) -> tuple[float | None, float | None]:

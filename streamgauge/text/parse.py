@@ -46,10 +46,6 @@ class Parsed:
 
 def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
     """Finds the columns among the names of a file's fields (None: it has no names). Raises UserError."""
-    if source.quote is not None and (not source.quote.isascii() or source.quote in ("\n", "\r", source.separator)):
-        raise UserError(
-            f"source.quote: found {source.quote!r}, allowed: an ASCII character that is no separator, or null"
-        )
     time = _index(source, names, source.time.column, "time.column", where)
     arrival = None
     if source.arrival is not None:

@@ -1,0 +1,27 @@
+"""What a benchmark file says of measuring, checked before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamgauge.config import Benchmark
+from streamgauge.driver.system import engine_of, make_system
+from streamgauge.workloads import Spec
+
+
+def check_names(benchmark: Benchmark) -> None:
+    """Queries, their columns and engines; imports nothing of a user's. Raises UserError."""
+    for workload in benchmark.workloads:
+        Spec.of(workload, benchmark.source.columns)
+    for system in benchmark.systems:
+        engine_of(system)
+
+
+def check(benchmark: Benchmark) -> None:
+    """And that engines and the verdict function can be had. Raises UserError."""
+    from streamgauge.verdict import load
+
+    check_names(benchmark)
+    for system in benchmark.systems:
+        make_system(system, Path())
+    load(benchmark.search.verdict)

@@ -1,0 +1,48 @@
+"""A benchmark of the known system whose stream is there already: measured without Spark, in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from streamgauge.artifacts import Store
+from streamgauge.config import Benchmark, Cell, load
+from tests.driver.conftest import COLUMNS, stream_table
+
+CELL = Cell(experiment="e", workload="all", system="known")
+EVENTS = 1000  # one a millisecond
+
+
+@dataclass(frozen=True)
+class Bench:
+    file: Path
+    benchmark: Benchmark
+    store: Store
+
+
+def write_bench(place: Path, *, capacity: float | None = None, delay: str = "0s", **more: Any) -> Bench:
+    """Batches of 50 ms, so that a second has enough of them for a verdict."""
+    (place / "f.csv").write_text("t,carrier,flight\n1,A,1\n")
+    known = {"name": "known", "engine": "known", "capacity": capacity, "delay": delay, "trigger": "50ms"}
+    known |= {"batch_rows": max(1, round(capacity / 20))} if capacity else {}
+    raw: dict[str, Any] = {
+        "name": "b",
+        "source": {"files": "f.csv", "time": {"column": "t", "unit": "ns"}, "columns": COLUMNS},
+        "experiments": [{"name": "e", "target_percent": 0}],
+        "workloads": [{"name": "all", "query": "passthrough"}],
+        "systems": [known],
+        # another process may have the CPU for a while: these tests count, the clock's own are elsewhere
+        "replay": {"max_memory_mb": 64, "max_slip": "3s"},
+        **more,
+    }
+    file = place / "b.yaml"
+    file.write_text(yaml.safe_dump(raw))
+    benchmark, store = load(file), Store(place / "artifacts")
+    with store.building("stream", store.stream_key(benchmark, benchmark.experiments[0])) as build:
+        pq.write_table(stream_table([i * 1_000_000 for i in range(EVENTS)]), build.path / "part-00000.parquet")
+        build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": EVENTS}
+    return Bench(file, benchmark, store)

@@ -1,0 +1,107 @@
+"""Trials of a cell: what dies makes its trial invalid, is replaced, and the next trial counts every event once."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.config import Cell, load
+from streamgauge.errors import UserError
+from streamgauge.measure.cell import Measured, ReadyCell, ready
+from tests.measure.benches import CELL, Bench, write_bench
+
+
+def no_session() -> Any:
+    raise AssertionError("the known system needs no Spark")
+
+
+def children(module: str) -> list[psutil.Process]:
+    ours = psutil.Process().children(recursive=True)
+    return [p for p in ours if p.status() != psutil.STATUS_ZOMBIE and module in p.cmdline()]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return write_bench(tmp_path)
+
+
+@pytest.fixture
+def cell(bench: Bench, tmp_path: Path) -> Iterator[ReadyCell]:
+    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work", no_session) as made:
+        yield made
+    assert children("streamgauge.driver") == children("streamgauge.driver.known") == []
+
+
+def counted_once(measured: Measured, events: int) -> None:
+    details = measured.run.details
+    assert measured.observation.invalid is None
+    assert measured.observation.offered == measured.observation.taken == details["emitted"] == events
+    assert measured.run.event_latency.count == details["system"]["rows"] - 1 == events  # and a sentinel
+
+
+def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
+    def kill() -> None:
+        while not children("streamgauge.driver.known"):
+            time.sleep(0.05)
+        time.sleep(1.5)
+        [victim] = children(module)
+        victim.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    measured = cell.trial(1000, 60, token=1, hold=True)  # hold: nothing else runs before it
+    killer.join()
+    return measured
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("streamgauge.driver.known", r"system known ended with -9: nothing said"),
+        ("streamgauge.driver", r"driver process 0 \(pid \d+\) ended with -9: what it measured is lost"),
+    ],
+)
+def test_whatever_is_killed_the_trial_is_invalid_and_the_next_one_whole(
+    cell: ReadyCell, module: str, reason: str
+) -> None:
+    killed = trial_with_a_kill(cell, module)
+    assert killed.verdict.outcome == "inconclusive"
+    assert killed.verdict.reason == f"invalid trial: {killed.observation.invalid}"
+    assert re.fullmatch(reason, str(killed.observation.invalid))
+    counted_once(cell.trial(1000, 0.5, token=1), 500)
+
+
+def test_a_record_is_a_json_line_with_all_that_the_search_needs(cell: ReadyCell) -> None:
+    record = cell.trial(2000, 0.5, token=1).record()
+    again = json.loads(json.dumps(record))
+    assert (again["rate_events_per_s"], again["seconds"], again["correct"]) == (2000, 0.5, None)
+    assert again["observation"]["offered"] == 1000
+    assert again["observation"]["invalid"] is None
+    assert again["details"]["slip_ns"]["count"] >= 1000
+    assert {"outcome", "reason", "figures", "carried_events_per_s"} <= set(again)
+    assert not list((cell._work).glob("trial-*"))  # checkpoints are no results
+
+
+def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: Path) -> None:
+    def refused(cell: Cell, **change: Any) -> str:
+        benchmark = load(bench.file).model_copy(update=change)
+        with pytest.raises(UserError) as told, ready(benchmark, bench.store, cell, tmp_path, no_session):
+            pass
+        return str(told.value)
+
+    other = CELL.model_copy(update={"workload": "none"})
+    assert refused(other) == "cell: found e.none.known, allowed: e.all.known"
+    assert "no finished stream there; run the stage generate first" in refused(CELL, scale=0.5)
+    keyless = bench.benchmark.workloads[0].model_copy(update={"query": "windowed_join"})
+    assert refused(CELL, workloads=(keyless,)) == (
+        "workloads.all.key: windowed_join needs it; name one of carrier, flight"
+    )
+    assert children("streamgauge.driver") == []

@@ -1,0 +1,107 @@
+"""One measurement at a time, and whoever takes the lock ends what a dead holder left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streamgauge.errors import UserError
+from streamgauge.measure.lock import FENCE, measuring
+from tests.driver.test_process import gone
+
+HOLDER = """
+import subprocess, sys, time
+from pathlib import Path
+from streamgauge.measure.lock import measuring
+with measuring(sys.argv[1], place=Path(sys.argv[2])) as token:
+    child = subprocess.Popen(["sleep", "120"], start_new_session=True)
+    print(token, child.pid, flush=True)
+    time.sleep(120)
+"""
+
+
+@dataclass
+class Holder:
+    process: subprocess.Popen[str]
+    token: int
+    child: int  # what it started, in a session of its own
+
+
+@contextmanager
+def holding(what: str, place: Path) -> Iterator[Holder]:
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, what, str(place)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    token, child = map(int, process.stdout.readline().split())
+    try:
+        yield Holder(process, token, child)
+    finally:
+        process.kill()
+        process.wait(10)
+        if psutil.pid_exists(child):
+            psutil.Process(child).kill()
+
+
+def state(place: Path) -> dict[str, object]:
+    [file] = place.glob("*.measuring.json")
+    return dict(json.loads(file.read_text()))
+
+
+def test_tokens_grow_and_a_released_lock_names_nobody(tmp_path: Path) -> None:
+    for expected in (1, 2):
+        with measuring("a", place=tmp_path) as token:
+            assert token == expected
+            assert os.environ[FENCE].startswith(f"{token}@")
+            assert (state(tmp_path)["pid"], state(tmp_path)["what"]) == (os.getpid(), "a")
+        assert FENCE not in os.environ
+        assert state(tmp_path) == {"token": expected}  # who comes next with the same `a` must not end this process
+
+
+def test_what_a_killed_holder_left_is_ended_and_nothing_else(tmp_path: Path) -> None:
+    elsewhere = {**os.environ, FENCE: f"1@{tmp_path / 'elsewhere.json'}"}
+    bystanders = [subprocess.Popen(["sleep", "120"], env=env) for env in (None, elsewhere)]
+    try:
+        with holding("a", tmp_path) as holder:
+            holder.process.kill()
+            holder.process.wait(10)
+            assert not gone(holder.child, within_s=0.1)
+            with measuring("b", place=tmp_path) as token:
+                assert token == holder.token + 1
+                assert gone(holder.child)
+        assert [process.poll() for process in bystanders] == [None, None]
+    finally:
+        for process in bystanders:
+            process.kill()
+            process.wait(10)
+
+
+def test_an_orphan_of_the_same_measurement_is_ended(tmp_path: Path) -> None:
+    with holding("run cell", tmp_path) as holder, measuring("run cell", place=tmp_path) as token:
+        assert token == holder.token + 1
+        assert holder.process.wait(10) == -9
+        assert gone(holder.child)
+
+
+def test_another_measurement_is_waited_for_and_named_in_one_line(tmp_path: Path) -> None:
+    with holding("other cell", tmp_path) as holder:
+        with pytest.raises(UserError) as refused, measuring("cell", patience_s=0, place=tmp_path):
+            pass
+        assert str(refused.value).startswith(f"measuring lock: other cell (pid {holder.process.pid}) has held it")
+        assert holder.process.poll() is None
+        assert not gone(holder.child, within_s=0.1)
+
+
+def test_a_state_that_is_garbage_starts_anew(tmp_path: Path) -> None:
+    with measuring("a", place=tmp_path):
+        [file] = tmp_path.glob("*.measuring.json")
+    file.write_text("{torn")
+    with measuring("a", place=tmp_path) as token:
+        assert token == 1
