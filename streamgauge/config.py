@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -24,6 +26,7 @@ from pydantic import (
 )
 
 from streamgauge.errors import UserError
+from streamgauge.schemas import NEXMARK
 from streamgauge.units import Duration, Tick, TimeUnit, tick_of
 
 Delay = Annotated[
@@ -35,6 +38,7 @@ Delay = Annotated[
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Ratio = Annotated[int, Field(gt=0, lt=2**31)]
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 
 
@@ -76,11 +80,56 @@ class TimeColumn(Model):
         return self.unit is None and self.format is None
 
 
-class Source(Model):
-    """A source of events: files in declared order, and how to read them."""
+class Nexmark(Model):
+    """Parameters of the Nexmark event generator; the defaults are those of Apache Beam's suite."""
 
-    files: Annotated[tuple[str, ...], Field(min_length=1)]
-    format: Literal["csv", "parquet"] = "csv"
+    events: Annotated[int, Field(gt=0, lt=2**42)] = 100_000
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    base_time: datetime = Field(default=datetime(2015, 7, 15, tzinfo=UTC), description="event time of event 0")
+    rate: Annotated[int, Field(gt=0, le=1_000_000_000)] = Field(
+        default=10_000, description="events per second of event time"
+    )
+    next_rate: Annotated[int, Field(gt=0, le=1_000_000_000)] | None = Field(
+        default=None, description="the other rate between which it changes"
+    )
+    rate_shape: Literal["square", "sine"] = "sine"
+    rate_period: Delay = Duration.parse("600s")
+    person_proportion: Annotated[int, Field(gt=0)] = 1
+    auction_proportion: Annotated[int, Field(gt=0)] = 3
+    bid_proportion: Annotated[int, Field(gt=0)] = 46
+    person_bytes: Annotated[int, Field(ge=0, le=10_000)] = 200
+    auction_bytes: Annotated[int, Field(ge=0, le=10_000)] = 500
+    bid_bytes: Annotated[int, Field(ge=0, le=10_000)] = 100
+    hot_auction_ratio: Ratio = 2
+    hot_seller_ratio: Ratio = 4
+    hot_bidder_ratio: Ratio = 4
+    hot_channel_ratio: Ratio = 2
+    hot_every: Ratio = Field(default=100, description="one id in so many is hot")
+    in_flight_auctions: Ratio = 100
+    active_people: Ratio = 1000
+    id_lead: Annotated[int, Field(ge=0)] = Field(default=10, description="ids named before they exist")
+    first_id: Annotated[int, Field(ge=0)] = 1000
+    first_category: Annotated[int, Field(ge=0)] = 10
+    categories: Ratio = 5
+    out_of_order_group_size: Ratio = Field(default=1, description="events of a group are shuffled")
+
+    @model_validator(mode="after")
+    def _shuffled_and_zoned(self) -> Self:
+        if self.out_of_order_group_size % 953 == 0:
+            raise ValueError(
+                f"out_of_order_group_size: found {self.out_of_order_group_size}, allowed: no multiple of 953"
+            )
+        if self.base_time.tzinfo is None:
+            raise ValueError(f"base_time: found {self.base_time}, allowed: a time with its offset, such as …Z")
+        return self
+
+
+class Source(Model):
+    """A source of events: files in declared order, and how to read them; or a generator."""
+
+    files: tuple[str, ...] = Field(default=(), description="one or more; none for format nexmark")
+    format: Literal["csv", "parquet", "nexmark"] = "csv"
+    nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
     separator: str = ","
     quote: Annotated[str, Field(min_length=1, max_length=1)] | None = '"'
     header: bool = True
@@ -95,6 +144,17 @@ class Source(Model):
         default=None, description="names of the fields of a file without a header"
     )
     max_bad_fraction: Annotated[float, Field(ge=0, le=1)] = 0.01
+
+    @model_validator(mode="before")
+    @classmethod
+    def _generated(cls, raw: Any) -> Any:
+        """A generator brings its own time and columns."""
+        if not isinstance(raw, dict) or raw.get("format") != "nexmark":
+            return raw
+        for key in ("files", "arrival", "column_names"):
+            if raw.get(key):
+                raise ValueError(f"{key}: not for format nexmark, which reads no file; leave it out")
+        return {"nexmark": {}, "time": {"column": "date_time", "unit": "us"}, "columns": dict(NEXMARK), **raw}
 
     @field_validator("files", mode="before")
     @classmethod
@@ -117,6 +177,14 @@ class Source(Model):
             raise ValueError(
                 f"quote: found {self.quote!r}, allowed: an ASCII character that is no separator and no line end, or null"
             )
+        if (self.nexmark is not None) != (self.format == "nexmark"):
+            raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
+        if not self.files and self.nexmark is None:
+            raise ValueError("files: found none, allowed: one name or a list")
+        wrong = [name for name, kind in self.columns.items() if self.nexmark and NEXMARK.get(name) != kind]
+        if wrong:
+            allowed = ", ".join(f"{name}: {kind}" for name, kind in NEXMARK.items())
+            raise ValueError(f"columns: found {wrong[0]}: {self.columns[wrong[0]]}, allowed: {allowed}")
         reserved = {"seq", "event_time", "ingestion_time", "line", "arrival_time"} & set(self.columns)
         if reserved:
             raise ValueError(f"columns: found {sorted(reserved)}, which are names of Streamgauge's own")
@@ -179,6 +247,8 @@ class Workload(Model):
     window: Delay = Duration.parse("10s")
     slide: Delay | None = None
     watermark: Delay = Duration(0)
+    mark: str | None = Field(default=None, description="the value of events of the second kind, as text")
+    top: Annotated[int, Field(gt=0, le=1000)] = 10
 
 
 class System(Model):
@@ -269,6 +339,53 @@ class Latency(Model):
     seconds: PositiveFloat = 20.0
 
 
+class MetricsSink(Model):
+    """A backend that metrics are pushed to."""
+
+    type: str = Field(description="console, http, graphite, otel, or package.module:Class")
+    url: str | None = Field(default=None, description="http: where to POST; otel: the collector, else as its SDK says")
+    host: str | None = Field(default=None, description="graphite")
+    port: Annotated[int, Field(ge=1, le=65535)] = 2003
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = "streamgauge"
+    headers_from_env: dict[str, str] = Field(
+        default_factory=dict, description="header -> environment variable that holds its value (http, otel)"
+    )
+    timeout: Delay = Duration.parse("5s")
+    options: dict[str, Any] = Field(default_factory=dict, description="of a sink of your own")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        needed = {"http": "url", "graphite": "host"}.get(self.type)
+        if needed and getattr(self, needed) is None:
+            raise ValueError(f"type {self.type} needs the key {needed}")
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("url: allowed: http://host:port/path or https://…")
+            if parts.username or parts.password:
+                raise ValueError("url: found credentials; use headers_from_env, which keeps them out of files and logs")
+        if self.timeout.ps <= 0:
+            raise ValueError(f"timeout: found {self.timeout}, allowed: above 0")
+        return self
+
+
+class Metrics(Model):
+    """Where a run's metrics are pushed to while it runs."""
+
+    sinks: tuple[MetricsSink, ...] = ()
+    period: Delay = Duration.parse("5s")
+    buffer: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=60, description="pushes kept for a backend that does not answer"
+    )
+
+    @field_validator("period")
+    @classmethod
+    def _long_enough(cls, period: Duration) -> Duration:
+        if period < Duration.parse("100ms"):
+            raise ValueError(f"found {period}, allowed: 100ms or more")
+        return period
+
+
 class Cell(Model):
     """experiment × workload × system."""
 
@@ -296,6 +413,7 @@ class Benchmark(Model):
     replay: Replay = Replay()
     search: Search = Search()
     latency: Latency = Latency()
+    metrics: Metrics | None = Field(default=None, description="none: nothing is pushed")
     scale: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0, description="fraction of the source's lines to take, from its beginning"
     )

@@ -83,7 +83,7 @@ def draw(
     bits = splitmix(seed, seq)
     select = (bits >> np.uint64(64 - SELECT_BITS)).astype(np.uint16)
     bits &= np.uint64(0xFFFFFFFF)
-    return select, _interpolate(bits, delay_table)
+    return select, interpolate(bits, delay_table)
 
 
 def splitmix(seed: int, seq: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
@@ -104,8 +104,8 @@ def splitmix(seed: int, seq: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     return x
 
 
-def _interpolate(draw32: npt.NDArray[np.uint64], delay_table: DelayTable) -> npt.NDArray[np.int64]:
-    """Table position by the high bits, linear in between by the low ones. Consumes draw32."""
+def interpolate(draw32: npt.NDArray[np.uint64], delay_table: DelayTable) -> npt.NDArray[np.int64]:
+    """Of 32 random bits each: table position by the high ones, linear in between by the low ones. Consumes draw32."""
     u = np.uint64
     ticks = np.array(delay_table.ticks, np.int64)
     low_bits = 32 - (len(ticks) - 1).bit_length() + 1  # 2^k + 1 entries: k bits of position

@@ -44,6 +44,30 @@ COLUMN_TYPES: dict[str, pa.DataType] = {
 }
 
 
+#: Nexmark's persons, auctions and bids in one table; columns that an event does not have are null; times in us
+NEXMARK: dict[str, str] = {
+    "kind": "string",  # person, auction, bid
+    "id": "int64",  # of a person or an auction
+    "name": "string",  # of a person or an item
+    "email": "string",
+    "credit_card": "string",
+    "city": "string",
+    "state": "string",
+    "description": "string",
+    "initial_bid": "int64",
+    "reserve": "int64",
+    "expires": "int64",
+    "seller": "int64",
+    "category": "int64",
+    "auction": "int64",
+    "bidder": "int64",
+    "price": "int64",
+    "channel": "string",
+    "url": "string",
+    "extra": "string",
+}
+
+
 def events_schema(columns: Mapping[str, str], *, arrival: bool) -> pa.Schema:
     extra = [ARRIVAL] if arrival else []
     extra += [pa.field(name, COLUMN_TYPES[kind]) for name, kind in columns.items()]

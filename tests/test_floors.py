@@ -10,10 +10,30 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "streamgauge"
 #: rooms from the ground up; a room may import itself and what stands before it
-FLOORS = ["ground", "text", "datasets", "driver", "workloads", "spark", "link", "measure", "report", "airflow", "cli"]
-HEAVY = {"pyspark", "great_expectations", "airflow", "plotly", "jinja2", "selenium", "duckdb", "polars"}
+FLOORS = [
+    "ground",
+    "compare",
+    "store",
+    "text",
+    "nexmark",
+    "datasets",
+    "metrics",
+    "driver",
+    "workloads",
+    "spark",
+    "link",
+    "suite",
+    "measure",
+    "report",
+    "airflow",
+    "cli",
+]
+HEAVY = {"pyspark", "great_expectations", "airflow", "plotly", "jinja2", "selenium", "duckdb", "polars", "sqlalchemy"}
 ALLOWED_HEAVY = {
+    "store": {"sqlalchemy"},
+    "metrics": {"pyspark"},
     "link": {"pyspark"},
+    "suite": {"pyspark", "duckdb"},
     "workloads": {"pyspark"},
     "spark": {"pyspark", "great_expectations"},
     "report": {"plotly", "jinja2"},

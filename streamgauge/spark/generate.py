@@ -21,6 +21,7 @@ from streamgauge.delays import DelayTable, table
 from streamgauge.disorder import running_maximum
 from streamgauge.errors import UserError
 from streamgauge.generation import Chunk, Output, Selection
+from streamgauge.nexmark.generator import HEADER
 from streamgauge.profiling import Spread
 from streamgauge.rowgroups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
@@ -261,9 +262,9 @@ def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
 
 def _header(source: Source) -> bytes:
     """The two new names before the source's own header; empty when the source has none."""
-    if not source.header or source.format != "csv":
+    if not source.header or source.format == "parquet":
         return b""
-    own = first_line(source.files[0])[1].rstrip(b"\r\n")
+    own = (HEADER if source.nexmark else first_line(source.files[0])[1]).rstrip(b"\r\n")
     return source.separator.encode().join([b"ingestion_time", b"event_time", own]) + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""Ingest: a source's lines -> events and quarantine.
+"""Ingest: a source's lines, or a generator's events -> events and quarantine.
 
 A few fat tasks read byte ranges with numpy and write Parquet with pyarrow. The first pass counts each split's
 lines, so that the second knows every line's seq, whatever the splits.
@@ -22,10 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamgauge import metrics
 from streamgauge.artifacts import Artifact, Store
-from streamgauge.config import Benchmark, Source
+from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.errors import UserError
-from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS
+from streamgauge.nexmark.generator import Generator, rows
+from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
 from streamgauge.spark.tasks import each
 from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUARANTINE_FILE = "quarantine.parquet"
+INGESTED = metrics.counter("rows", "ingested")
+QUARANTINED = metrics.counter("rows", "quarantined")
 
 
 def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20) -> Artifact:
@@ -60,13 +64,10 @@ def _build(
     spark: SparkSession, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
 ) -> dict[str, Any]:
     source = benchmark.source
-    counts = each(spark, splits, _count)
-    for number, file in enumerate(source.files):
-        if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
-            raise UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
-    limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
-    steps = _steps(splits, counts, limit, path, split_bytes)
-    wrote = each(spark, steps, _write)
+    if source.nexmark is not None:
+        source_lines, limit, wrote = _generated(spark, benchmark, source.nexmark, path)
+    else:
+        source_lines, limit, wrote = _read(spark, benchmark, splits, path, split_bytes)
     parts = [path / name for step in wrote for name in step.parts]
     _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     if source.order != "file":
@@ -84,7 +85,7 @@ def _build(
         "events": events,
         "quarantined": quarantined,
         "lines": limit,
-        "source_lines": sum(counts),
+        "source_lines": source_lines,
         "tick": source.tick,
         "ticks_per_second": ticks_per_second(source.tick),
         "columns": dict(source.columns),
@@ -92,6 +93,40 @@ def _build(
         "order": source.order,
         "split_bytes": split_bytes,
     }
+
+
+def _read(
+    spark: SparkSession, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
+) -> tuple[int, int, list[Wrote]]:
+    """Lines that the files have, lines taken, and what was written."""
+    source = benchmark.source
+    counts = each(spark, splits, _count)
+    for number, file in enumerate(source.files):
+        if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
+            raise UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
+    limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
+    steps = _steps(splits, counts, limit, path, split_bytes)
+    return sum(counts), limit, each(spark, steps, _write)
+
+
+def _generated(
+    spark: SparkSession, benchmark: Benchmark, settings: Nexmark, path: Path
+) -> tuple[int, int, list[Wrote]]:
+    """The same for the events of a generator: a file each FILE_ROWS, whatever the number of tasks."""
+    limit = ceil(Fraction(repr(benchmark.scale)) * settings.events)
+    columns = tuple(benchmark.source.columns)
+
+    def write(first: int) -> Wrote:
+        generator, name = Generator(settings), f"{first:015d}.parquet"
+        ranges = (
+            (at, min(ROW_GROUP_ROWS, limit - at)) for at in range(first, min(first + FILE_ROWS, limit), ROW_GROUP_ROWS)
+        )
+        schema = events_schema(benchmark.source.columns, arrival=False)
+        _write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
+        INGESTED.inc(min(FILE_ROWS, limit - first))
+        return Wrote([name], [])
+
+    return settings.events, limit, each(spark, range(0, limit, FILE_ROWS), write)
 
 
 def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None:
@@ -178,6 +213,8 @@ def _write(step: Step) -> Wrote:
             }
             wrote.quarantine.append(f"{name}.bad.parquet")
             write_rows(pa.table(bad, schema=QUARANTINE), step.directory / wrote.quarantine[-1])
+            QUARANTINED.inc(len(at))
+        INGESTED.inc(parsed.events.num_rows)
         done += parsed.events.num_rows + (parsed.bad.num_rows if parsed.bad is not None else 0)
         if done >= step.take < step.lines:
             break

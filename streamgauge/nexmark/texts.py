@@ -1,0 +1,118 @@
+"""Texts of the events, by draws: taken from small pools, or cut out of one endless text. All follow from the seed."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamgauge.delays import splitmix
+
+Ints = NDArray[np.int64]
+Draws = NDArray[np.uint64]
+POOL = 4096
+CHANNELS = 10_000
+CITIES = [
+    "Phoenix",
+    "Los Angeles",
+    "San Francisco",
+    "Boise",
+    "Portland",
+    "Bend",
+    "Redmond",
+    "Seattle",
+    "Kent",
+    "Cheyenne",
+]
+STATES = ["AZ", "CA", "ID", "OR", "WA", "WY"]
+FIRST_NAMES = ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
+LAST_NAMES = ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
+HOT_CHANNELS = ["Google", "Facebook", "Baidu", "Apple"]
+_ALPHABET = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz" * 12 + b" " * 26, np.uint8)
+_TEXT = 1 << 16
+
+
+def below(bits: Draws, bound: int | Ints) -> Ints:
+    """Uniform whole numbers in [0, bound), bound < 2^31, of the high half of each draw."""
+    limit = np.uint64(bound) if isinstance(bound, int) else bound.astype(np.uint64)
+    return ((bits >> np.uint64(32)) * limit >> np.uint64(32)).view(np.int64)
+
+
+@cache
+def letters(longest: int) -> NDArray[np.uint8]:
+    """The endless text: letters, every 13th a space, the same for every seed."""
+    return _ALPHABET[below(splitmix(13, np.arange(_TEXT + longest)), len(_ALPHABET))]
+
+
+def cut(bits: Draws, lengths: Ints, longest: int) -> pa.StringArray:
+    """A text of each length, from a place that is drawn."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    at = np.arange(ends[-1]) + np.repeat(below(bits, _TEXT) - ends[:-1], lengths)
+    data = letters(longest)[at]
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data))
+
+
+def padding(bits: Draws, sizes: Ints, average: int) -> Ints:
+    """Length of what fills events of those sizes up to the average, a fifth more or less."""
+    room = np.maximum(average - sizes, 0)
+    spread = (room + 2) // 5
+    found: Ints = room - spread + below(bits, np.maximum(2 * spread, 1))
+    return found
+
+
+@cache
+def names() -> pa.StringArray:
+    return pa.array([f"{first} {last}" for first, last in product(FIRST_NAMES, LAST_NAMES)])
+
+
+@cache
+def emails(seed: int) -> pa.StringArray:
+    bits = splitmix(seed, np.arange(4 * POOL)).reshape(4, POOL)
+    users, hosts = (_words(cut(bits[k], 3 + below(bits[k + 1], most - 3), most)) for k, most in ((0, 7), (2, 5)))
+    return pa.array([f"{user}@{host}.com" for user, host in zip(users, hosts, strict=True)])
+
+
+@cache
+def credit_cards(seed: int) -> pa.StringArray:
+    digits = below(splitmix(seed, np.arange(4 * POOL)), 10_000).reshape(POOL, 4)
+    return pa.array([" ".join(f"{block:04d}" for block in card) for card in digits.tolist()])
+
+
+@cache
+def channels() -> pa.StringArray:
+    """Hot ones first."""
+    return pa.array([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))])
+
+
+@cache
+def urls(seed: int) -> pa.StringArray:
+    """One for each channel; nine of ten that are not hot name their channel's id."""
+    count = len(HOT_CHANNELS) + CHANNELS
+    bits = splitmix(seed, np.arange(4 * count)).reshape(4, count)
+    words = [_words(cut(bits[k], 3 + below(bits[k] << np.uint64(32), 2), 5)) for k in range(3)]
+    found = [f"https://www.nexmark.com/{a}/{b}/{c}/item.htm?query=1" for a, b, c in zip(*words, strict=True)]
+    told = below(bits[3], 10) > 0
+    for number in np.flatnonzero(told[len(HOT_CHANNELS) :]):
+        found[number + len(HOT_CHANNELS)] += f"&channel_id={_reversed(int(number))}"
+    return pa.array(found)
+
+
+@cache
+def extras(seed: int, size: int, average: int) -> pa.StringArray:
+    """What fills events of one size up to the average."""
+    bits = splitmix(seed, np.arange(2 * POOL)).reshape(2, POOL)
+    return cut(bits[0], padding(bits[1], np.full(POOL, size), average), average)
+
+
+def _words(array: pa.StringArray) -> list[str]:
+    return [text.replace(" ", "_") for text in array.to_pylist()]
+
+
+def _reversed(number: int) -> int:
+    """The 32 bits in reverse, as a signed number's absolute value: Java's Math.abs(Integer.reverse(number))."""
+    value = int(f"{number:032b}"[::-1], 2)
+    return abs(value - (1 << 32) if value >> 31 else value)
