@@ -1,0 +1,61 @@
+"""What becomes of a change point: new or known, then a suspect, then judged by running it again.
+
+A change point alone is never called a regression: the machine may have changed, or the noise. A suspect
+is rerun, the software before and after it taking turns on one machine in one night, and only what the
+comparison finds again counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from streamgauge.compare.ab import SMALLEST_EFFECT, Comparison, compare
+from streamgauge.compare.changes import SEGMENT, Change
+
+Outcome = Literal["regression", "improvement", "refuted", "open"]
+#: repetitions of each side in a first rerun, and in the one that follows where that left it open
+REPETITIONS = (8, 16)
+#: for a month of looks: a rerun is cheap, so more is suspected than would be called a change at once
+SUSPECT_ALPHA = 0.03
+
+#: gives n values of each side, measured in turns
+Rerun = Callable[[int], tuple[Sequence[float], Sequence[float]]]
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    outcome: Outcome
+    change: Change
+    comparison: Comparison
+
+
+def suspects(changes: Iterable[Change], known: Iterable[int], segment: int = SEGMENT) -> list[Change]:
+    """Those not yet reported; a place may still move a little while values arrive."""
+    places = list(known)
+    return [change for change in changes if all(abs(change.index - place) > segment for place in places)]
+
+
+def confirm(
+    change: Change, rerun: Rerun, *, higher_is_better: bool = False, smallest_effect: float = SMALLEST_EFFECT
+) -> Confirmed:
+    """Reruns a suspect until the comparison has an answer, at most twice. refuted: no change in its direction."""
+    baseline: list[float] = []
+    candidate: list[float] = []
+    for repetitions in REPETITIONS:
+        more = rerun(repetitions)
+        baseline += more[0]
+        candidate += more[1]
+        found = compare(baseline, candidate, higher_is_better=higher_is_better, smallest_effect=smallest_effect)
+        if found.verdict != "inconclusive":
+            break
+    return Confirmed(_outcome(change, found), change, found)
+
+
+def _outcome(change: Change, found: Comparison) -> Outcome:
+    if found.verdict == "inconclusive":
+        return "open"
+    if found.verdict == "same" or (found.ratio > 1) != (change.magnitude > 0):
+        return "refuted"
+    return "regression" if found.verdict == "worse" else "improvement"
