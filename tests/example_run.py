@@ -165,6 +165,9 @@ def record_cells(r: Recorder) -> None:
         write_json(place / "latency.json", [
             latency(fraction, best, wrong=wrong and fraction == 1) for fraction in (0.5, 0.8, 0.9, 1.0)
         ])  # fmt: skip
+        for fraction in (0.5, 0.8, 0.9, 1.0):
+            run = {"fraction": fraction, **trial(0, "", fraction * best, capacity)}
+            append_json(place / "latency-trials.jsonl", run)
         r.stage("latency", seconds=40, outcome={"artifact": "latency"}, **scope)
 
 
@@ -178,7 +181,31 @@ def trial(number: int, purpose: str, rate: float, capacity: float) -> dict[str, 
     outcome = "unsustainable" if slope > 0.05 else "inconclusive" if slope else "sustainable"
     return {"number": number, "purpose": purpose, "rate_events_per_s": rate, "outcome": outcome,
             "reason": f"age grows by {slope:.3f} s/s <limit 0.05>", "figures": {"age_slope_s_per_s": slope},
-            "observation": {"samples": samples}, "details": {}}  # fmt: skip
+            "observation": {"samples": samples, "offered": 20 * round(rate), "taken": 20 * round(min(rate, capacity))},
+            "check": {"expected_late": 42, "reported_late": 40, "late_counted": "groups"},
+            "details": details(min(rate, capacity))}  # fmt: skip
+
+
+SPLIT = {"disorder": 2e6, "queue_wait": 50e6, "watermark_hold": 100e6, "micro_batch": 90e6, "commit": 8e6}
+
+
+def details(rate: float) -> dict[str, Any]:
+    """What driver and system counted in 20 s of micro-batches of 1 s, the last one without rows."""
+    batches = [
+        {"at": 1000 + at, "batch_id": at, "rows": round(rate) * (at < 20), "duration_ms": 700 + 10 * (at % 7),
+         "state_rows": 100 * at, "state_bytes": at * 2**20, "dropped": 2} for at in range(21)
+    ]  # fmt: skip
+    epochs = [
+        {"epoch": at, "at_s": at + 0.7, "rows": 100, "latency_split_ns": {**SPLIT, "queue_wait": 50e6 + at * 1e6}}
+        for at in range(20)
+    ]
+    return {
+        "emitted": 2000, "epochs": epochs, "latency_split_ns": SPLIT, "clock_offset_ns": [[-1_500_000, 20_000]],
+        "slip_ns": {"p99": 250_000.0},
+        "system": {"batches": batches, "cpu_seconds": 19.0, "rss_bytes": 900 * 2**20, "gc_seconds": 0.4},
+        "drivers": [{"start_wall_ns": 1000 * S, "cpu_seconds": 1.25, "peak_memory_bytes": 200 * 2**20,
+                     "stream_seconds_per_second": 3600.0}],
+    }  # fmt: skip
 
 
 def latency(fraction: float, rate: float, *, wrong: bool) -> dict[str, Any]:

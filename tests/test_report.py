@@ -268,6 +268,48 @@ def test_search_trace_shows_each_trial_under_its_outcome_with_its_reason(measure
     assert marks["unsustainable"]["text"][0] == "age grows by 0.750 s/s &lt;limit 0.05&gt;"
 
 
+def test_each_trial_shows_what_was_counted_and_what_it_cost(measured: Page) -> None:
+    # 80 % of the first cell's 39 600: 20 batches with rows, 0.70 to 0.76 s
+    rows = [row for row in measured.rows if row[0] == "80 %"]
+    counted = next(row for row in rows if len(row) == 10)
+    assert counted[2:] == ["633 600", "633 600", "2 000", "42", "40", "groups", "—", "3 600"]
+    cost = next(row for row in rows if len(row) == 14)
+    batches, system, driver = cost[1:5], cost[5:9], cost[9:13]
+    assert batches == ["730", "760", "1 900", "19"]
+    assert system == ["19", "29.99", "900", "0.4"]
+    assert driver == ["1.25", "1.973", "200", "0.25"]
+    assert cost[13] == "-1.500 ± 0.020"
+
+
+def test_batches_are_drawn_with_the_state_beside_them(measured: Page) -> None:
+    chart = next(f for f in measured.figures if f["layout"]["yaxis"]["title"].get("text") == "duration (s)")
+    assert (chart["data"][1]["x"][:2], chart["data"][1]["y"][:2]) == ([0, 1], [0.7, 0.71])
+    assert len(chart["data"][1]["x"]) == 20
+
+
+def test_latency_is_split_into_parts_in_total_and_over_time(measured: Page) -> None:
+    whole, time = [f for f in measured.figures if "mean (ms)" in json.dumps(f["layout"])][:2]
+    assert [(bar["name"], bar["x"][0]) for bar in whole["data"]] == [
+        ("disorder", 2), ("queue wait", 50), ("watermark hold", 100), ("micro-batch", 90), ("commit, after it", 8),
+    ]  # fmt: skip
+    assert whole["data"][0]["y"] == ["50\u202f%", "80\u202f%", "90\u202f%", "100\u202f%"]
+    assert [area["y"][:2] for area in time["data"]][1] == [50, 51]
+    assert {area["stackgroup"] for area in time["data"]} == {"parts"}
+
+
+def test_parts_that_an_engine_cannot_tell_are_left_out(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv", **CELLS)
+    place = store.run(RUN) / "cells" / made.all_cells()[0].name
+    place.mkdir(parents=True)
+    run = {"fraction": 0.5, **trial(1, "", 9.0, 10.0)}
+    run["details"]["latency_split_ns"] |= {"watermark_hold": None, "commit": None}
+    run["details"]["system"] = {"batches": 17}
+    (place / "latency-trials.jsonl").write_text(json.dumps(run))
+    (place / "latency.json").write_text(json.dumps([latency(0.5, 18.0, wrong=False)]))
+    page = Page(build(made, store, RUN))
+    assert [bar["name"] for bar in page.figures[2]["data"]] == ["disorder", "queue wait", "micro-batch"]
+
+
 def test_disorder_sweep_compares_latency_at_a_fraction_sound_in_every_cell(measured: Page) -> None:
     rate, p99 = (f for f in measured.figures if f["layout"]["xaxis"]["title"]["text"].startswith("out-of-order events"))
     assert [(t["name"], t["y"]) for t in rate["data"]] == [
@@ -279,7 +321,9 @@ def test_disorder_sweep_compares_latency_at_a_fraction_sound_in_every_cell(measu
     assert p99["data"][0]["y"] == pytest.approx([1440, 1440])
 
 
-@pytest.mark.parametrize("lost", ["rate_events_per_s", "observation", "outcome", "reason", "figures", "number"])
+@pytest.mark.parametrize(
+    "lost", ["rate_events_per_s", "observation", "outcome", "reason", "figures", "number", "check", "details"]
+)
 def test_trial_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: Path, lost: str) -> None:
     made = benchmark(tmp_path / "source.csv", **CELLS)
     place = store.run(RUN) / "cells" / made.all_cells()[0].name

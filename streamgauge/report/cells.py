@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from streamgauge.report import trials
 from streamgauge.report.blocks import (
     MISSING,
     Block,
@@ -12,7 +13,6 @@ from streamgauge.report.blocks import (
     Chart,
     Hole,
     Section,
-    State,
     Table,
     Text,
     Tiles,
@@ -25,11 +25,7 @@ from streamgauge.report.blocks import (
 from streamgauge.report.charts import (
     DASHES,
     GREEN,
-    GREY,
-    INK,
-    ORANGE,
     PALETTE,
-    RED,
     SYMBOLS,
     axis,
     delay_axis,
@@ -38,15 +34,9 @@ from streamgauge.report.charts import (
     rate_axis,
 )
 from streamgauge.report.records import CellRecord, Json, Records, is_sound
+from streamgauge.report.trials import OUTCOMES, outcome_of, thinned
 
-#: a line of more points than this says no more on a screen
-_MOST_POINTS = 200
-_OUTCOMES: dict[str, tuple[str, str, State]] = {
-    "sustainable": (GREEN, "circle", "good"),
-    "unsustainable": (RED, "x", "bad"),
-    "inconclusive": (ORANGE, "diamond", "open"),
-    "invalid": (GREY, "square-open", "open"),
-}
+_SPLITS = (trials.split, trials.split_over_time)
 _CORRECT: dict[Any, Text] = {
     True: Text("equals the batch answer", "good"),
     False: Text("wrong: the figure is void", "bad"),
@@ -71,26 +61,27 @@ def _cell(records: Records, record: CellRecord) -> Section:
     if record.trials:
         blocks += [
             attempt("Rate search", _trace, record),
-            attempt("Age over time", _over_time, record.trials, "age_s", "Age of the oldest waiting event", "age (s)"),
-            attempt("Backlog over time", _over_time, record.trials, "backlog", "Backlog", "events waiting"),
+            attempt("Age over time", _samples, record.trials, "age_s", "Age of the oldest waiting event", "age (s)"),
+            attempt("Backlog over time", _samples, record.trials, "backlog", "Backlog", "events waiting"),
         ]
+        if any(trials.batches_of(trial) for trial in record.trials):
+            blocks.append(attempt("Batches over time", trials.batch_durations, record.trials))
     if record.latency:
         blocks += [
             attempt("Latency by percentile", _by_percentile, record.latency),
             attempt("Latency over time", _latency_over_time, record.latency),
+            *(attempt("Latency split", make, record.split_runs) for make in _SPLITS if record.split_runs),
             attempt("Correctness", _correctness, record.latency),
         ]
     elif record.search:
         blocks.append(Hole("No latency", records.why(record.latency_status)))
+    if all_trials := [*record.trials, *record.latency_trials]:
+        blocks += [
+            attempt(what, make, all_trials) for what, make in (("Counted", trials.counted), ("Cost", trials.spent))
+        ]
     return Section(
         f"cell-{name}", f"{record.cell.experiment} × {record.cell.workload} × {record.cell.system}", blocks=blocks
     )
-
-
-def outcome_of(trial: Json) -> str:
-    """The verdict, or invalid: a trial that measured nothing is not a slow one."""
-    invalid = (trial.get("observation") or {}).get("invalid")
-    return "invalid" if invalid else str(trial.get("outcome", "inconclusive"))
 
 
 def _figures(record: CellRecord) -> Tiles:
@@ -104,10 +95,14 @@ def _figures(record: CellRecord) -> Tiles:
     return Tiles(tiles)
 
 
+def _samples(tried: list[Json], key: str, title: str, label: str) -> Chart:
+    return trials.over_time(tried, trials.samples(key), title, label, ("",))
+
+
 def _trace(record: CellRecord) -> Chart:
-    trials = record.trials
-    numbers = [trial.get("number", nth) for nth, trial in enumerate(trials, 1)]
-    rates = [trial["rate_events_per_s"] for trial in trials]
+    tried = record.trials
+    numbers = [trial.get("number", nth) for nth, trial in enumerate(tried, 1)]
+    rates = [trial["rate_events_per_s"] for trial in tried]
     path = line(
         "order",
         numbers,
@@ -117,8 +112,8 @@ def _trace(record: CellRecord) -> Chart:
         showlegend=False,
     )
     marks = []
-    for outcome, (colour, symbol, _) in _OUTCOMES.items():
-        chosen = [i for i, trial in enumerate(trials) if outcome_of(trial) == outcome]
+    for outcome, (colour, symbol, _) in OUTCOMES.items():
+        chosen = [i for i, trial in enumerate(tried) if outcome_of(trial) == outcome]
         if chosen:
             marks.append(
                 {
@@ -127,7 +122,7 @@ def _trace(record: CellRecord) -> Chart:
                     "name": outcome,
                     "x": [numbers[i] for i in chosen],
                     "y": [rates[i] for i in chosen],
-                    "text": [html.escape(_wrapped(trials[i].get("reason", ""))).replace("\n", "<br>") for i in chosen],
+                    "text": [html.escape(_wrapped(tried[i].get("reason", ""))).replace("\n", "<br>") for i in chosen],
                     "hovertemplate": "trial %{x}: %{y:,.0f} events/s<br>%{text}<extra></extra>",
                     "marker": {"color": colour, "symbol": symbol, "size": 11, "line": {"width": 2, "color": colour}},
                 }
@@ -137,17 +132,17 @@ def _trace(record: CellRecord) -> Chart:
             numbers[i],
             str(trial.get("purpose", "")),
             number(rates[i]),
-            Text(outcome_of(trial), _OUTCOMES.get(outcome_of(trial), ("", "", "open"))[2]),
+            Text(outcome_of(trial), OUTCOMES.get(outcome_of(trial), ("", "", "open"))[2]),
             str(trial.get("reason", "")),
-            ", ".join(f"{name} {number(value)}" for name, value in _figures_of(trial)),
+            ", ".join(f"{name} {number(value)}" for name, value in (trial.get("figures") or {}).items()),
         ]
-        for i, trial in enumerate(trials)
+        for i, trial in enumerate(tried)
     ]
     return Chart(
         "Search for the rate",
         figure(
             [path, *marks],
-            axis("trial", dtick=1 if len(trials) <= 20 else None),
+            axis("trial", dtick=1 if len(tried) <= 20 else None),
             rate_axis("events/s offered", rates),
             showlegend=True,
             shapes=_answer(record.search or {}),
@@ -155,24 +150,6 @@ def _trace(record: CellRecord) -> Chart:
         Table(["trial", "purpose", "events/s", "outcome", "reason", "figures"], rows),
         "The line is the sustainable rate, the band its interval." if record.rate else "",
     )
-
-
-def _figures_of(trial: Json) -> list[tuple[str, float]]:
-    """What the verdict looked at, and what driver and system counted."""
-    details, seen = trial.get("details") or {}, trial.get("observation") or {}
-    drivers, system, slip = details.get("drivers") or [{}], details.get("system") or {}, details.get("slip_ns") or {}
-    found = {
-        "carried_events_per_s": trial.get("carried_events_per_s"),
-        **{name: seen.get(name) for name in ("offered", "taken")},
-        "emitted": details.get("emitted"),
-        "stream_seconds_per_second": drivers[0].get("stream_seconds_per_second"),
-        "driver_slip_ms_p99": slip["p99"] / 1e6 if slip.get("p99") is not None else None,
-        "driver_cpu_seconds": sum(driver.get("cpu_seconds") or 0 for driver in drivers) or None,
-        "driver_memory_bytes": sum(driver.get("peak_memory_bytes") or 0 for driver in drivers) or None,
-        **{f"system_{name}": value for name, value in system.items()},
-        **(trial.get("figures") or {}),
-    }
-    return [(name, value) for name, value in found.items() if type(value) in (int, float)]
 
 
 def _answer(search: Json) -> list[Json]:
@@ -195,34 +172,6 @@ def _answer(search: Json) -> list[Json]:
     if rate is not None:
         shapes.append({**across, "type": "line", "y0": rate, "y1": rate, "line": {"color": GREEN, "width": 1.5}})
     return shapes
-
-
-def _over_time(trials: list[Json], key: str, title: str, label: str) -> Chart:
-    traces: list[Json] = []
-    rows: list[list[Cell]] = []
-    for nth, trial in enumerate(trials):
-        samples = (trial.get("observation") or {}).get("samples") or []
-        samples = samples[:: max(1, -(-len(samples) // _MOST_POINTS))]
-        which = f"{trial.get('number', nth + 1)}: {number(trial['rate_events_per_s'])}/s"
-        colour = _OUTCOMES.get(outcome_of(trial), (INK, "", "open"))[0]
-        traces.append(
-            line(
-                which, [s["at_s"] for s in samples], [s[key] for s in samples],
-                mode="lines+markers" if len(samples) <= 40 else "lines",
-                marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
-                line={"color": colour, "width": 1.5}, visible="legendonly" if trial.get("purpose") == "probe" else True,
-            )
-        )  # fmt: skip
-        rows += [
-            [which, number(s["at_s"]), number(s[key]), "" if s.get("warm", True) else "warming up"] for s in samples
-        ]
-    return Chart(
-        f"{title} over time",
-        figure(traces, axis("seconds since the trial began"), axis(label, rangemode="tozero"), showlegend=True),
-        Table(["trial", "at (s)", label, ""], rows),
-        "One line per trial: green sustainable, vermilion unsustainable, orange inconclusive, grey invalid. "
-        "A probe overloads on purpose: click on its name to see it.",
-    )
 
 
 def _by_percentile(runs: list[Json]) -> Chart:
@@ -274,8 +223,7 @@ def _latency_over_time(runs: list[Json]) -> Chart:
     traces: list[Any] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
-        name, points = share(run["fraction"]), run.get("over_time") or []
-        points = points[:: max(1, -(-len(points) // _MOST_POINTS))]
+        name, points = share(run["fraction"]), thinned(run.get("over_time") or [])
         for column, percentile in ((1, "p50"), (2, "p99")):
             style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
             more: Json = {"legendgroup": name, "showlegend": percentile == "p99"}
@@ -302,12 +250,12 @@ def _correctness(runs: list[Json]) -> Table:
                 correct,
                 *(count(run.get(name)) for name in ("late_drops_expected", "late_drops_reported")),
                 str(run.get("late_drops_counted_in") or MISSING),
-                *(count(run.get(name)) for name in ("offered", "taken", "emitted")),
+                count(run.get("emitted")),
                 number(run.get("system_cpu_us_per_event")),
             ]
         )
     columns = ["of the rate", "output", "late expected", "late reported", "counted in"]
-    columns += ["offered", "taken", "emitted", "CPU-µs/event"]
+    columns += ["rows emitted", "CPU-µs/event"]
     return Table(columns, rows, "Correctness and work", cards=True)
 
 

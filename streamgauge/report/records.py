@@ -79,6 +79,7 @@ class CellRecord:
     trials: list[Json]
     search: Json | None
     latency: list[Json] = field(default_factory=list)
+    latency_trials: list[Json] = field(default_factory=list)
 
     @property
     def rate(self) -> float | None:
@@ -87,6 +88,11 @@ class CellRecord:
     @property
     def confirmed(self) -> bool:
         return bool(self.rate) and (self.search or {}).get("outcome") not in ("budget_spent", "inconclusive")
+
+    @property
+    def split_runs(self) -> list[Json]:
+        """Latency runs that tell where the latency went."""
+        return [run for run in self.latency_trials if (run.get("details") or {}).get("latency_split_ns")]
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
@@ -149,6 +155,11 @@ class Records:
         return [self._stream(experiment) for experiment in self.benchmark.experiments]
 
     @cached_property
+    def hard(self) -> Json | None:
+        """What suite.hard left in this run."""
+        return _json(self.directory / "hard.json", dict)
+
+    @cached_property
     def cells(self) -> list[CellRecord]:
         return [self._cell(cell) for cell in self.benchmark.all_cells()]
 
@@ -190,6 +201,7 @@ class Records:
             _last_plan(read_jsonl(place / "trials.jsonl")),
             _json(place / "search.json", dict),
             [run for run in _json(place / "latency.json", list) or [] if isinstance(run, dict)],
+            _last_runs(read_jsonl(place / "latency-trials.jsonl")),
         )
 
     def _artifact(self, status: Status, kind: str, key: Callable[[Benchmark], str]) -> Artifact | None:
@@ -206,6 +218,11 @@ class Records:
 def _last_plan(trials: list[Json]) -> list[Json]:
     """A search with changed settings starts anew in the same file."""
     return [trial for trial in trials if trial.get("plan") == trials[-1].get("plan")]
+
+
+def _last_runs(trials: list[Json]) -> list[Json]:
+    """A stage that is tried again measures every fraction anew in the same file."""
+    return list({trial["fraction"]: trial for trial in trials if "fraction" in trial}.values())
 
 
 def is_sound(run: Json) -> bool:

@@ -87,8 +87,9 @@ def _chart(
         figure(
             traces,
             axis("out-of-order events (%)", rangemode="tozero"),
-            axis(label, rangemode="tozero"),
+            axis(label, rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
         Table(["experiment", "out of order", "workload", "system", label], rows),
+        "The bars are intervals: from a sustained rate to one that was not." if label == "events/s" else "",
     )

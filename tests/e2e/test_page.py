@@ -77,7 +77,7 @@ def test_draws_every_chart_without_a_word_on_the_console(browser: Any, page: Pat
     drawn = browser.execute_script(
         "return [...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('.scatterlayer path, .barlayer path').length)"
     )
-    assert len(drawn) == 27
+    assert len(drawn) == 39
     assert all(drawn)
     assert browser.get_log("browser") == []
 

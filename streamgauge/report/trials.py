@@ -1,0 +1,261 @@
+"""What driver and system counted and spent in each trial, and where the latency went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from streamgauge.report.blocks import MISSING, Cell, Chart, State, Table, count, number, share
+from streamgauge.report.charts import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    SYMBOLS,
+    axis,
+    figure,
+    line,
+)
+from streamgauge.report.records import Json
+
+#: a line of more points than this says no more on a screen
+MOST_POINTS = 200
+OUTCOMES: dict[str, tuple[str, str, State]] = {
+    "sustainable": (GREEN, "circle", "good"),
+    "unsustainable": (RED, "x", "bad"),
+    "inconclusive": (ORANGE, "diamond", "open"),
+    "invalid": (GREY, "square-open", "open"),
+}
+#: part of the latency -> its name, colour, pattern
+_PARTS = {
+    "disorder": ("disorder", PURPLE, "."),
+    "queue_wait": ("queue wait", ORANGE, ""),
+    "watermark_hold": ("watermark hold", SKY, "/"),
+    "micro_batch": ("micro-batch", BLUE, ""),
+    "commit": ("commit, after it", GREY, "x"),
+}
+_IN_ORDER = {"traceorder": "normal"}  # and not as stacked
+_MIB = 2**20
+Points = Callable[[Json], Iterable[tuple[float, float, list[Cell]]]]
+
+
+def outcome_of(trial: Json) -> str:
+    """The verdict, or invalid: a trial that measured nothing is not a slow one."""
+    invalid = (trial.get("observation") or {}).get("invalid")
+    return "invalid" if invalid else str(trial.get("outcome", "inconclusive"))
+
+
+def name_of(trial: Json, nth: int) -> str:
+    """Of a trial of the search its number, of a latency run its fraction."""
+    return share(trial["fraction"]) if "fraction" in trial else str(trial.get("number", nth))
+
+
+def thinned(points: Iterable[Any]) -> list[Any]:
+    kept = list(points)
+    return kept[:: max(1, -(-len(kept) // MOST_POINTS))]
+
+
+def over_time(trials: list[Json], points: Points, title: str, label: str, more: tuple[str, ...] = ()) -> Chart:
+    """One line per trial. points: (seconds since its begin, value, further cells of the table) of a trial."""
+    traces: list[Json] = []
+    rows: list[list[Cell]] = []
+    for nth, trial in enumerate(trials):
+        kept = thinned(points(trial))
+        which = f"{name_of(trial, nth + 1)}: {number(trial['rate_events_per_s'])}/s"
+        colour = OUTCOMES.get(outcome_of(trial), (INK, "", "open"))[0]
+        traces.append(
+            line(
+                which, [at for at, _, _ in kept], [value for _, value, _ in kept],
+                mode="lines+markers" if len(kept) <= 40 else "lines",
+                marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
+                line={"color": colour, "width": 1.5, "dash": "solid"},
+                visible="legendonly" if trial.get("purpose") == "probe" else True,
+            )
+        )  # fmt: skip
+        rows += [[which, number(at), number(value), *cells] for at, value, cells in kept]
+    return Chart(
+        f"{title} over time",
+        figure(
+            traces,
+            axis("seconds since the trial began"),
+            axis(label, rangemode="tozero", tickformat=",~r"),
+            showlegend=True,
+        ),
+        Table(["trial", "at (s)", label, *more], rows),
+        "One line per trial: green sustainable, vermilion unsustainable, orange inconclusive, grey invalid. "
+        "A probe overloads on purpose: click on its name to see it.",
+    )
+
+
+def samples(key: str) -> Points:
+    """What the driver saw whenever the system took a batch."""
+
+    def points(trial: Json) -> Iterable[tuple[float, float, list[Cell]]]:
+        for s in (trial.get("observation") or {}).get("samples") or []:
+            yield s["at_s"], s[key], ["" if s.get("warm", True) else "warming up"]
+
+    return points
+
+
+def batch_durations(trials: list[Json]) -> Chart:
+    columns = ("rows", "state rows", "state (MiB)")
+    return over_time(trials, _batch_points, "Duration of micro-batches", "duration (s)", columns)
+
+
+def _batch_points(trial: Json) -> Iterable[tuple[float, float, list[Cell]]]:
+    drivers = (trial.get("details") or {}).get("drivers") or [{}]
+    start = (drivers[0].get("start_wall_ns") or 0) / 1e9
+    for b in batches_of(trial):
+        state: list[Cell] = [count(b.get("state_rows")), _mib(b.get("state_bytes"))]
+        yield b["at"] - start, b["duration_ms"] / 1000, [count(b["rows"]), *state]
+
+
+def batches_of(trial: Json) -> list[Json]:
+    """The engine's own record of its micro-batches that took rows; empty for an engine without any."""
+    found = ((trial.get("details") or {}).get("system") or {}).get("batches")
+    return [batch for batch in found if batch.get("rows")] if isinstance(found, list) else []
+
+
+def counted(trials: list[Json]) -> Table:
+    """Events in and out, side by side from driver and system."""
+    rows: list[list[Cell]] = []
+    for nth, trial in enumerate(trials, 1):
+        details, seen, check = (trial.get(key) or {} for key in ("details", "observation", "check"))
+        batches = (details.get("system") or {}).get("batches")
+        dropped = sum(b.get("dropped", 0) for b in batches) if isinstance(batches, list) else None
+        speed = ((details.get("drivers") or [{}])[0]).get("stream_seconds_per_second")
+        rows.append(
+            [
+                name_of(trial, nth),
+                number(trial.get("rate_events_per_s")),
+                *(count(value) for value in (seen.get("offered"), seen.get("taken"), details.get("emitted"))),
+                count(check.get("expected_late")),
+                count(check.get("reported_late", dropped)),
+                str(check.get("late_counted") or MISSING),
+                number(trial.get("carried_events_per_s")),
+                number(speed),
+            ]
+        )
+    columns = ["trial", "events/s", "offered", "taken", "emitted", "late expected", "late reported", "counted in"]
+    columns += ["carried/s", "stream s per s"]
+    return Table(columns, rows, folded="What each trial counted: events, late drops", cards=True)
+
+
+def spent(trials: list[Json]) -> Table:
+    """CPU, memory, garbage collection, state and batches of each trial, and how far the driver's clock was off."""
+    rows: list[list[Cell]] = []
+    for nth, trial in enumerate(trials, 1):
+        details, taken = trial.get("details") or {}, (trial.get("observation") or {}).get("taken")
+        system, drivers = details.get("system") or {}, details.get("drivers") or []
+        batches = batches_of(trial)
+        durations = sorted(b["duration_ms"] for b in batches)
+        driver_cpu = sum(d.get("cpu_seconds") or 0 for d in drivers) if drivers else None
+        slip = (details.get("slip_ns") or {}).get("p99")
+        rows.append(
+            [
+                name_of(trial, nth),
+                number(durations[(len(durations) - 1) // 2]) if durations else MISSING,
+                number(durations[-1]) if durations else MISSING,
+                count(max((b.get("state_rows") or 0 for b in batches), default=None)),
+                _mib(max((b.get("state_bytes") or 0 for b in batches), default=None)),
+                number(system.get("cpu_seconds")),
+                _per_event(system.get("cpu_seconds"), taken),
+                _mib(system.get("rss_bytes") or system.get("memory_bytes")),
+                number(system.get("gc_seconds")),
+                number(driver_cpu),
+                _per_event(driver_cpu, taken),
+                _mib(sum(d.get("peak_memory_bytes") or 0 for d in drivers) or None),
+                number(None if slip is None else slip / 1e6),
+                _offsets(details.get("clock_offset_ns")),
+            ]
+        )
+    columns = ["trial", "batch p50 (ms)", "batch max (ms)", "state rows, max", "state (MiB)"]
+    columns += [f"system {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "GC (s)")]
+    columns += [f"driver {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "slip p99 (ms)")]
+    return Table([*columns, "driver's clock (ms)"], rows, folded="What each trial cost: batches, state, CPU, memory")
+
+
+def _per_event(cpu_seconds: float | None, events: int | None) -> str:
+    return number(cpu_seconds / events * 1e6) if cpu_seconds is not None and events else MISSING
+
+
+def _mib(size: float | None) -> str:
+    return number(None if size is None else size / _MIB)
+
+
+def _offsets(found: list[list[int]] | None) -> str:
+    """Each driver's clock − ours, with its error bound, ms."""
+    return ", ".join(f"{offset / 1e6:+.3f} ± {error / 1e6:.3f}" for offset, error in found or ()) or MISSING
+
+
+def split(runs: list[Json]) -> Chart:
+    """Mean latency in parts, one bar for each run."""
+    whole = [(share(run["fraction"]), (run.get("details") or {}).get("latency_split_ns") or {}) for run in runs]
+    traces: list[Json] = []
+    for part, (name, colour, pattern) in _PARTS.items():
+        if any(ns.get(part) is not None for _, ns in whole):
+            traces.append(
+                {
+                    "type": "bar", "orientation": "h", "name": name,
+                    "y": [of for of, _ in whole], "x": [_ms(ns.get(part)) for _, ns in whole],
+                    "marker": {"color": colour, "pattern": {"shape": pattern}},
+                    "hovertemplate": f"{name}: %{{x:,.4r}} ms<extra></extra>",
+                }
+            )  # fmt: skip
+    rows: list[list[Cell]] = [[of, *(number(_ms(ns.get(part))) for part in _PARTS)] for of, ns in whole]
+    y = {"type": "category", "autorange": "reversed", "automargin": True, "ticksuffix": "  ", "showgrid": False}
+    return Chart(
+        "Where the latency goes",
+        figure(
+            traces,
+            axis("mean (ms)", tickformat=",~r"),
+            y,
+            barmode="stack",
+            legend=_IN_ORDER,
+            height=130 + 40 * len(whole),
+        ),
+        _split_table(["of the rate"], rows),
+        "Mean event-time latency of a row in parts, at fractions of the sustainable rate. Queue wait: offered until "
+        "handed over. Watermark hold: until the batch that closes the window. Micro-batch: until emitted.",
+    )
+
+
+def split_over_time(runs: list[Json]) -> Chart:
+    """Parts of the latency as stacked areas, for the highest fraction; all of them in the table."""
+    traces: list[Json] = []
+    rows: list[list[Cell]] = []
+    shown = max(runs, key=lambda run: run["fraction"])
+    for run in runs:
+        epochs = thinned(e for e in run["details"]["epochs"] if e.get("latency_split_ns") and e.get("at_s") is not None)
+        for e in epochs:
+            parts = (number(_ms(e["latency_split_ns"].get(part))) for part in _PARTS)
+            rows.append([share(run["fraction"]), number(e["at_s"]), *parts])
+        for part, (name, colour, _) in _PARTS.items() if run is shown else ():
+            y = [_ms(e["latency_split_ns"].get(part)) for e in epochs]
+            if any(value is not None for value in y):
+                traces.append(
+                    line(name, [e["at_s"] for e in epochs], y, stackgroup="parts", fillcolor=colour,
+                         line={"color": "#fff", "width": 1, "dash": "solid"},
+                         hovertemplate=f"{name}: %{{y:,.4r}} ms<extra></extra>")
+                )  # fmt: skip
+    return Chart(
+        f"Where the latency goes over time, at {share(shown['fraction'])}",
+        figure(
+            traces, axis("seconds since the run began"), axis("mean (ms)", rangemode="tozero", tickformat=",~r"),
+            showlegend=True, legend=_IN_ORDER,
+        ),
+        _split_table(["of the rate", "at (s)"], rows),
+        "Stacked from below in the order of the legend; one point per micro-batch.",
+    )  # fmt: skip
+
+
+def _split_table(first: list[str], rows: list[list[Cell]]) -> Table:
+    return Table([*first, *(f"{name} (ms)" for name, _, _ in _PARTS.values())], rows)
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e6
