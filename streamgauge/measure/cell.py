@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamgauge import metrics
 from streamgauge.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
@@ -21,6 +22,7 @@ from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import SystemUnderTest, make_system
 from streamgauge.driver.trial import Bounds, TrialRun, run_trial
 from streamgauge.errors import UserError
+from streamgauge.measure import counted
 from streamgauge.trial import TrialObservation, Verdict
 from streamgauge.verdict import carried, judge
 from streamgauge.workloads import Spec, find
@@ -93,11 +95,13 @@ class ReadyCell:
         hold: a probe for the carried rate, whose output is not checked. A system that has just started warms
         up on a trial of its own, unless this is a probe.
         """
-        if self._system is None and not hold:
-            log.info("  warming up")
-            self._run(rate, WARM_UP_SECONDS, token=token, hold=True)
-        run = self._run(rate, seconds, token=token, hold=hold)
-        return self._judged(run, checked=not hold)
+        with metrics.step(self.cell.name):
+            if self._system is None and not hold:
+                log.info("  warming up")
+                self._run(rate, WARM_UP_SECONDS, token=token, hold=True)
+            run = self._run(rate, seconds, token=token, hold=hold)
+            counted.done(measured := self._judged(run, checked=not hold))
+        return measured
 
     def _run(self, rate: float, seconds: float, *, token: int, hold: bool) -> TrialRun:
         system = self._started()
@@ -213,12 +217,12 @@ class _Progress:
         self._rate, self._next = rate, time.monotonic() + PROGRESS_SECONDS
 
     def __call__(self, seen: dict[str, Any]) -> None:
-        if time.monotonic() < self._next:
+        offered, planned = (sum(sum(d[key]) for d in seen["drivers"]) for key in ("offered", "planned"))
+        if not offered:
             return
-        self._next = time.monotonic() + PROGRESS_SECONDS
-        drivers = seen["drivers"]
-        offered, planned = (sum(sum(d[key]) for d in drivers) for key in ("offered", "planned"))
-        if offered:
+        counted.state(self._rate, offered, planned)
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + PROGRESS_SECONDS
             log.info(
                 "  at %.6g events/s: offered %d, taken %d, waiting %d", self._rate, offered, planned, offered - planned
             )

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamgauge import config
+from streamgauge import config, metrics
 from streamgauge.artifacts import Artifact, Store
 from streamgauge.errors import UserError
+from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.runs import RunLog
 from streamgauge.stages import BY_NAME
 
@@ -36,6 +37,7 @@ class Job:
     args: argparse.Namespace
     run: RunLog
     outcome: dict[str, Any]
+    pipeline: Pipeline
     _session: SparkSession | None = None
 
     @property
@@ -44,6 +46,7 @@ class Job:
             from streamgauge.spark.session import batch_session
 
             self._session = batch_session(self.args.stage)
+            self.pipeline.attach(self._session)
         return self._session
 
     @property
@@ -76,16 +79,19 @@ def job(stage: str) -> Iterator[Job]:
         overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
         benchmark = config.load(Path(args.config), overrides)
         run = RunLog(store.run(args.run_id))
-        current = Job(benchmark, store, args.run_id, args, run, {})
+        current = Job(benchmark, store, args.run_id, args, run, {}, Pipeline(benchmark.metrics, benchmark.name))
         scope = {k: v for k in ("experiment", "workload", "system") if (v := getattr(args, k, None))}
         started = time.monotonic()
         cpu = time.process_time()
-        try:
-            with run.stage(stage, scope) as current.outcome:
-                yield current
-                current.outcome["python_cpu_seconds"] = round(time.process_time() - cpu, 3)
-        finally:
-            log.info("%s took %.1f s", stage, time.monotonic() - started)
+        with current.pipeline.start(), metrics.step(stage):
+            try:
+                with run.stage(stage, scope) as current.outcome:
+                    yield current
+                    current.outcome["python_cpu_seconds"] = round(time.process_time() - cpu, 3)
+            finally:
+                seconds = time.monotonic() - started
+                metrics.distribution("stage", "seconds").update(seconds)
+                log.info("%s took %.1f s", stage, seconds)
     except UserError as problem:
         print(f"streamgauge {stage}: {problem}", file=sys.stderr)
         code = 2

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from streamgauge import metrics
 from streamgauge.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> lis
                 return [*done, _Problem(problem.strerror or str(problem), problem.errno or errno.EIO)]
         return done
 
+    counted = metrics.counted_for(metrics.current_step(), walk)
     results = [
-        result for share in spark.sparkContext.parallelize(shares, tasks).map(walk).collect() for result in share
+        result for share in spark.sparkContext.parallelize(shares, tasks).map(counted).collect() for result in share
     ]
     for result in results:
         if isinstance(result, _Problem):

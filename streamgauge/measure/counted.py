@@ -1,0 +1,37 @@
+"""What a trial shows as metrics: its state while it runs, its figures when it is done, pushed at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamgauge import metrics
+from streamgauge.histogram import Histogram
+from streamgauge.metrics.pipeline import push
+
+if TYPE_CHECKING:
+    from streamgauge.measure.cell import Measured
+
+
+def state(rate: float, offered: int, taken: int) -> None:
+    """Of the running trial: events/s, events offered and taken since its start, and the backlog between."""
+    values = {"rate_events_per_s": rate, "offered": offered, "taken": taken, "backlog": offered - taken}
+    for name, value in values.items():
+        metrics.gauge("trial", name).set(value)
+
+
+def done(measured: Measured) -> None:
+    """Of the trial that ended: totals over all trials, and latencies in ns."""
+    seen = measured.observation
+    state(seen.rate_events_per_s, seen.offered, seen.taken)
+    batches = measured.run.details.get("system", {}).get("batches") or []
+    late = sum(batch["dropped"] for batch in batches)
+    totals = {"trials": 1, "events_offered": seen.offered, "events_taken": seen.taken, "late_events": late}
+    for name, value in totals.items():
+        metrics.counter("trial", name).inc(value)
+    _spread("event_latency_ns", measured.run.event_latency)
+    _spread("processing_latency_ns", measured.run.processing_latency)
+    push()
+
+
+def _spread(name: str, seen: Histogram) -> None:
+    metrics.distribution("trial", name).update_summary(seen.count, seen.sum, seen.min, seen.max)

@@ -1,0 +1,55 @@
+"""Counters, distributions and gauges of a running pipeline, pushed to the backend that a user already has.
+
+See docs/metrics.md. What runs in Spark's tasks needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.metrics import scope
+from streamgauge.metrics.handles import (
+    Counter,
+    Distribution,
+    Gauge,
+    counted_for,
+    counter,
+    current_step,
+    distribution,
+    gauge,
+    step,
+)
+from streamgauge.metrics.registry import Metric
+
+if TYPE_CHECKING:
+    from streamgauge.metrics.pipeline import Pipeline
+
+__all__ = [
+    "Counter",
+    "Distribution",
+    "Gauge",
+    "Metric",
+    "counted_for",
+    "counter",
+    "current_step",
+    "distribution",
+    "gauge",
+    "query",
+    "start",
+    "step",
+]
+
+
+def start(spark: Any = None, **settings: Any) -> Pipeline:
+    """Begins to collect and to push: see `streamgauge.metrics.pipeline.start`."""
+    from streamgauge.metrics.pipeline import start
+
+    return start(spark, **settings)
+
+
+def query(namespace: str | None = None, name: str | None = None, step: str | None = None) -> tuple[Metric, ...]:
+    """Metrics of the pipeline that runs in this process or ran last, filtered by what is given."""
+    from streamgauge.metrics.pipeline import settle
+
+    settle()
+    return scope.registry().query(namespace, name, step)

@@ -1,0 +1,62 @@
+"""The channel of attempted values: a small TCP server in the Spark driver that workers tell what they counted.
+
+A connection begins with the token on a line; each further line is the JSON of one word, answered by one byte when
+it is known. Spark's own accumulators cannot do this: it throws away those of a failed task.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import secrets
+import socketserver
+import threading
+from collections.abc import Callable
+from typing import Any
+
+log = logging.getLogger("streamgauge")
+LONGEST_LINE = 16 << 20
+
+
+class Collector:
+    """Listens until closed. told: called with each word, by several threads."""
+
+    def __init__(self, told: Callable[[dict[str, Any]], None], bind: str) -> None:
+        self.token = secrets.token_hex(16)
+        self._server = _Server((bind, 0), self.token, told)
+        self.port = int(self._server.server_address[1])
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 1.0}, name="metrics-collector", daemon=True
+        ).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], token: str, told: Callable[[dict[str, Any]], None]) -> None:
+        self.token, self.told = token.encode(), told
+        super().__init__(address, _Handler)
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: _Server
+    disable_nagle_algorithm = True
+
+    def handle(self) -> None:
+        if not hmac.compare_digest(self.rfile.readline(100).rstrip(b"\n"), self.server.token):
+            return
+        try:
+            while (line := self.rfile.readline(LONGEST_LINE)).endswith(b"\n"):
+                self.server.told(json.loads(line))
+                self.wfile.write(b"+")
+        except OSError:
+            return  # the worker is gone
+        except (ValueError, KeyError, TypeError, IndexError) as problem:
+            log.warning("metrics: a worker's word was not understood and left out: %r", problem)

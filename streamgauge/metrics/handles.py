@@ -1,0 +1,166 @@
+"""Counter, Distribution, Gauge, and the step they are counted for: usable in the Spark driver and in any task."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from streamgauge.metrics import scope
+from streamgauge.metrics.cells import Cell, Count, Key, Latest, Spread, check_name, number, spread_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_STEP = "main"
+_step: ContextVar[str] = ContextVar("streamgauge_step", default=DEFAULT_STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """Named, not bound to a process: it may be pickled into a task. Values that are no finite number are dropped."""
+
+    namespace: str
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name("namespace", self.namespace)
+        check_name("name", self.name)
+
+    def _add(self, delta: Cell) -> None:
+        scope.add(Key(delta.kind, self.namespace, self.name, _step.get()), delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Counter(_Handle):
+    """A sum; may go down."""
+
+    def inc(self, by: Any = 1) -> None:
+        if (value := number(by)) is not None:
+            self._add(Count(value))
+
+    def dec(self, by: Any = 1) -> None:
+        if (value := number(by)) is not None:
+            self._add(Count(-value))
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution(_Handle):
+    """Count, sum, mean, min and max of values."""
+
+    def update(self, value: Any) -> None:
+        if (one := number(value)) is not None:
+            self._add(Spread(1, one, one, one))
+
+    def update_many(self, values: Any) -> None:
+        """One update for a whole Arrow or numpy array, a series or an iterable; nulls and NaN left out."""
+        if (spread := spread_of(values)).count:
+            self._add(spread)
+
+    def update_summary(self, count: int, total: Any, low: Any, high: Any) -> None:
+        """One update for values that were summed up elsewhere."""
+        figures = [number(value) for value in (count, total, low, high)]
+        if count > 0 and None not in figures:
+            self._add(Spread(*figures))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge(_Handle):
+    """The latest value by timestamp."""
+
+    def set(self, value: Any, at_ns: int | None = None) -> None:
+        """at_ns: wall time in ns since the epoch; now where left out."""
+        if (one := number(value)) is not None:
+            self._add(Latest(one, time.time_ns() if at_ns is None else int(at_ns)))
+
+
+def counter(namespace: str, name: str) -> Counter:
+    return Counter(namespace, name)
+
+
+def distribution(namespace: str, name: str) -> Distribution:
+    return Distribution(namespace, name)
+
+
+def gauge(namespace: str, name: str) -> Gauge:
+    return Gauge(namespace, name)
+
+
+def current_step() -> str:
+    return _step.get()
+
+
+def step(name: str, function: Callable[..., Any] | None = None) -> Any:
+    """Updates within count for this step: `with step("parse"):`, `@step("parse")`, or `step("parse", function)`.
+
+    Steps within steps are joined by a slash. A decorated function or generator takes its full name along into
+    Spark's tasks. In a streaming query's foreachBatch, what a decorated function counts is committed with its batch.
+    """
+    check_name("step", name)
+    outer = _step.get()
+    full = name if outer in (DEFAULT_STEP, name) else f"{outer}/{name}"
+    return _Step(full) if function is None else counted_for(full, function)
+
+
+class _Step(ContextDecorator):
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tokens: list[Token[str]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_step.set(self._name))
+
+    def __exit__(self, *problem: object) -> None:
+        _step.reset(self._tokens.pop())
+
+    def __call__(self, function: F) -> F:
+        return counted_for(self._name, function)
+
+
+def counted_for(name: str, function: F) -> F:
+    """The function, whose updates count for exactly this step wherever it runs."""
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generate(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            return _counted(name, function(*args, **kwargs))
+
+        return generate  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _called(name, function, args, kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+# what follows stands apart from the wrappers, as those are pickled with all that they name
+
+
+def _called(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    token = _step.set(name)
+    try:
+        with scope.of_batch():
+            found = function(*args, **kwargs)
+    finally:
+        _step.reset(token)
+    return _counted(name, found) if inspect.isgenerator(found) else found
+
+
+def _counted(name: str, inner: Generator[Any, Any, Any]) -> Iterator[Any]:
+    """The same items; the step holds only while the generator itself runs, as other code runs between its items."""
+    try:
+        while True:
+            token = _step.set(name)
+            try:
+                item = next(inner)
+            except StopIteration:
+                return
+            finally:
+                _step.reset(token)
+            yield item
+    finally:
+        inner.close()

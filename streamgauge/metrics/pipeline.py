@@ -1,0 +1,145 @@
+"""One pipeline's metrics from start to stop: the driver's registry, the link to Spark, and the pusher."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from streamgauge import config
+from streamgauge.errors import UserError
+from streamgauge.metrics import scope
+from streamgauge.metrics.pusher import Pusher
+from streamgauge.metrics.registry import Metric, Registry
+from streamgauge.metrics.sinks import Sink, make_sink
+from streamgauge.metrics.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamgauge.metrics.engine import SparkLink
+
+log = logging.getLogger("streamgauge")
+_lock = threading.Lock()
+_running: Pipeline | None = None
+
+
+def start(
+    spark: SparkSession | None = None,
+    *,
+    sinks: Iterable[Mapping[str, Any] | Sink] = (),
+    name: str = "pipeline",
+    period: str = "5s",
+    buffer: int = 60,
+) -> Pipeline:
+    """Begins to collect and to push; use it as a context manager, or call stop(). Raises UserError.
+
+    sinks: as in the benchmark file, or objects with write(snapshot) and close(). name: of the pipeline, for backends.
+    """
+    given = list(sinks)
+    described = [sink for sink in given if isinstance(sink, Mapping)]
+    settings = config.parse(config.Metrics, {"sinks": described, "period": period, "buffer": buffer}, "metrics")
+    ready = [sink for sink in given if not isinstance(sink, Mapping)]
+    return Pipeline(settings, name, ready).start(spark)
+
+
+class Pipeline:
+    """Collects from its start; pushes every period and a last time when it stops; may be asked at any time."""
+
+    def __init__(self, settings: config.Metrics | None, name: str, sinks: Iterable[Sink] = ()) -> None:
+        """Without settings nothing is pushed, and Spark's workers count nothing."""
+        self.name, self.instance = name, uuid.uuid4().hex[:12]
+        self.registry = Registry()
+        self._settings = settings
+        self._link: SparkLink | None = None
+        self._pusher: Pusher | None = None
+        if settings is not None:
+            made = [make_sink(sink, f"metrics.sinks.{number}") for number, sink in enumerate(settings.sinks)]
+            self._pusher = Pusher([*made, *sinks], self._snapshot, settings.period.seconds, settings.buffer)
+
+    def start(self, spark: SparkSession | None = None) -> Self:
+        """Raises UserError when another pipeline's metrics run in this process."""
+        global _running
+        with _lock:
+            if _running is not None:
+                raise UserError(f"metrics of {_running.name!r} run already in this process; stop them first")
+            _running = self
+        scope.use(self.registry)
+        if self._pusher is not None:
+            self._pusher.start()
+        if spark is not None:
+            self.attach(spark)
+        return self
+
+    def attach(self, spark: SparkSession) -> None:
+        """From now on the tasks of this session count as well. Never fails."""
+        if self._settings is None:
+            return
+        try:
+            from streamgauge.metrics.engine import SparkLink
+
+            self._link = SparkLink(spark, self.registry)
+        except Exception as problem:  # Spark Connect has no such way to its executors
+            log.warning("metrics: this Spark's tasks cannot be counted, only the driver's own code is: %s", problem)
+
+    def detach(self) -> None:
+        """Before the session stops."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def settle(self) -> None:
+        if self._link is not None:
+            self._link.settle()
+
+    def query(
+        self, namespace: str | None = None, name: str | None = None, step: str | None = None
+    ) -> tuple[Metric, ...]:
+        """Metrics that match all that is given, also when the pipeline has stopped."""
+        self.settle()
+        return self.registry.query(namespace, name, step)
+
+    def push(self) -> None:
+        """One push now, besides the periodic ones; does not wait for backends."""
+        if self._pusher is not None:
+            self._pusher.push()
+
+    def stop(self) -> None:
+        """Pushes a last time, waits shortly for backends that answer, and ends all threads. Safe to call twice."""
+        global _running
+        self.detach()
+        if self._pusher is not None:
+            self._pusher.stop()
+        with _lock:
+            if _running is self:
+                _running = None
+
+    def _snapshot(self, final: bool) -> Snapshot:
+        return Snapshot(self.name, self.instance, time.time_ns(), final, self.registry.query())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def running() -> Pipeline | None:
+    return _running
+
+
+def settle() -> None:
+    if _running is not None:
+        _running.settle()
+
+
+def push() -> None:
+    """One push now, where a pipeline's metrics run."""
+    if _running is not None:
+        _running.push()

@@ -1,0 +1,167 @@
+"""The driver's truth about metrics: attempted and committed values, whatever order the news arrive in.
+
+Attempted is every update that was made, as far as it is known: each run of a worker on a task tells the whole of
+what it counted, again and again, and the latest word counts. Committed is what Spark keeps: of each partition of
+each stage, the first attempt that succeeded. Within a streaming query it is withheld until the micro-batch is
+finished, and a batch that runs again replaces what it counted before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from streamgauge.metrics.cells import Cell, Cells, Key, decode, merge_into
+
+LIVE_RUNS = 2_000  # of killed tasks never end; the oldest are then taken as they are
+KNOWN_RUNS = 50_000
+KNOWN_STAGES = 5_000
+
+
+class Batch(NamedTuple):
+    """One micro-batch of a streaming query."""
+
+    query: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric as seen at one instant; committed is None where nothing was committed yet."""
+
+    kind: str
+    namespace: str
+    name: str
+    step: str
+    attempted: dict[str, Any]  # counter, gauge: value (timestamp_ns); distribution: count sum min max mean
+    committed: dict[str, Any] | None
+
+
+@dataclass
+class _Finished:
+    """What a batch counted so far, in its latest run."""
+
+    run: str
+    cells: Cells = field(default_factory=dict)
+    partitions: dict[Any, Any] = field(default_factory=dict)
+
+
+class Registry:
+    """Thread-safe; never raises towards the pipeline."""
+
+    def __init__(self, batch_of_thread: Callable[[], tuple[Batch, str] | None] = lambda: None) -> None:
+        self.batch_of_thread = batch_of_thread
+        self._lock = threading.RLock()
+        self._attempted: Cells = {}
+        self._committed: Cells = {}
+        self._live: OrderedDict[str, tuple[int, Cells]] = OrderedDict()  # run -> its latest word
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._stages: OrderedDict[Any, dict[int, Any]] = OrderedDict()  # stage -> partition -> attempt that counts
+        self._batches: dict[Batch, _Finished] = {}
+        self._finished: dict[str, int] = {}  # query -> its last finished batch
+        self._local = threading.local()
+
+    # -- the driver's own updates
+
+    def add(self, key: Key, delta: Cell) -> None:
+        with self._lock:
+            merge_into(self._attempted, key, delta)
+            batch: tuple[Batch, str] | None = getattr(self._local, "batch", None)
+            merge_into(self._committed if batch is None else self._batch(*batch).cells, key, delta)
+
+    @contextmanager
+    def of_batch(self) -> Iterator[None]:
+        outer = getattr(self._local, "batch", None)
+        self._local.batch = outer or self.batch_of_thread()
+        try:
+            yield
+        finally:
+            self._local.batch = outer
+
+    # -- news from tasks
+
+    def heard(self, word: dict[str, Any]) -> None:
+        """What a worker counted in one run so far; `ended`: it will not count any more."""
+        with self._lock:
+            self._hear(word["run"], word["number"], decode(word["cells"]), word["ended"])
+
+    def succeeded(self, word: dict[str, Any], stage: Any) -> None:
+        """The same of an attempt that Spark keeps; stage: identifies it over its reruns."""
+        with self._lock:
+            cells = decode(word["cells"])
+            self._hear(word["run"], word["number"], cells, True)
+            batch = None if word["batch"] is None else Batch(word["query"], int(word["batch"]))
+            if batch is None:
+                into, partitions = self._committed, self._stages.setdefault(stage, {})
+                _bound(self._stages, KNOWN_STAGES)
+            elif batch.number <= self._finished.get(batch.query, -1):
+                return
+            else:
+                self.finished(Batch(batch.query, batch.number - 1))  # a query's batches run one after the other
+                pending = self._batch(batch, word["query_run"])
+                into, partitions = pending.cells, pending.partitions.setdefault(stage, {})
+            # two workers may serve one attempt, so the attempt counts, not the word
+            if partitions.setdefault(word["partition"], word["attempt"]) == word["attempt"]:
+                for key, cell in cells.items():
+                    merge_into(into, key, cell)
+
+    def finished(self, batch: Batch) -> None:
+        """This batch and those before it are done."""
+        with self._lock:
+            if batch.number <= self._finished.get(batch.query, -1):
+                return
+            self._finished[batch.query] = batch.number
+            for one in [b for b in self._batches if b.query == batch.query and b.number <= batch.number]:
+                for key, cell in self._batches.pop(one).cells.items():
+                    merge_into(self._committed, key, cell)
+
+    def _hear(self, run: str, number: int, cells: Cells, ended: bool) -> None:
+        if run in self._ended:
+            return
+        if number >= self._live.get(run, (-1, {}))[0]:
+            self._live[run] = number, cells
+        if ended:
+            self._end(run)
+        if len(self._live) > LIVE_RUNS:
+            self._end(next(iter(self._live)))
+
+    def _end(self, run: str) -> None:
+        self._ended[run] = None
+        _bound(self._ended, KNOWN_RUNS)
+        for key, cell in self._live.pop(run)[1].items():
+            merge_into(self._attempted, key, cell)
+
+    def _batch(self, batch: Batch, run: str) -> _Finished:
+        """Of a batch that runs again, only the new run counts."""
+        pending = self._batches.get(batch)
+        if pending is None or pending.run != run:
+            pending = self._batches[batch] = _Finished(run)
+        return pending
+
+    # -- questions
+
+    def query(
+        self, namespace: str | None = None, name: str | None = None, step: str | None = None
+    ) -> tuple[Metric, ...]:
+        """Metrics that match all that is given, sorted; a step matches those within it, too."""
+        with self._lock:
+            attempted: Cells = {}
+            for cells in (self._attempted, *(cells for _, cells in self._live.values())):
+                for key, cell in cells.items():
+                    merge_into(attempted, key, cell)
+            return tuple(
+                Metric(*key, cell.figures(), None if (kept := self._committed.get(key)) is None else kept.figures())
+                for key, cell in sorted(attempted.items(), key=lambda item: item[0])
+                if (namespace is None or key.namespace == namespace)
+                and (name is None or key.name == name)
+                and (step is None or key.step == step or key.step.startswith(f"{step}/"))
+            )
+
+
+def _bound(known: OrderedDict[Any, Any], most: int) -> None:
+    while len(known) > most:
+        known.popitem(last=False)

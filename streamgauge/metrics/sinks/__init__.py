@@ -1,0 +1,53 @@
+"""Where metrics go: one small class each, called by a thread of its own. `write` raises when it did not deliver."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from streamgauge.errors import UserError
+from streamgauge.metrics.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from streamgauge.config import MetricsSink
+
+#: type -> module:class, each called with its MetricsSink
+SINKS = {
+    "console": "streamgauge.metrics.sinks.console:ConsoleSink",
+    "http": "streamgauge.metrics.sinks.http:HttpSink",
+    "graphite": "streamgauge.metrics.sinks.graphite:GraphiteSink",
+    "otel": "streamgauge.metrics.sinks.otel:OtelSink",
+}
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """name: for the log. Optional: `lacks`, of counter, distribution, gauge, committed: parts that it has no place
+    for; `secrets`: texts that must not get into a log.
+    """
+
+    name: str
+
+    def write(self, snapshot: Snapshot) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def make_sink(settings: MetricsSink, where: str) -> Sink:
+    """Raises UserError for what cannot be made."""
+    target = SINKS.get(settings.type, settings.type)
+    module, colon, name = target.partition(":")
+    if not colon:
+        raise UserError(f"{where}.type: found {settings.type!r}, allowed: {', '.join(SINKS)}, or package.module:Class")
+    try:
+        made = getattr(importlib.import_module(module), name)(settings)
+    except UserError as problem:
+        raise UserError(f"{where}: {problem}") from None
+    except ImportError as problem:
+        extra = "; install streamgauge[otel]" if settings.type == "otel" else ""
+        raise UserError(f"{where}.type: {target} cannot be imported: {problem}{extra}") from None
+    except (AttributeError, TypeError) as problem:
+        raise UserError(f"{where}.type: {target} cannot be made: {problem}") from None
+    if not isinstance(made, Sink):
+        raise UserError(f"{where}.type: {target} is no sink; it needs name, write(snapshot) and close()")
+    return made

@@ -1,0 +1,48 @@
+"""JSON by HTTP POST: body as docs/metrics.schema.json says."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+import urllib3
+
+from streamgauge.config import MetricsSink
+from streamgauge.errors import UserError
+from streamgauge.metrics.snapshot import Snapshot
+
+
+class HttpSink:
+    """2xx with a whole body is a delivery; nothing is followed, and no header is ever logged."""
+
+    def __init__(self, settings: MetricsSink) -> None:
+        assert settings.url is not None
+        self._url = settings.url
+        self.name = f"http {urlsplit(settings.url).hostname}"
+        headers = secret_headers(settings)
+        self.secrets = (*headers.values(), urlsplit(settings.url).query or "\0")
+        self._headers = {"Content-Type": "application/json", **headers}
+        self._pool = urllib3.PoolManager(
+            timeout=urllib3.Timeout(total=settings.timeout.seconds), retries=False, maxsize=1
+        )
+
+    def write(self, snapshot: Snapshot) -> None:
+        answer = self._pool.request("POST", self._url, json=snapshot.body(), headers=self._headers)
+        if not 200 <= answer.status < 300:
+            raise ConnectionError(f"it answered {answer.status}")
+
+    def close(self) -> None:
+        self._pool.clear()
+
+
+def secret_headers(settings: MetricsSink) -> dict[str, str]:
+    """Headers whose values stand in environment variables. Raises UserError, never naming a value."""
+    headers = {}
+    for header, variable in settings.headers_from_env.items():
+        value = os.environ.get(variable, "").strip()
+        if not value:
+            raise UserError(f"headers_from_env.{header}: the environment variable {variable} is not set; export it")
+        if not (value.isascii() and value.isprintable()):
+            raise UserError(f"headers_from_env.{header}: {variable} holds characters that no header may have")
+        headers[header] = value
+    return headers

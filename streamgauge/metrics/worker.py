@@ -1,0 +1,141 @@
+"""In a Spark worker: what one run of the worker on a task counts, and how the driver hears of it.
+
+Two ways. Spark's accumulators bring home what an attempt counted that Spark keeps. The collector (see collector.py)
+hears of everything: at the end of the worker's part of a task, whether it failed or not, and about every second.
+Nothing here may fail a task: a collector that does not answer is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from streamgauge.metrics.cells import Cell, Cells, Key, encode, merge_into
+
+#: host, port, token, id of the accumulator; an environment variable reaches every kind of Python function
+VARIABLE = "STREAMGAUGE_METRICS"
+TELL_SECONDS = 1.0
+ANSWER_SECONDS = 2.0
+SILENT_SECONDS = 30.0
+
+
+class Run:
+    """One worker on one task. Two workers may serve one task, and one worker many tasks, so each run has its id."""
+
+    def __init__(self, context: Any, link: Link) -> None:
+        local = context.getLocalProperty
+        self._about = {
+            "run": uuid.uuid4().hex,
+            "stage": context.stageId(),
+            "partition": context.partitionId(),
+            "attempt": context.taskAttemptId(),
+            "query": local("sql.streaming.queryId"),
+            "batch": local("streaming.sql.batchId"),
+            "query_run": local("spark.jobGroup.id"),
+        }
+        self._link, self._cells = link, Cells()
+        self._number = 0
+        self._told = time.monotonic()
+        self._ended = False
+        _report_with(link.accumulator, self)
+
+    def add(self, key: Key, delta: Cell) -> None:
+        merge_into(self._cells, key, delta)
+        if time.monotonic() - self._told > TELL_SECONDS:
+            self.tell()
+
+    def tell(self, *, ended: bool = False) -> None:
+        """To the collector; at most once when ended."""
+        if self._ended:
+            return
+        self._ended, self._told = ended, time.monotonic()
+        self._link.send(self.word(ended=ended))
+
+    def word(self, *, ended: bool) -> dict[str, Any]:
+        self._number += 1
+        return {**self._about, "number": self._number, "ended": ended, "cells": encode(self._cells)}
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """PySpark pickles the value of an accumulator when the worker's part of a task is done."""
+        self.tell(ended=True)
+        return dict, (list(self.word(ended=True).items()),)
+
+
+class Link:
+    """The connection of this process to the collector, made when needed."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        host, port, self._token, accumulator = json.loads(address)
+        self._host, self._port, self.accumulator = str(host), int(port), int(accumulator)
+        self._socket: socket.socket | None = None
+        self._not_before = 0.0
+
+    def send(self, word: dict[str, Any]) -> None:
+        """Returns when the collector has it, or when it does not answer."""
+        if time.monotonic() < self._not_before:
+            return
+        line = json.dumps(word).encode() + b"\n"
+        for fresh in (self._socket is None, True):  # a held connection may be dead
+            try:
+                if self._socket is None:
+                    self._socket = socket.create_connection((self._host, self._port), ANSWER_SECONDS)
+                    self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    line = self._token.encode() + b"\n" + line
+                self._socket.sendall(line)
+                if self._socket.recv(1):
+                    return
+                raise ConnectionError("closed")
+            except OSError as problem:
+                self._close()
+                if fresh or isinstance(problem, TimeoutError):
+                    break
+        self._not_before = time.monotonic() + SILENT_SECONDS
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+_link: Link | None = None
+_current: tuple[object, Run | None] | None = None
+
+
+def run_of(context: object) -> Run | None:
+    """The run of this task; None where nobody listens. A reused worker gets a new context for each task."""
+    global _link, _current
+    if _current is None or _current[0] is not context:
+        address = os.environ.get(VARIABLE)
+        if address is None:
+            _current = context, None
+        else:
+            if _link is None:
+                _link = Link(address)
+                _tell_before_exit()
+            _current = context, Run(context, _link)
+    return _current[1]
+
+
+def _report_with(accumulator: int, run: Run) -> None:
+    from pyspark.accumulators import AddingAccumulatorParam, _deserialize_accumulator
+
+    _deserialize_accumulator(accumulator, run, AddingAccumulatorParam(None))._value = run
+
+
+def _tell_before_exit() -> None:
+    """A worker whose task failed calls sys.exit, and then os._exit, which runs nothing that is registered for it."""
+    leave = sys.exit
+
+    def tell_and_leave(*code: Any) -> None:
+        if _current is not None and _current[1] is not None:
+            _current[1].tell(ended=True)
+        leave(*code)
+
+    sys.exit = tell_and_leave  # type: ignore[assignment]
