@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from streamgauge import workloads
 from streamgauge.link.checksum import checksum
+from streamgauge.link.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.link.oracle import Expectation, batch_logs, expectation
 from streamgauge.link.sink import without_sentinels
 from streamgauge.workloads import Spec
@@ -66,7 +67,8 @@ def check(
 def answer(spark: SparkSession, wanted: Expectation) -> tuple[int, int]:
     """Rows and checksum of the batch answer. Rows go through files: a trial may hold more than the JVM's heap."""
     rows, total = 0, 0
-    with tempfile.TemporaryDirectory(prefix="streamgauge-check-") as scratch:
+    conf = {PROVIDER: ROCKSDB} if any(workloads.find(part.spec.query).rocksdb for part in wanted.parts) else {}
+    with tempfile.TemporaryDirectory(prefix="streamgauge-check-") as scratch, settings(spark, conf):
         for number, part in enumerate(wanted.parts):
             frames = []
             for frame, table in enumerate(part.frames):

@@ -11,8 +11,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,12 +21,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.link.engine import checkpoint_manager, state_writer
+from streamgauge.link.engine import PROVIDER, ROCKSDB, checkpoint_manager, settings, state_writer
 from streamgauge.link.oracle import BatchLog
 from streamgauge.link.progress import batch_of, ran
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+__all__ = [
+    "GLOBAL_WATERMARK",
+    "PROVIDER",
+    "ROCKSDB",
+    "FiniteRun",
+    "MicroBatch",
+    "Operator",
+    "run_finite",
+    "with_sentinel",
+]
 #: the old behaviour: one watermark for all operators of a query
 GLOBAL_WATERMARK = {"spark.sql.streaming.statefulOperator.allowMultiple": "false"}
 WAIT_SECONDS = 600
@@ -55,11 +62,16 @@ class MicroBatch:
     operators: tuple[Operator, ...]  # in the order in which rows flow through them
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
+        """For JSON; rows: with the output itself, all values as text."""
+        output = (
+            [{name: str(value) for name, value in row.items()} for row in self.output.to_pylist()] if rows else None
+        )
         return {
             "batch": self.number,
             "input_rows": self.input_rows,
-            "output": [{name: str(value) for name, value in row.items()} for row in self.output.to_pylist()],
+            "output_rows": self.output.num_rows,
+            **({} if output is None else {"output": output}),
             "watermark_ms": self.watermark_ms,
             "operators": [asdict(operator) for operator in self.operators],
         }
@@ -118,7 +130,7 @@ def run_finite(
         assert started.wait(WAIT_SECONDS)
         seen[number] = (output, _watermarks(spark, running))
 
-    with _settings(spark, wanted):
+    with settings(spark, wanted):
         schema = spark.read.parquet(str(source)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         result = query([reader.parquet(str(source)) for _ in range(streams)])
@@ -207,15 +219,3 @@ def _watermarks(spark: SparkSession, running: Any) -> list[dict[str, Any]]:
 
 def _option(value: Any) -> int | None:
     return int(value.get()) if value.isDefined() else None
-
-
-@contextmanager
-def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in wanted}
-    for key, value in wanted.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            spark.conf.unset(key) if old is None else spark.conf.set(key, old)

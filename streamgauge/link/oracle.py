@@ -1,7 +1,7 @@
 """Which rows a watermark rightly dropped in a trial, from the trial's own logs. Pure.
 
-A micro-batch n drops the rows whose window had ended at the watermark in force for late rows: the one by which
-batch n − 1 closed its windows. Before the first batch it is 0.
+A micro-batch n drops the rows that are late by the watermark by which batch n − 1 closed its windows; before the first
+batch it is 0. What is late by it depends on the query: see `late`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgauge.link.sessions import deals
 from streamgauge.workloads import Spec, find
 
 Ints = NDArray[np.int64]
@@ -41,8 +42,8 @@ def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
     ]
 
 
-def late_watermarks_us(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
-    """The watermark against which each row was judged. rows: columns partition, row.
+def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
+    """The micro-batch that took each row. rows: columns partition, row.
 
     Raises ValueError for a row that no batch of the log has taken.
     """
@@ -50,21 +51,36 @@ def late_watermarks_us(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0)
     if [log.batch_id for log in logs] != list(range(len(logs))):
         raise ValueError("batches are missing in the log: the late rows cannot be told")
     partitions, numbers = rows["partition"].to_numpy(), rows["row"].to_numpy()
-    taken_by = np.full(len(numbers), len(logs))
+    found = np.full(len(numbers), len(logs))
     for partition in np.unique(partitions):
         here = partitions == partition
         ends = np.array([log.ends[frame].get(int(partition), 0) for log in logs])
-        taken_by[here] = np.searchsorted(ends, numbers[here], side="right")
-    if len(numbers) and taken_by.max() >= len(logs):
+        found[here] = np.searchsorted(ends, numbers[here], side="right")
+    if len(numbers) and found.max() >= len(logs):
         raise ValueError("rows were offered that no batch has taken")
-    before = np.array([0, *[log.watermark_ms for log in logs]], np.int64)  # of batch n − 1
-    return before[taken_by] * 1000
+    return found
+
+
+def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
+    """The watermark against which the rows of each of these batches were judged: that of the batch before."""
+    logs = sorted(logs, key=lambda log: log.batch_id)
+    before = np.array([0, *[log.watermark_ms for log in logs]], np.int64)
+    return before[batches] * 1000
 
 
 def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_]:
-    """True where the row's tumbling window had ended."""
-    start = event_ts_us - np.mod(event_ts_us - spec.offset_us, spec.window_us)
-    return start + spec.window_us <= watermarks_us
+    """True where the watermark had passed what the query keeps an event for: its tumbling window, a session of its
+    own, or the event itself.
+    """
+    rule = find(spec.query).late
+    if rule == "window":
+        return _ends(event_ts_us, spec) <= watermarks_us
+    return event_ts_us + (spec.window_us if rule == "session" else 0) <= watermarks_us
+
+
+def _ends(event_ts_us: Ints, spec: Spec) -> Ints:
+    """Where the tumbling windows end that hold the events."""
+    return event_ts_us - np.mod(event_ts_us - spec.offset_us, spec.length_us) + spec.length_us
 
 
 @dataclass(frozen=True)
@@ -85,23 +101,37 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
     """rows: the wire's columns without sentinels, and partition, row: where each was offered."""
     query = find(spec.query)
     whole = rows.drop_columns(["partition", "row"])
-    if not query.windows:
+    if query.late == "never":
         return Expectation((Kept(spec, (whole,) * query.streams),), 0)
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
-    parts, dropped = [], 0
+    taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
+    parts: list[Kept] = []
+    dropped = 0
     for part in spec.tumbling():
         frames = []
-        for frame in range(query.streams):
-            gone = late(event_ts, late_watermarks_us(rows, logs, frame), part)
-            frames.append(whole.filter(pa.array(~gone)))
-            # each of two frames reads the whole stream, but only its own half comes to the join
-            mine = half(rows, frame) if query.streams == 2 else np.ones(len(gone), bool)
-            dropped += int((gone & mine).sum())
-        parts.append(Kept(part, tuple(frames)))
+        for frame, batches in enumerate(taken):
+            watermarks = late_watermarks_us(batches, logs)
+            gone = late(event_ts, watermarks, part)
+            dropped += int((gone & concerned(rows, frame, part)).sum())
+            if query.late == "session":
+                kept, stay = whole.filter(pa.array(~gone)), ~gone
+                deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], watermarks[stay], spec.window_us)
+                parts += [Kept(part, (kept.filter(pa.array(deal == n)),)) for n in range(deal.max(initial=0) + 1)]
+            else:
+                frames.append(whole.filter(pa.array(~gone)))
+        if frames:
+            parts.append(Kept(part, tuple(frames)))
     return Expectation(tuple(parts), dropped)
 
 
-def half(rows: pa.Table, number: int) -> NDArray[np.bool_]:
-    """The rows of one side of the windowed join."""
-    both = pc.add(rows["event_ts"].cast(pa.int64()), rows["seq"]).to_numpy()
-    return np.asarray(np.mod(both, 2) == number)
+def concerned(rows: pa.Table, frame: int, part: Spec) -> NDArray[np.bool_]:
+    """The rows of a frame that come as far as the engine's windows: a query leaves out others before."""
+    query = find(part.query)
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    if query.streams == 2:  # each frame reads the whole stream
+        known = rows[str(part.key)].is_valid().to_numpy() if frame else np.ones(rows.num_rows, bool)
+        return np.asarray(known & (np.mod(event_ts + rows["seq"].to_numpy(), 2) == frame))
+    if query.spans > 1:
+        second = pc.fill_null(pc.equal(rows[str(part.value)].cast(pa.string()), part.mark), False).to_numpy()
+        return np.asarray(second | (event_ts >= _ends(event_ts, part) - part.window_us))
+    return np.ones(rows.num_rows, bool)

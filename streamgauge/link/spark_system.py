@@ -20,15 +20,15 @@ from typing import IO, Any
 from streamgauge.config import System
 from streamgauge.driver.system import TrialSetup
 from streamgauge.errors import UserError
+from streamgauge.link.engine import PROVIDER, ROCKSDB
 from streamgauge.link.processes import Session
 from streamgauge.spark.session import check_master, library_zip
 from streamgauge.units import PS
-from streamgauge.workloads import Spec
+from streamgauge.workloads import Spec, find
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: sets its CPUs and becomes the command: nothing can be forked in between
 PINNED = (
     "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); os.execvp(sys.argv[2], sys.argv[2:])"
@@ -90,6 +90,8 @@ class SparkSystem:
     def begin_trial(self, setup: TrialSetup) -> None:
         """Raises UserError when the query cannot begin."""
         spec = Spec.of(setup.workload, setup.columns)
+        if find(spec.query).rocksdb and self._system.state_store != "rocksdb":
+            raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
         self._failure = None  # an earlier query's; a process that died is found again
@@ -217,7 +219,7 @@ class SparkSystem:
             ).lower(),
         }
         if self._system.state_store == "rocksdb":
-            conf["spark.sql.streaming.stateStore.providerClass"] = ROCKSDB
+            conf[PROVIDER] = ROCKSDB
         if cores is not None:
             count = len(self._system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
             conf |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}

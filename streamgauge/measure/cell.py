@@ -186,7 +186,7 @@ def ready(
     needed = {name: declared[name] for name in (workload.key, workload.value) if name is not None}
     fleet = Fleet(
         stream.path, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
-        line=not find(workload.query).windows, salted=_salted(workload),
+        line=find(workload.query).late == "never", salted=_salted(workload),
     )  # fmt: skip
     with fleet:
         cell_ready = ReadyCell(benchmark, cell, stream, fleet, work, session)

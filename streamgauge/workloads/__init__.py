@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from streamgauge.errors import UserError
@@ -22,7 +22,10 @@ NUMBERS = ("int64", "float64")
 
 @dataclass(frozen=True)
 class Spec:
-    """What a query is told. Durations in microseconds; the watermark, as Spark wants it, in milliseconds."""
+    """What a query is told. Durations in microseconds; the watermark, as Spark wants it, in milliseconds.
+
+    A session's gap, and the time to live of a joined element, are the window.
+    """
 
     query: str
     key: str | None = None
@@ -31,6 +34,8 @@ class Spec:
     slide_us: int | None = None
     watermark_ms: int = 0
     offset_us: int = 0  # where windows begin
+    mark: str | None = None  # the value, as text, of events of the second kind
+    top: int = 10
 
     @classmethod
     def of(cls, workload: Workload, columns: Mapping[str, str]) -> Self:
@@ -43,13 +48,22 @@ class Spec:
                 raise UserError(f"{where}.{need}: {query.name} needs it; name one of {_list(columns)}")
             if column is not None and column not in columns:
                 raise UserError(f"{where}.{need}: found {column!r}, allowed: {_list(columns)} (source.columns)")
-        if workload.value is not None and "value" in query.needs and columns[workload.value] not in NUMBERS:
+        if "mark" in query.needs and workload.mark is None:
+            raise UserError(f"{where}.mark: {query.name} needs it: the {workload.value} of {query.marked}")
+        if "mark" in query.needs and columns[str(workload.value)] == "float64":
+            others = _list([name for name, kind in columns.items() if kind != "float64"])
+            raise UserError(f"{where}.value: {workload.value} is a float, and no mark is one; allowed: {others}")
+        if query.counts(workload.value) and columns[str(workload.value)] not in NUMBERS:
             numbers = _list([name for name, kind in columns.items() if kind in NUMBERS])
             raise UserError(f"{where}.value: {workload.value} is no number; allowed: {numbers}")
         window, watermark = _whole(workload.window, "us", where, "window"), workload.watermark
         slide = None if workload.slide is None else _whole(workload.slide, "us", where, "slide")
+        if slide is not None and not query.slides:
+            raise UserError(f"{where}.slide: {query.name} has no sliding windows; leave it out")
         if window <= 0 or (slide is not None and (slide <= 0 or window % slide)):
             raise UserError(f"{where}: window {workload.window} must be a whole multiple, 1 or more, of its slide")
+        if query.needs_watermark and watermark < workload.window:
+            raise UserError(f"{where}.watermark: {query.name} needs {workload.window} or more, its window")
         return cls(
             workload.query,
             workload.key,
@@ -57,18 +71,26 @@ class Spec:
             window,
             None if slide == window else slide,
             _whole(watermark, "ms", where, "watermark"),
+            mark=workload.mark,
+            top=workload.top,
         )
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def length_us(self) -> int:
+        """Of the engine's windows, from which a query may cut its own."""
+        return self.window_us * find(self.query).spans
+
+    @property
+    def step_us(self) -> int:
+        return self.slide_us or self.window_us
+
     def tumbling(self) -> list[Spec]:
-        """The tumbling windows that a sliding one is made of."""
-        slide = self.slide_us or self.window_us
-        return [
-            Spec(self.query, self.key, self.value, self.window_us, None, self.watermark_ms, self.offset_us + shift)
-            for shift in range(0, self.window_us, slide)
-        ]
+        """The tumbling windows that the engine's windows are made of."""
+        shifts = range(0, self.length_us, self.step_us)
+        return [replace(self, slide_us=self.length_us, offset_us=self.offset_us + shift) for shift in shifts]
 
 
 class Run(Protocol):
@@ -84,8 +106,17 @@ class Query:
     output_mode: Literal["append"]
     needs: tuple[str, ...] = ()
     streams: int = 1  # frames that it takes, each the whole stream
-    windows: bool = True  # late events are dropped
+    late: Literal["never", "window", "event", "session"] = "window"  # when an event is dropped: see link/oracle.py
     drops_counted: Literal["rows", "groups", "none"] = "none"  # what Spark's numRowsDroppedByWatermark counts
+    slides: bool = False  # may have sliding windows
+    spans: int = 1  # of how many of its windows one of the engine's windows consists
+    needs_watermark: bool = False  # at least as long as its window
+    rocksdb: bool = False  # the only state store that transformWithState takes
+    marked: str = ""  # what the events of the second kind are
+
+    def counts(self, value: str | None) -> bool:
+        """Whether it calculates with the value, which must then be a number."""
+        return value is not None and "value" in self.needs and "mark" not in self.needs
 
     @property
     def run(self) -> Run:
@@ -99,7 +130,7 @@ REGISTRY = (
         "every event, unchanged",
         "the event itself",
         "append",
-        windows=False,
+        late="never",
     ),
     Query(
         "windowed_aggregation",
@@ -109,6 +140,7 @@ REGISTRY = (
         "append",
         needs=("key", "value"),
         drops_counted="groups",
+        slides=True,
     ),
     Query(
         "windowed_join",
@@ -119,6 +151,81 @@ REGISTRY = (
         needs=("key",),
         streams=2,
         drops_counted="rows",
+        slides=True,
+    ),
+    Query(
+        "outer_join",
+        "Stream-stream outer join",
+        "the windowed join, and each event of the left half that met none of the right, once its window ends",
+        "both events of the pair, or the one that met none",
+        "append",
+        needs=("key",),
+        streams=2,
+        drops_counted="rows",
+        slides=True,
+    ),
+    Query(
+        "top_n",
+        "Top N",
+        "the `top` largest values per key and window, the earlier event first among equals",
+        "every event of the key in the window",
+        "append",
+        needs=("key", "value"),
+        drops_counted="groups",
+        slides=True,
+    ),
+    Query(
+        "sessions",
+        "Sessions",
+        "count and sum of the value per key and session; a session ends with a gap of one window",
+        "every event of the session",
+        "append",
+        needs=("key", "value"),
+        late="session",
+        drops_counted="groups",
+    ),
+    Query(
+        "deduplication",
+        "Deduplication within the watermark",
+        "one event per key and window, as soon as the first comes; state lives as long as the watermark allows",
+        "the event that came first",
+        "append",
+        needs=("key",),
+        late="event",
+        drops_counted="rows",
+        needs_watermark=True,
+    ),
+    Query(
+        "custom_windows",
+        "Custom windows (health monitoring)",
+        "events and failures per key: an event is in its window, a failure also in the next three",
+        "every event of the key in the window",
+        "append",
+        needs=("key", "value", "mark"),
+        drops_counted="groups",
+        spans=4,
+        marked="failures",
+    ),
+    Query(
+        "chained_windows",
+        "Chained windows",
+        "largest value per key and window, then their sum over all keys and two windows at a time",
+        "every event in both windows",
+        "append",
+        needs=("key", "value"),
+        drops_counted="groups",
+    ),
+    Query(
+        "incremental_join",
+        "Incremental join (auctions with their sellers)",
+        "pairs of a person and an auction of the same key less than a window apart, each as soon as both have come",
+        "both events of the pair",
+        "append",
+        needs=("key", "value", "mark"),
+        late="event",
+        drops_counted="rows",
+        rocksdb=True,
+        marked="persons",
     ),
 )
 

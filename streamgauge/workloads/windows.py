@@ -14,13 +14,69 @@ def watermarked(frame: DataFrame, spec: Spec) -> DataFrame:
 
 
 def window(spec: Spec) -> Column:
-    length = f"{spec.window_us} microseconds"
-    slide = f"{spec.slide_us or spec.window_us} microseconds"
-    return F.window("event_ts", length, slide, f"{spec.offset_us} microseconds")
+    return F.window("event_ts", micros(spec.length_us), micros(spec.step_us), micros(spec.offset_us))
 
 
-def exact(frame: DataFrame, column: str) -> Column:
+def micros(count: int) -> str:
+    return f"{count} microseconds"
+
+
+def bounds(name: str = "window") -> list[Column]:
+    return [F.col(f"{name}.start").alias("window_start"), F.col(f"{name}.end").alias("window_end")]
+
+
+def latest() -> list[Column]:
+    """The walls of a group's contributors."""
+    return [F.max("event_wall").alias("event_wall"), F.max("offered_wall").alias("offered_wall")]
+
+
+def exact(frame: DataFrame, column: str | None) -> Column:
     """The value as an integer, a float in millionths: sums must not depend on their order. Null when it is no number."""
-    if dict(frame.dtypes)[column] == "double":
+    if dict(frame.dtypes)[str(column)] == "double":
         return F.expr(f"try_cast(round(`{column}` * 1e6) as bigint)")
-    return F.col(column)
+    return F.col(str(column))
+
+
+def marked(spec: Spec) -> Column:
+    """Whether an event is of the second kind."""
+    return F.coalesce(F.col(str(spec.value)).cast("string") == F.lit(spec.mark), F.lit(False))
+
+
+def joined_halves(frames: list[DataFrame], spec: Spec, how: str) -> DataFrame:
+    """The two halves of one stream, joined by window and key; null keys meet nobody.
+
+    The parity of seq + event time in microseconds tells to which half an event belongs. Plain equality would have the
+    optimiser drop null keys before the watermark is taken, and with them the sentinel: the last unmatched rows would
+    never come out. So the keys are compared null-safe, and null keys leave the right half in the one condition that
+    names the event time and stays behind the watermark.
+    """
+    left, right = (
+        _half(frame, number, name, spec)
+        for number, (frame, name) in enumerate(zip(frames, ("left", "right"), strict=True))
+    )
+    meet = (F.col("left_window") == F.col("right_window")) & F.col("left_key").eqNullSafe(F.col("right_key"))
+    return left.join(right, meet, how).select(
+        *bounds("left_window"),
+        F.col("left_key").alias("key"),
+        *(f"{side}_{name}" for side in ("left", "right") for name in ("seq", *(["value"] if spec.value else []))),
+        F.greatest("left_event_wall", "right_event_wall").alias("event_wall"),
+        F.greatest("left_offered_wall", "right_offered_wall").alias("offered_wall"),
+    )
+
+
+def _half(frame: DataFrame, number: int, name: str, spec: Spec) -> DataFrame:
+    key = F.col(str(spec.key))
+    half = F.pmod(F.unix_micros("event_ts") + F.col("seq"), F.lit(2))
+    mine = F.lit(number) if number == 0 else F.when(key.isNull(), F.lit(-1)).otherwise(F.lit(number))
+    return (
+        watermarked(frame, spec)
+        .where(half == mine)
+        .select(
+            window(spec).alias(f"{name}_window"),
+            key.alias(f"{name}_key"),
+            F.col("seq").alias(f"{name}_seq"),
+            *([F.col(spec.value).alias(f"{name}_value")] if spec.value else []),
+            F.col("event_wall").alias(f"{name}_event_wall"),
+            F.col("offered_wall").alias(f"{name}_offered_wall"),
+        )
+    )

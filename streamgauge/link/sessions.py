@@ -1,0 +1,73 @@
+"""Which events shared a session in a run, by the run's own batches and watermarks. Pure.
+
+A late event may still be taken (its own session had not ended at the watermark) while the session that it would have
+joined has ended and come out: then a second session overlaps the first. No batch query finds both in one go; it does
+when the events are dealt out so that sessions of one deal never touch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Session = tuple[int, int, int]  # start and end in us, and the number of its first part
+
+
+def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap_us: int) -> Ints:
+    """For each event that was taken the number of its deal, 0 for all unless sessions overlap.
+
+    batch: the micro-batch that took it; late_us: the watermark by which sessions had ended before that.
+    """
+    if not len(event_us):
+        return np.zeros(0, np.int64)
+    codes = pc.dictionary_encode(keys, null_encoding="encode").combine_chunks().indices.to_numpy()
+    order = np.lexsort((event_us, codes, batch))
+    sorted_us, sorted_codes, sorted_batch = event_us[order], codes[order], batch[order]
+    begins = np.ones(len(order), bool)
+    apart = sorted_us[1:] > sorted_us[:-1] + gap_us  # sessions that touch are one
+    begins[1:] = (sorted_codes[1:] != sorted_codes[:-1]) | (sorted_batch[1:] != sorted_batch[:-1]) | apart
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(order)) - 1
+    joined = _join(
+        sorted_codes[first].tolist(),
+        sorted_us[first].tolist(),
+        (sorted_us[last] + gap_us).tolist(),
+        late_us[order][first].tolist(),
+    )
+    found = np.empty(len(order), np.int64)
+    found[order] = np.repeat(joined, np.diff(np.append(first, len(order))))
+    return found
+
+
+def _join(keys: list[int], starts: list[int], ends: list[int], late_us: list[int]) -> list[int]:
+    """The deal of each part of a session; parts in the order of their batches."""
+    parent = list(range(len(keys)))
+    live: dict[int, list[Session]] = {}
+    done: dict[int, list[Session]] = {}
+    for part, (key, start, end, late) in enumerate(zip(keys, starts, ends, late_us, strict=True)):
+        stay = []
+        for other in live.get(key, []):
+            if other[1] <= late:
+                done.setdefault(key, []).append(other)
+            elif start <= other[1] and other[0] <= end:
+                start, end, parent[other[2]] = min(start, other[0]), max(end, other[1]), part
+            else:
+                stay.append(other)
+        live[key] = [*stay, (start, end, part)]
+    deal: dict[int, int] = {}
+    for key, sessions in live.items():
+        free: list[int] = []  # until when each deal is taken
+        for start, end, part in sorted(sessions + done.get(key, [])):
+            number = next((n for n, until in enumerate(free) if until < start), len(free))
+            free[number : number + 1] = [end]
+            deal[part] = number
+    return [deal[_root(parent, part)] for part in range(len(keys))]
+
+
+def _root(parent: list[int], part: int) -> int:
+    while parent[part] != part:
+        parent[part] = part = parent[parent[part]]
+    return part

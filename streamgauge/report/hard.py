@@ -1,0 +1,121 @@
+"""The hard queries: answers, state growth, and what a watermark for each operator changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.report.blocks import Block, Cell, Chart, Section, Table, Text, attempt, count, number
+from streamgauge.report.charts import SYMBOLS, Trace, axis, figure, line
+from streamgauge.report.records import Json
+
+END_MS = 10**11  # a watermark beyond this is the sentinel's
+
+
+def section(record: Json) -> Section:
+    """record: of suite.hard.run_hard."""
+    lead = (
+        f"{count(record.get('events'))} events, {100 * record.get('disorder', 0):g}\u202f% of them up to a minute late, "
+        "in a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
+    )
+    blocks: list[Block] = [
+        attempt("Answers of the hard queries", _answers, record),
+        attempt("State of the hard queries", _state, record),
+        attempt("Watermarks of each operator", _watermarks, record),
+    ]
+    example = Section(
+        "per-operator-watermarks",
+        "A watermark for each operator, and one for all",
+        "The largest value of each 3 s window, then the sum of two such windows. An operator gives out a window when the "
+        "watermark has passed its end; for a second one with the same watermark that row is late.",
+        [attempt(case.get("name", "?"), _case, case) for case in record.get("example") or []],
+    )
+    return Section("hard-queries", "Hard queries", lead, blocks, [example])
+
+
+def _answers(record: Json) -> Table:
+    rows: list[list[Cell]] = []
+    for found in record["queries"]:
+        status = found["status"]
+        rows.append(
+            [
+                found["query"],
+                found["mode"],
+                Text(status, "good" if status == "correct" else "bad", hint=found.get("reason", "")),
+                count(found.get("rows")),
+                Text(found.get("hash", ""), code=True),
+                number(found.get("seconds"), "s"),
+                count(found.get("late_drops_expected")),
+                count(found.get("late_drops_reported")),
+            ]
+        )
+    columns = ["query", "mode", "status", "rows", "hash", "time", "late, expected", "late, reported"]
+    return Table(columns, rows, cards=True)
+
+
+def _streaming(record: Json) -> list[Json]:
+    return [found for found in record["queries"] if found.get("batches")]
+
+
+def _state(record: Json) -> Chart:
+    """Rows of all operators of a query after each micro-batch; bytes in the table."""
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for nth, found in enumerate(_streaming(record)):
+        batches = found["batches"]
+        kept = [sum(operator["rows"] for operator in batch["operators"]) for batch in batches]
+        marker = {"symbol": SYMBOLS[nth % len(SYMBOLS)]}
+        numbers = [batch["batch"] for batch in batches]
+        traces.append(line(found["query"], numbers, kept, nth, mode="lines+markers", marker=marker))
+        size = [sum(operator["bytes"] for operator in batch["operators"]) for batch in batches]
+        rows.append([found["query"], *[f"{count(n)} / {count(b / 1000)}" for n, b in zip(kept, size, strict=True)]])
+    width = max((len(row) for row in rows), default=1)
+    table = Table(
+        ["rows / kB after batch", *map(str, range(width - 1))], [[*row, *[None] * (width - len(row))] for row in rows]
+    )
+    note = "The last micro-batch holds the sentinel, which ends all state but its own."
+    return Chart("State after each micro-batch", figure(traces, axis("micro-batch"), axis("state rows")), table, note)
+
+
+def _watermarks(record: Json) -> Chart:
+    """Of the query with two operators: by which watermark each judged late rows and ended state."""
+    found = next(one for one in _streaming(record) if len(one["batches"][0]["operators"]) > 1)
+    before_end = [batch for batch in found["batches"] if batch["watermark_ms"] < END_MS]
+    numbers = [batch["batch"] for batch in before_end]
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for position in range(len(before_end[0]["operators"])):
+        for kind, name in (("late_ms", "late rows"), ("eviction_ms", "end of state")):
+            seconds = [(batch["operators"][position][kind] or 0) / 1000 for batch in before_end]
+            label = f"operator {position + 1}, {name}"
+            traces.append(line(label, numbers, seconds, len(traces), line={"shape": "hv"}))
+            rows.append([label, *map(number, seconds)])
+    title = f"Watermarks of each operator: {found['query']}"
+    table = Table(["watermark (s) in batch", *map(str, numbers)], rows)
+    return Chart(title, figure(traces, axis("micro-batch"), axis("watermark (s)")), table)
+
+
+def _case(case: Json) -> Table:
+    given = [", ".join(f"{value} at {second}\u00a0s" for value, second in batch) for batch in case["given"]]
+    given += ["sentinel"] * (len(case["batches"]) > len(given))
+    rows: list[list[Cell]] = []
+    for batch in case["batches"]:
+        rows.append(
+            [
+                batch["batch"],
+                given[batch["batch"]] if batch["input_rows"] and batch["batch"] < len(given) else "no rows",
+                *[_operator(operator) for operator in batch["operators"]],
+                "; ".join(f"{row['total']} from {row['groups']} windows" for row in batch["output"]) or "nothing",
+            ]
+        )
+    columns = ["batch", "values", "first operator", "second operator", "result"]
+    return Table(columns, rows, caption=case["name"], cards=True)
+
+
+def _operator(operator: dict[str, Any]) -> Text:
+    late, eviction = (_moment(operator[key]) for key in ("late_ms", "eviction_ms"))
+    lost = f", {operator['dropped']} lost" if operator["dropped"] else ""
+    return Text(f"late {late}, ends {eviction}{lost}", "bad" if lost else "plain")
+
+
+def _moment(milliseconds: int | None) -> str:
+    return "—" if milliseconds is None else "the end" if milliseconds >= END_MS else number(milliseconds / 1000, "s")

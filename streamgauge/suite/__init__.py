@@ -1,0 +1,1 @@
+"""Whole suites of queries on finite streams, each answer checked."""

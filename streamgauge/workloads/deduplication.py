@@ -1,0 +1,24 @@
+"""One event per key and window, given out at once.
+
+An event's fellows are less than a window away from it in event time. As the watermark is at least as long, its state
+lives until they would be late anyhow: so the answer does not depend on the order, and equals a plain deduplication."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.workloads import Spec
+from streamgauge.workloads.windows import bounds, watermarked, window
+
+
+def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
+    """Spark refuses dropDuplicatesWithinWatermark in batch."""
+    (frame,) = frames
+    named = watermarked(frame, spec).select("*", window(spec).alias("window"))
+    flat = named.select(
+        "event_ts", *bounds(), F.col(str(spec.key)).alias("key"), "event_wall", "offered_wall", "sentinel"
+    )
+    identity = ["key", "window_start"]
+    single = flat.dropDuplicatesWithinWatermark(identity) if frame.isStreaming else flat.dropDuplicates(identity)
+    return single.select("window_start", "window_end", "key", "event_wall", "offered_wall", "sentinel")

@@ -1,0 +1,13 @@
+"""The windowed join with the left events that met none: they come out when their window ends."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from streamgauge.workloads import Spec
+from streamgauge.workloads.windows import joined_halves
+
+
+def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
+    """The sentinel's own window never ends, so it is in no result."""
+    return joined_halves(frames, spec, "left_outer")

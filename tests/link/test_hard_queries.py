@@ -1,0 +1,200 @@
+"""The hard queries: in batch against DuckDB, in streaming against batch minus rightly dropped rows, mutants caught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgauge import workloads
+from streamgauge.config import Workload
+from streamgauge.errors import UserError
+from streamgauge.link.check import answer
+from streamgauge.link.checksum import checksum, result_columns
+from streamgauge.link.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.link.oracle import expectation
+from streamgauge.link.sessions import deals
+from streamgauge.suite.hard import (
+    SPECS,
+    batch_answer,
+    events,
+    judge,
+    offered,
+    rows,
+    run_example,
+    size_and_hash,
+    slices,
+    stream,
+)
+from streamgauge.suite.hard_answers import duckdb_answer
+from streamgauge.workloads import Spec
+
+S = 1_000_000
+COUNT, BATCH_ROWS = 120, 15
+CUSTOM, CHAINED, SESSIONS, ONCE, OUTER, TOP, JOIN = SPECS
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("disorder", [0, 0.2], ids=["ordered", "disordered"])
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.query)
+def test_batch_answers_as_duckdb_and_streaming_as_batch_minus_what_its_own_logs_say_was_late(
+    spark: Any, tmp_path: Path, spec: Spec, disorder: float
+) -> None:
+    batch, streaming = judge(spark, spec, events(COUNT, disorder), BATCH_ROWS, tmp_path / "run")
+    assert (batch["status"], streaming["status"]) == ("correct", "correct")
+    assert (streaming["late_drops_expected"] > 0) == (streaming["late_drops_reported"] > 0) == (disorder > 0)
+    assert batch["rows"] > 5
+    if not disorder:
+        assert (batch["rows"], batch["hash"]) == (streaming["rows"], streaming["hash"])
+    # state grows, and the sentinel empties every operator's but for itself
+    operators = [micro["operators"] for micro in streaming["batches"]]
+    assert [len(operator) for operator in operators] == [2 if spec is CHAINED else 1] * len(operators)
+    assert max(operator[0]["rows"] for operator in operators) > 1
+    for states in zip(*operators, strict=True):
+        assert max(state["rows"] for state in states) > 0
+        assert states[-1]["rows"] <= 1
+        assert all(state["bytes"] > 0 for state in states)
+
+
+MUTANTS = {
+    "a failure is in two more windows": (CUSTOM, "micros(spec.window_us)", "micros(2 * spec.window_us)"),
+    "a window's begin belongs to the one before": (CUSTOM, 'F.col("event_ts") >= own', 'F.col("event_ts") > own'),
+    "outer windows begin elsewhere": (CHAINED, "micros(spec.offset_us)", "micros(0)"),
+    "ties go to the later event": (TOP, '-F.col("seq")', 'F.col("seq")'),
+    "touching sessions are two": (SESSIONS, "micros(spec.window_us)", "micros(spec.window_us - 1)"),
+    "once for ever": (ONCE, '["key", "window_start"]', '["key"]'),
+    "unmatched rows are lost": (OUTER, '"left_outer"', '"inner"'),
+    "an auction waits a moment too long": (JOIN, "< self._window_us:", "<= self._window_us:"),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_oracle_catches(spark: Any, mutant: str) -> None:
+    spec, old, new = MUTANTS[mutant]
+    source = Path(workloads.__file__).with_name(f"{spec.query}.py").read_text()
+    assert source.count(old) == 1
+    names: dict[str, Any] = {"__name__": "__main__"}  # so that Spark ships its classes by value
+    exec(source.replace(old, new), names)
+    given = events(COUNT, 0.2)
+    frames = [spark.createDataFrame(given)] * workloads.find(spec.query).streams
+    with settings(spark, {PROVIDER: ROCKSDB}):
+        found = names["query"](frames, spec).toArrow()
+    known = duckdb_answer(spec, given)
+    assert (found.num_rows, checksum(found.select(result_columns(found.schema.names)))) != (
+        known.num_rows,
+        checksum(known),
+    )
+
+
+@pytest.mark.spark
+def test_failures_count_in_their_window_and_the_next_three(spark: Any) -> None:
+    """HEALTHY at minute 5, FAILURE at minute 12."""
+    given = spark.createDataFrame(rows([5 * 60, 12 * 60], [1, 7], ["a", "a"]))
+    found = workloads.run([given], replace(CUSTOM, window_us=600 * S))
+    minutes = found.selectExpr("minute(window_start)", "minute(window_end)", "events", "failures").collect()
+    assert sorted(tuple(row) for row in minutes) == [
+        (0, 10, 1, 0), (10, 20, 1, 1), (20, 30, 1, 1), (30, 40, 1, 1), (40, 50, 1, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_each_operator_has_its_own_watermark_and_one_for_all_loses_rows(spark: Any, tmp_path: Path) -> None:
+    """6, 4, 5 at seconds 1, 2, 3, then 7 at 4: windows [1, 4) and [4, 7) of the first operator, [1, 7) of the second."""
+
+    def told(record: dict[str, Any]) -> list[Any]:
+        """Per batch: each operator's two watermarks in seconds, rows and drops; the result as (start, groups, total)."""
+        fields = ("late_ms", "eviction_ms", "rows", "dropped")
+        return [
+            (
+                [tuple(o[f] // 1000 if f.endswith("ms") else o[f] for f in fields) for o in micro["operators"]],
+                [(r["window_start"][17:19], int(r["groups"]), int(r["total"])) for r in micro["output"]],
+            )
+            for micro in record["batches"]
+        ]
+
+    own, shared, late = [told(record) for record in run_example(spark, tmp_path)]
+    end = 10**9
+    assert own == [
+        ([(0, 0, 1, 0), (0, 0, 0, 0)], []),
+        ([(0, 3, 2, 0), (0, 3, 0, 0)], []),
+        ([(3, 4, 2, 0), (3, 4, 1, 0)], []),  # 6 of [1, 4) has come to the second operator
+        ([(4, end, 1, 0), (4, end, 0, 0)], [("01", 2, 13)]),  # and so has 7 of [4, 7), in time
+    ]
+    assert shared == [
+        ([(0, 0, 1, 0), (0, 0, 0, 0)], []),
+        ([(3, 3, 2, 0), (3, 3, 0, 0)], []),
+        ([(4, 4, 2, 0), (4, 4, 1, 0)], []),
+        # 7 comes out of the first by the watermark by which it is late in the second: 6 instead of 13, and no error
+        ([(end, end, 1, 0), (end, end, 0, 1)], [("01", 1, 6)]),
+    ]
+    # 9 at second 2 comes when [1, 4) has ended at 6: it is dropped once, in the first operator, and 16 stays 13
+    assert sorted(row for _, out in late for row in out) == [("01", 2, 13), ("19", 1, 1)]
+    assert [[o[3] for o in operators] for operators, _ in late if any(o[3] for o in operators)] == [[1, 0]]
+
+
+@pytest.mark.spark
+def test_an_auction_that_came_before_its_person_comes_out_with_it_and_state_ends(spark: Any, tmp_path: Path) -> None:
+    given = rows([100, 101, 105, 106, 114, 115, 140], [0, 0, 7, 0, 0, 0, 0], ["a"] * 7)
+    run = stream(spark, JOIN, slices(given, 1), tmp_path / "run")
+    pairs = [[(r["person_seq"], r["auction_seq"]) for r in micro.output.to_pylist()] for micro in run.batches]
+    assert pairs == [[], [], [(2, 0), (2, 1)], [(2, 3)], [(2, 4)], [], [], [], []]
+    assert run.batches[-1].operators[0].rows <= 1  # the sentinel's own
+
+
+@pytest.mark.spark
+def test_null_keys_meet_nobody_and_hide_nothing_from_the_watermark(spark: Any, tmp_path: Path) -> None:
+    given = rows([0, 1, 2, 3], [1, 2, 3, 4], [None, None, "a", "b"])
+    assert batch_answer(spark, OUTER, given)[0] == 2  # the left half: seconds 0 and 2
+    assert batch_answer(spark, replace(OUTER, query="windowed_join"), given)[0] == 0
+    run = stream(spark, OUTER, slices(given, 2), tmp_path / "run")
+    assert sorted((r["left_seq"], r["right_seq"]) for r in run.output.to_pylist()) == [(0, None), (2, None)]
+
+
+@pytest.mark.spark
+def test_a_late_event_whose_session_has_come_out_begins_another(spark: Any, tmp_path: Path) -> None:
+    """Sessions end 3 s after their last event. At watermark 4 comes 2: late for [0, 3), which is out, not for [2, 5)."""
+    given = rows([0, 4, 30, 2], [1] * 4, ["a", "a", "b", "a"])
+    run = stream(spark, SESSIONS, slices(given, 1), tmp_path / "run")
+    found = [(r["window_start"].second, r["window_end"].second, r["events"]) for r in run.output.to_pylist()]
+    assert found == [(0, 3, 1), (2, 7, 2), (30, 33, 1)]
+    parts = expectation(offered(given), run.logs(), SESSIONS).parts
+    assert [part.frames[0]["seq"].to_pylist() for part in parts] == [[0, 2], [1, 3]]
+    assert size_and_hash(run) == answer(spark, expectation(offered(given), run.logs(), SESSIONS))
+
+
+def test_a_session_may_end_before_a_late_event_that_belonged_to_it() -> None:
+    def dealt(*events: tuple[str, float, int, float]) -> list[int]:
+        keys, seconds, batches, late = zip(*events, strict=True)
+        times = [np.array([round(x * S) for x in numbers], np.int64) for numbers in (seconds, late)]
+        return deals(pa.chunked_array([list(keys)]), times[0], np.array(batches), times[1], 5 * S).tolist()
+
+    assert dealt(("a", 0, 0, 0), ("a", 20, 0, 0), ("a", 5, 1, 0)) == [0, 0, 0]
+    # [0, 5) had ended at 5 and came out; [3, 8) had not
+    assert dealt(("a", 0, 0, 0), ("b", 3, 2, 5), ("a", 3, 2, 5), ("a", 9, 2, 5)) == [0, 0, 1, 0]
+    # late events bridge two live sessions
+    assert dealt(("a", 0, 0, 0), ("a", 10, 0, 0), ("a", 5, 1, 4), ("a", 16, 2, 16), ("a", 12, 2, 16)) == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"slide": "5s"}, "workloads.w.slide: custom_windows has no sliding windows; leave it out"),
+        ({"mark": None}, "workloads.w.mark: custom_windows needs it: the name of failures"),
+        ({"value": "price"}, "workloads.w.value: price is a float, and no mark is one; allowed: name, amount"),
+        ({"query": "sessions", "value": "name"}, "workloads.w.value: name is no number; allowed: amount, price"),
+        (
+            {"query": "deduplication", "window": "3s", "watermark": "2s"},
+            "workloads.w.watermark: deduplication needs 3s or more, its window",
+        ),
+    ],
+)
+def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], message: str) -> None:
+    given = {"name": "w", "query": "custom_windows", "key": "name", "value": "name", "mark": "b"} | change
+    with pytest.raises(UserError) as told:
+        Spec.of(Workload.model_validate(given), {"name": "string", "amount": "int64", "price": "float64"})
+    assert str(told.value) == message
