@@ -176,7 +176,7 @@ def _serve(
         if pause > 0 or not count or behaviour.capacity is None:
             idle = True
             stop.wait(max(pause, POLL_S))
-    return {"rows": rows, "batches": batches, "cpu_seconds": time.process_time()}
+    return {"rows": rows, "batch_count": batches, "cpu_seconds": time.process_time()}
 
 
 def _take(connection: Connection, at: list[int], rows: list[int], emitter: Emitter) -> int:
@@ -238,7 +238,7 @@ class KnownSystem:
             pass  # it died at once: alive() tells
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
-        """Rows, batches, CPU seconds, memory; {} when it had to be killed."""
+        """Rows, batch count, CPU seconds, memory; {} when it had to be killed."""
         process = self._process
         if process is None:
             return {}

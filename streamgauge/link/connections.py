@@ -11,7 +11,7 @@ from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.system import Endpoint
 
 T = TypeVar("T")
-PATIENCE_S = 5.0  # with a network that is away
+PATIENCE_S = 3.0  # with a network that is away
 
 #: one for each process, endpoint and attempt that this process works for; a forked worker must not share a socket
 _held: dict[tuple[int, Endpoint], tuple[str, Connection]] = {}
@@ -66,8 +66,9 @@ def _connected(endpoint: Endpoint, attempt: str) -> Connection:
 
 def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T]) -> T:
     """Calls; again on a fresh connection when the held one turns out to be dead. Raises WireError."""
+    wire = connection(endpoint, attempt)
     try:
-        return call(connection(endpoint, attempt))
+        return call(wire)
     except RefusedError:
         raise
     except WireError:

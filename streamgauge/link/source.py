@@ -108,8 +108,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         names = self._schema.names
         start = partition.start
         for last_try in (False, True):
+            wire = connection(partition.endpoint, self._attempt)
             try:
-                wire = connection(partition.endpoint, self._attempt)
                 for batch in wire.read(partition.queue, start, partition.end):
                     start += batch.num_rows
                     yield pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=self._schema)

@@ -17,6 +17,7 @@ from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.test_cell import no_session
 
 GRID = {"rates": [500, 1000, 8000, 9000], "confirmations": 0, "trial_seconds": 1.0, "warmup_batches": 1}
+GRID |= {"max_age_slope": 0.4}  # a busy host slows nobody that much; an overload of five times is 0.8
 
 
 def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -27,7 +28,7 @@ def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def test_a_search_writes_its_trials_and_a_finished_one_repeats_none(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=3000, search={**GRID, "max_age": "400ms"})
+    bench = write_bench(tmp_path, capacity=1500, search=GRID)
     found, trials = run_search(bench)
     assert (found["sustainable_rate_events_per_s"], found["interval"]) == (1000, [1000, 8000])
     assert (found["outcome"], found["trials"]) == ("found", 2)

@@ -1,0 +1,314 @@
+"""Whatever dies or is cut in a trial: its reason in one line, no row lost or counted twice, no process left behind.
+
+One Spark with an executor of its own serves all of its trials; the last one kills it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.artifacts import read_jsonl
+from streamgauge.config import Replay, System, Workload
+from streamgauge.driver.fleet import Fleet, RemoteDrivers
+from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.driver.system import TrialSetup, make_system
+from streamgauge.driver.trial import Bounds, TrialRun, run_trial
+from streamgauge.link.checksum import checksum
+from streamgauge.link.spark_system import SparkSystem
+from tests.driver.conftest import COLUMNS, stream_table
+from tests.driver.proxy import Proxy
+from tests.e2e.processes import left_behind, wait_for
+from tests.measure.benches import CELL, write_bench
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+WORKLOAD = Workload(name="pass", query="passthrough", key="carrier", value="flight")
+RATE = 5000.0
+#: everything runs on one host here, and its two cores also start executors: the driver may be late
+PATIENT = Bounds(max_slip_s=10)
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("stream")
+    pq.write_table(stream_table([i * 1_000_000 for i in range(7919)]), place / "part-0.parquet")
+    (place / "manifest.json").write_text(json.dumps({"files": ["part-0.parquet"], "tick": "ns", "columns": COLUMNS}))
+    return place
+
+
+@pytest.fixture(scope="module")
+def fleet(stream: Path) -> Iterator[Fleet]:
+    with Fleet(stream, Replay(), tick="ns", columns=COLUMNS) as started:
+        yield started
+
+
+def our_processes(name: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and name in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+class DuringATrial:
+    """Does something once, in a thread of its own, so long after the trial's start; given to run_trial as progress."""
+
+    def __init__(self, action: Callable[[], object], after_s: float = 1.0) -> None:
+        self._timer = threading.Timer(after_s, action)
+
+    def __call__(self, seen: dict[str, Any]) -> None:
+        if (
+            seen["drivers"][0]["state"] == "started"
+            and not self._timer.is_alive()
+            and not self._timer.finished.is_set()
+        ):
+            self._timer.start()
+
+    def done(self) -> None:
+        assert self._timer.ident is not None, "the trial never started"
+        self._timer.join()
+
+
+def exactly_once(run: TrialRun, stream: Path) -> None:
+    """What came out is what went in: as many rows, with the same values, each with a latency."""
+    counts = [[rows - 1 for rows in driver["offered"]] for driver in run.details["drivers"]]  # without sentinels
+    table = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=64, densify=1)
+    sent = offered_rows(table, counts).select(["seq", "event_time", "carrier", "flight"])
+    assert run.observation.invalid is None
+    assert run.details["drained"]
+    assert run.observation.offered == run.observation.taken == run.details["emitted"] == sent.num_rows
+    assert sum(int(epoch["checksum"]) for epoch in run.details["epochs"]) % 2**64 == checksum(sent)
+    assert run.event_latency.count + run.details["negative_latencies"] == sent.num_rows
+
+
+def invalid(run: TrialRun) -> str:
+    reason = run.observation.invalid
+    assert reason
+    assert "\n" not in reason
+    return reason
+
+
+# -- Spark
+
+
+class Proxied(SparkSystem):
+    """Reads through a proxy if there is one; the controller does not."""
+
+    proxy: Proxy | None = None
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        super().begin_trial(replace(setup, endpoints=(self.proxy.endpoint,)) if self.proxy else setup)
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
+    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    settings = System(
+        name="sut", master="local-cluster[1,1,1024]", memory="1g", batch_rows=4000,
+        conf={**local, "spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "1"},
+    )  # fmt: skip
+    made = Proxied(settings, tmp_path_factory.mktemp("system"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@contextmanager
+def through(system: Proxied, fleet: Fleet) -> Iterator[Proxy]:
+    with Proxy(fleet.endpoints[0]) as proxy:
+        system.proxy = proxy
+        try:
+            yield proxy
+        finally:
+            system.proxy = None
+
+
+def trial(system: SparkSystem, fleet: Fleet, work: Path, action: Callable[[], object], seconds: float) -> TrialRun:
+    fleet.start()
+    during = DuringATrial(action)
+    run = run_trial(system, fleet, WORKLOAD, rate=RATE, seconds=seconds, work=work, bounds=PATIENT, progress=during)
+    during.done()
+    return run
+
+
+def test_an_executor_killed_in_the_middle_of_a_batch_loses_and_repeats_nothing(
+    system: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+
+    def kill() -> None:
+        proxy.catch()
+        if proxy.caught.wait(30):  # its task has begun to read a batch
+            [executor] = our_processes("CoarseGrainedExecutorBackend")
+            executor.kill()
+            killed.append(executor.pid)
+        proxy.release()
+
+    with through(system, fleet) as proxy:
+        run = trial(system, fleet, tmp_path, kill, seconds=6)
+    exactly_once(run, stream)
+    [executor] = our_processes("CoarseGrainedExecutorBackend")
+    assert killed != [executor.pid]
+    assert len(killed) == 1
+
+
+def test_a_network_that_is_cut_and_comes_back_loses_and_repeats_nothing(
+    system: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
+) -> None:
+    def cut_twice() -> None:
+        proxy.catch()
+        proxy.caught.wait(30)  # the first time within an answer
+        for away_s in (0.0, 1.5):
+            proxy.cut()
+            proxy.release()
+            time.sleep(away_s)
+            proxy.mend()
+            time.sleep(0.5)
+
+    with through(system, fleet) as proxy:
+        run = trial(system, fleet, tmp_path, cut_twice, seconds=5)
+    exactly_once(run, stream)
+
+
+def test_a_network_that_stays_away_ends_the_trial_with_its_reason(
+    system: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
+) -> None:
+    with through(system, fleet) as proxy:
+        run = trial(system, fleet, tmp_path / "cut", proxy.cut, seconds=60)
+        assert f"driver {proxy.endpoint.address}: " in invalid(run)
+        assert "refused" in invalid(run)
+    exactly_once(trial(system, fleet, tmp_path / "next", lambda: None, seconds=1.5), stream)
+
+
+def test_a_killed_driver_ends_the_trial_and_the_next_one_has_a_new_driver(
+    system: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
+) -> None:
+    fleet.start()
+    [pid] = fleet.pids
+    run = trial(system, fleet, tmp_path / "killed", lambda: os.kill(pid, signal.SIGKILL), seconds=60)
+    assert invalid(run) == f"driver process 0 (pid {pid}) ended with -9: what it measured is lost"
+    exactly_once(trial(system, fleet, tmp_path / "next", lambda: None, seconds=1.5), stream)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_a_disk_that_is_full_for_checkpoints_ends_the_trial_with_its_reason(
+    system: Proxied, fleet: Fleet, small_disk: Path
+) -> None:
+    def fill() -> None:
+        with open(small_disk / "filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(b"x" * 4096):
+                    pass
+            except OSError:
+                pass
+
+    run = trial(system, fleet, small_disk, fill, seconds=60)
+    assert "No space left on device" in invalid(run)
+
+
+def test_a_killed_system_ends_the_trial_and_leaves_no_process(system: Proxied, fleet: Fleet, tmp_path: Path) -> None:
+    assert system._process is not None
+    pid = system._process.pid
+    run = trial(system, fleet, tmp_path, lambda: os.kill(pid, signal.SIGKILL), seconds=60)
+    assert invalid(run) == "the system died: killed by signal 9"
+    assert system._session is not None
+    session = system._session
+    system.stop()
+    assert session.processes() == []
+    assert {p.pid for p in psutil.Process().children(recursive=True) if "java" in p.name() and p.pid == pid} == set()
+    assert our_processes("CoarseGrainedExecutorBackend") == our_processes("pyspark.daemon") == []
+
+
+# -- the known system: what is the same for every engine
+
+
+def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_whole(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    fleet.start()
+    known = make_system(System(name="k", engine="known"), tmp_path)
+    with Proxy(fleet.endpoints[0]) as proxy:
+        remote = RemoteDrivers((proxy.endpoint,), "ns", COLUMNS)
+        cut = DuringATrial(proxy.cut, 0.5)
+        run = run_trial(known, remote, WORKLOAD, rate=1000, seconds=60, work=tmp_path, bounds=PATIENT, progress=cut)
+        cut.done()
+        # whoever of both notices first
+        assert re.search(rf"driver {proxy.endpoint.address}: (closed the connection|.*reset|.*refused)", invalid(run))
+        assert our_processes("streamgauge.driver.known") == []
+        proxy.mend()
+        run = run_trial(known, remote, WORKLOAD, rate=1000, seconds=0.5, work=tmp_path, bounds=PATIENT)
+        assert run.observation.invalid is None
+        assert run.observation.offered == run.details["emitted"] == run.event_latency.count == 500
+
+
+SEARCH = """
+import sys
+from streamgauge import cli
+from streamgauge.measure import cell
+cell.WARM_UP_SECONDS = 0.2
+cli.main()
+"""
+
+
+def test_a_killed_search_leaves_no_process_and_goes_on_after_its_last_trial(tmp_path: Path) -> None:
+    grid = {"rates": [500, 1000, 8000, 9000], "trial_seconds": 1.5, "warmup_batches": 1, "max_age_slope": 0.4}
+    bench = write_bench(tmp_path, capacity=1500, search=grid)
+    named = [part for key, name in CELL for part in (f"--{key}", name)]
+    command = ["search", str(bench.file), *named, "--run-id", "r", "--json"]
+    environment = {
+        **os.environ, "STREAMGAUGE_ARTIFACTS": str(bench.store.root), "TMPDIR": str(tmp_path),
+    }  # fmt: skip
+    trials = bench.store.root / "runs" / "r" / "cells" / CELL.name / "trials.jsonl"
+
+    def search() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", SEARCH, *command], env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    first = search()
+    wait_for(lambda: len(read_jsonl(trials)) >= 2, "second trial", 90)
+    wait_for(lambda: len(left_behind(bench.store.root)) >= 3, "third trial's system", 30)  # it, the driver, the search
+    first.kill()
+    first.communicate()
+    finished = trials.read_text()
+    wait_for(lambda: not left_behind(bench.store.root), "end of its processes", 30)
+
+    out, said = search().communicate(timeout=200)
+    found = json.loads(out)
+    assert f"resuming after {finished.count(chr(10))} trials" in said
+    assert trials.read_text().startswith(finished)
+    assert [record["number"] for record in found["trial_records"]] == list(range(1, found["trials"] + 1))
+    assert len(read_jsonl(trials)) == found["trials"]
+    assert (found["sustainable_rate_events_per_s"], found["interval"]) == (1000, [1000, 8000])
+    tried = [(record["purpose"], record["rate_events_per_s"]) for record in found["trial_records"]]
+    assert tried == [("bisect", 1000), ("bisect", 8000), ("confirm", 1000)]
+    assert left_behind(bench.store.root) == []
