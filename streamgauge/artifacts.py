@@ -23,6 +23,7 @@ from typing import Any
 from filelock import FileLock
 
 from streamgauge.config import Benchmark, Experiment, canonical
+from streamgauge.delays import table
 from streamgauge.errors import UserError
 
 MANIFEST = "manifest.json"
@@ -176,6 +177,8 @@ class Store:
         drawn_from = self.source_fingerprint((profile,)) if profile else None
         if drawn_from:
             settings["delay"]["profile"] = drawn_from
+        if ":" in experiment.delay.distribution:  # a function's name stays when its delays change
+            settings["delay"]["table"] = table(experiment.delay, benchmark.source.tick).ticks
         return key_of("stream", self.events_key(benchmark), settings)
 
     def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:

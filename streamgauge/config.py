@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Ratio = Annotated[int, Field(gt=0, lt=2**31)]
+_ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 
 
@@ -127,7 +129,9 @@ class Nexmark(Model):
 class Source(Model):
     """A source of events: files in declared order, and how to read them; or a generator."""
 
-    files: tuple[str, ...] = Field(default=(), description="one or more; none for format nexmark")
+    files: Annotated[tuple[str, ...], WithJsonSchema(_ONE_OR_MANY)] = Field(
+        default=(), description="one or more; none for format nexmark"
+    )
     format: Literal["csv", "parquet", "nexmark"] = "csv"
     nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
     separator: str = ","
@@ -195,6 +199,18 @@ class Source(Model):
         return tick_of(self.time.unit)
 
 
+#: what each distribution uses besides min and max
+DELAY_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "uniform": (),
+    "constant": ("mean",),
+    "normal": ("mean", "stddev"),
+    "exponential": ("mean",),
+    "lognormal": ("mean", "sigma"),
+    "pareto": ("mean", "alpha"),
+    "empirical": ("profile",),
+}
+
+
 class DelaySpec(Model):
     """A delay distribution, truncated to [min, max]; further parameters depend on the distribution."""
 
@@ -214,10 +230,17 @@ class DelaySpec(Model):
 
     @model_validator(mode="after")
     def _bounds(self) -> Self:
-        if self.min.ps < 0:
-            raise ValueError(f"min: found {self.min}, allowed: 0 or more")
+        for key in ("min", "mean", "stddev"):
+            if (given := getattr(self, key)) is not None and given.ps < 0:
+                raise ValueError(f"{key}: found {given}, allowed: 0 or more")
         if self.min > self.max:
             raise ValueError(f"min: found {self.min}, which is above max {self.max}")
+        known = self.distribution in DELAY_PARAMETERS or ":" in self.distribution
+        used = DELAY_PARAMETERS.get(self.distribution, ())
+        for key in ("mean", "stddev", "sigma", "alpha", "profile"):
+            if known and getattr(self, key) is not None and key not in used:
+                allowed = ", ".join(("min", "max", *used))
+                raise ValueError(f"{key}: found with {self.distribution}, which does not use it, allowed: {allowed}")
         return self
 
 
@@ -621,6 +644,10 @@ def _from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: experimentDataConfigurations: found {wanted!r}, allowed: a list of experiments")
     _known(source, {"file", "seperator", "separator", "time"}, f"{path}: dataSource")
     _known(time, {"timeIndex", "sourceTimeUnit"}, f"{path}: time")
+    for key in ("timeIndex", "sourceTimeUnit"):
+        if key not in time:
+            raise UserError(f"{path}: time.{key}: this key is missing")
+    index = time["timeIndex"]
     _known(raw, {"dataSource", "time", "experimentDataConfigurations", "name"}, str(path))
     experiments = []
     for number, item in enumerate(wanted):
@@ -630,17 +657,14 @@ def _from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:
         _known(item, {"name", "targetOutOfOrderFactor", "minDelay", "maxDelay", "delaySeed"}, where)
         if "targetOutOfOrderFactor" not in item:
             raise UserError(f"{where}.targetOutOfOrderFactor: this key is missing")
-        for key in ("minDelay", "maxDelay"):
-            if key in item and (isinstance(item[key], bool) or not isinstance(item[key], int | float) or item[key] < 0):
-                raise UserError(f"{where}.{key}: found {item[key]!r}, allowed: milliseconds, 0 or more")
         experiments.append(
             {
                 "name": item.get("name", f"experiment{number}"),
                 "target_percent": item["targetOutOfOrderFactor"],
                 "seed": item.get("delaySeed", 42),
                 "delay": {
-                    "min": f"{item.get('minDelay', 0)}ms",
-                    "max": f"{item.get('maxDelay', 2000)}ms",
+                    "min": _milliseconds(item.get("minDelay", 0), f"{where}.minDelay"),
+                    "max": _milliseconds(item.get("maxDelay", 2000), f"{where}.maxDelay"),
                 },
             }
         )
@@ -650,10 +674,22 @@ def _from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:
             "files": source.get("file", ()),
             "separator": source.get("seperator", source.get("separator", ",")),
             "header": False,
-            "time": {"column": time.get("timeIndex"), "unit": time.get("sourceTimeUnit")},
+            "time": {
+                "column": int(index) if isinstance(index, str) and re.fullmatch("[0-9]+", index) else index,
+                "unit": time["sourceTimeUnit"],
+            },
         },
         "experiments": experiments,
     }
+
+
+def _milliseconds(found: Any, where: str) -> Duration:
+    """Of a JSON number, or of one in quotes."""
+    try:
+        number = Decimal("" if isinstance(found, bool) else str(found))
+        return Duration.parse(f"{number:f}ms" if number >= 0 else None)
+    except (ArithmeticError, ValueError):
+        raise UserError(f"{where}: found {found!r}, allowed: milliseconds, 0 or more") from None
 
 
 def _known(mapping: dict[str, Any], keys: set[str], where: str) -> None:

@@ -19,9 +19,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.config import DelaySpec
+from streamgauge.config import DELAY_PARAMETERS, DelaySpec
 from streamgauge.errors import UserError
-from streamgauge.units import PS, Tick
+from streamgauge.units import PS, Tick, show_ticks
 
 TABLE_BITS = 12
 #: the selection draw of an event has that many bits
@@ -54,9 +54,15 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
     if spec.distribution == "constant":
         value = _ticks(spec.mean, "delay.mean", tick) if spec.mean is not None else high
         return DelayTable((value, value))
-    inverse = _inverse_cdf(spec, tick, low, high)
+    if low == high and spec.distribution in _FORMULAS:
+        return DelayTable((low, high))
+    try:
+        inverse = _inverse_cdf(spec, tick, low, high)
+    except ArithmeticError as problem:
+        raise UserError(f"delay.distribution {spec.distribution}: its parameters are beyond reach: {problem}") from None
     steps = 1 << TABLE_BITS
     found: list[int] = []
+    before = -math.inf
     for i in range(steps + 1):
         try:
             delay = float(inverse(i / steps))
@@ -64,12 +70,12 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
             raise UserError(f"delay.distribution {spec.distribution}: failed at {i / steps}: {problem}") from None
         if math.isnan(delay):
             raise UserError(f"delay.distribution {spec.distribution}: gave no number at {i / steps}")
-        clipped = low if delay <= low else high if delay >= high else round(delay)
-        if found and clipped < found[-1]:
+        if delay < before - 0.5:  # less is an error of rounding
             raise UserError(
                 f"delay.distribution {spec.distribution}: decreases at {i / steps}; an inverse CDF must not"
             )
-        found.append(clipped)
+        before = max(before, delay)
+        found.append(low if before <= low else high if before >= high else round(before))
     return DelayTable(tuple(found))
 
 
@@ -137,11 +143,11 @@ def _mix_scalar(x: int) -> int:
 def _inverse_cdf(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
     name = spec.distribution
     if name == "empirical":
-        return _empirical(spec, tick)
+        return _empirical(spec, tick, low, high)
     if ":" in name:
         return _registered(spec, low, high)
     if name not in _FORMULAS:
-        known = ", ".join(["uniform", "constant", *_FORMULAS, "empirical"])
+        known = ", ".join(DELAY_PARAMETERS)
         raise UserError(f"delay.distribution: found {name!r}, allowed: {known}, or package.module:name")
     return _FORMULAS[name](spec, tick, low, high)
 
@@ -215,13 +221,13 @@ def _truncated(cdf: InverseCdf, inverse: InverseCdf, low: int, high: int) -> Inv
     return of
 
 
-def _empirical(spec: DelaySpec, tick: Tick) -> InverseCdf:
-    """Piecewise linear through the delay histogram of a profile.json measured on another source."""
+def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
+    """Piecewise linear through the delay histogram of a profile.json measured on another source, truncated too."""
     if spec.profile is None:
         raise UserError("delay.profile: this key is missing; name the profile.json to draw from")
     try:
         profile = json.loads(Path(spec.profile).read_text())
-        bins: list[list[int]] = profile["delay_histogram"]
+        bins = [(int(start), int(end), int(count)) for start, end, count in profile["delay_histogram"]]
         scale = PS[profile["tick"]] / PS[tick]
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise UserError(
@@ -229,13 +235,23 @@ def _empirical(spec: DelaySpec, tick: Tick) -> InverseCdf:
         ) from None
     edges: list[float] = []
     cumulated: list[int] = []
-    for low, high, count in bins:  # both ends of every bin, so that a gap stays empty
+    for start, end, count in bins:  # both ends of every bin, so that a gap stays empty
         before = cumulated[-1] if cumulated else 0
-        edges += [low * scale, high * scale]
+        edges += [start * scale, end * scale]
         cumulated += [before, before + count]
     if not cumulated or not cumulated[-1]:
         raise UserError(f"delay.profile {spec.profile}: has no out-of-order events to draw delays from")
-    return lambda q: float(np.interp(q * cumulated[-1], cumulated, edges))
+    reach = f"from {show_ticks(edges[0], tick)} to {show_ticks(edges[-1], tick)}"
+    if high <= edges[0] or low >= edges[-1]:
+        raise UserError(f"delay.max: the profile's delays reach {reach}, none lies within {spec.min} to {spec.max}")
+
+    def cdf(delay: float) -> float:
+        return float(np.interp(delay, edges, cumulated)) / cumulated[-1]
+
+    def inverse(quantile: float) -> float:
+        return float(np.interp(quantile * cumulated[-1], cumulated, edges))
+
+    return _truncated(cdf, inverse, max(low, math.ceil(edges[0])), min(high, math.floor(edges[-1])))
 
 
 def _registered(spec: DelaySpec, low: int, high: int) -> InverseCdf:
@@ -249,8 +265,10 @@ def resolve(name: str, key: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as problem:
-        raise UserError(f"{key}: found {name!r}, which cannot be imported: {problem}") from None
+    except Exception as problem:  # whatever a user's module does
+        raise UserError(
+            f"{key}: found {name!r}, which cannot be imported: {problem}; its folder must be on PYTHONPATH"
+        ) from None
     if not callable(found):
         raise UserError(f"{key}: found {name!r}, which is not callable")
     return cast(Callable[..., Any], found)

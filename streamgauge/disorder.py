@@ -7,7 +7,7 @@ Sort", ICDE 2018, section II.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -62,14 +62,10 @@ def distance(event_times: Times) -> int:
 
 def interleaved(event_times: Times) -> int:
     """The fewest non-decreasing subsequences that cover the stream (by Dilworth, the longest strictly decreasing one)."""
-    ends: list[int] = []  # negated last values of the piles, ascending
+    ends: list[int] = []  # of the piles, which hold non-decreasing sequences; negated, hence ascending
     for value in event_times.tolist():
-        place = bisect_right(ends, value)
-        # piles hold non-decreasing sequences: put the event on the pile with the largest end ≤ value
-        if place == 0:
-            ends.insert(0, value)
-        else:
-            ends[place - 1] = value
+        place = bisect_left(ends, -value)  # the pile with the largest end ≤ value, or a new one
+        ends[place : place + 1] = [-value]
     return len(ends)
 
 

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,16 @@ def test_keys_follow_the_version_of_the_algorithm(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(ALGORITHM, "stream", ALGORITHM["stream"] + 1)
     after = keys(tmp_path, SOURCE, EXPERIMENT)
     assert {kind for kind in before if before[kind] != after[kind]} == {"stream"}
+
+
+def test_a_key_follows_what_a_registered_distribution_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_delays.py").write_text("def half(quantile, low, high):\n    return high / 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    experiment = EXPERIMENT | {"delay": {"distribution": "my_delays:half"}}
+    before = keys(tmp_path, SOURCE, experiment)
+    monkeypatch.setattr(import_module("my_delays"), "half", lambda _, low, high: (low + high) / 3)
+    changed = keys(tmp_path, SOURCE, experiment)
+    assert (changed["stream"] != before["stream"], changed["events"] == before["events"]) == (True, True)
 
 
 def test_a_key_follows_the_content_of_the_profile_it_draws_from(tmp_path: Path) -> None:

@@ -98,6 +98,17 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
             "experiments.0.delay.max: found '2 weeks', allowed: a number",
         ),
         (("experiments", 0, "delay"), {"max": 2}, "experiments.0.delay.max: found 2, allowed: a number and one of"),
+        (
+            ("experiments", 0, "delay"),
+            {"mean": "1s"},
+            "mean: found with uniform, which does not use it, allowed: min, max",
+        ),
+        (
+            ("experiments", 0, "delay"),
+            {"distribution": "normal", "alpha": 2},
+            "alpha: found with normal, which does not use it, allowed: min, max, mean, stddev",
+        ),
+        (("experiments", 0, "delay"), {"distribution": "normal", "stddev": "-1s"}, "stddev: found -1s, allowed: 0 or"),
         (("experiments", 0, "outputs"), ["avro"], "experiments.0.outputs.0: found 'avro', allowed: 'parquet', 'csv'"),
         (("scale",), 0, "scale: found 0, allowed: greater than 0"),
         (("search",), {"rates": [2, 1]}, "search: rates: found [2.0, 1.0], allowed: ascending"),
@@ -181,6 +192,17 @@ def test_the_poster_s_json_is_accepted_as_it_stands(tmp_path: Path) -> None:
     assert found == [("experiment0", 20, 7, uniform[0]), ("experiment1", 0.5, 8, uniform[1])]
 
 
+def test_its_numbers_may_stand_in_quotes(tmp_path: Path) -> None:
+    experiment = {"targetOutOfOrderFactor": "5", "minDelay": "1", "maxDelay": 2.5e1, "delaySeed": "7"}
+    time = {"timeIndex": "2", "sourceTimeUnit": "ms"}
+    benchmark = loaded(
+        tmp_path / "b.json", json.dumps(DEBS2019 | {"time": time, "experimentDataConfigurations": [experiment]})
+    )
+    assert benchmark.source.time.column == 2
+    (found,) = benchmark.experiments
+    assert (found.target, found.seed, str(found.delay.min), str(found.delay.max)) == (Fraction(1, 20), 7, "1ms", "25ms")
+
+
 def test_time_within_the_data_source_is_accepted_too(tmp_path: Path) -> None:
     raw = {key: value for key, value in DEBS2019.items() if key != "time"}
     raw["dataSource"] = {**DEBS2019["dataSource"], "time": DEBS2019["time"]}
@@ -190,12 +212,13 @@ def test_time_within_the_data_source_is_accepted_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"dataSource": {"seperator": ";"}}, "source.files"),
+        ({"dataSource": {"seperator": ";"}}, "source: files: found none, allowed: one name or a list"),
         ({"dataSource": "taxi.csv"}, "dataSource: found 'taxi.csv', allowed: a mapping with file, seperator"),
         ({"dataSource": {"file": "f", "seprator": ";"}}, "dataSource: found the key 'seprator', allowed: file, sep"),
         ({"time": None}, "time: found None, allowed: a mapping with timeIndex, sourceTimeUnit"),
         ({"time": {"timeIndex": 1, "sourceTimeUnit": "sec"}}, "source.time.unit: found 'sec', allowed: 'ps'"),
-        ({"time": {"sourceTimeUnit": "s"}}, "source.time.column"),
+        ({"time": {"sourceTimeUnit": "s"}}, "time.timeIndex: this key is missing"),
+        ({"time": {"timeIndex": 1}}, "time.sourceTimeUnit: this key is missing"),
         ({"experimentDataConfigurations": []}, "experimentDataConfigurations: found [], allowed: a list"),
         ({"experimentDataConfigurations": [{"minDelay": 1}]}, "0.targetOutOfOrderFactor: this key is missing"),
         (

@@ -92,6 +92,33 @@ def test_empirical_draws_from_a_measured_profile_and_skips_its_gaps(tmp_path: Pa
     assert not ((got > 201) & (got < 999)).mean() > 0.001
 
 
+def test_empirical_is_truncated_like_the_others_and_says_how_far_its_profile_reaches(tmp_path: Path) -> None:
+    profile = {"tick": "ps", "delay_histogram": [[0, 10_000, 1], [10_000, 30_000, 8]]}  # 0 to 10 and 10 to 30 ns
+    (tmp_path / "profile.json").write_text(json.dumps(profile))
+    settings = {"distribution": "empirical", "profile": str(tmp_path / "profile.json")}
+    got = draws(table(spec(**settings, min="10ns", max="20ns"), "ns"))
+    assert (got.min(), got.max()) == (10, 20)
+    assert math.isclose(got.mean(), 15, abs_tol=0.5)
+    with pytest.raises(UserError, match=r"the profile's delays reach from 0 s to 30 ns, none lies within 40ns to 2s"):
+        table(spec(**settings, min="40ns"), "ns")
+    for wrong in (5, [[1, 2]], [["a", 1, 2]], None):
+        (tmp_path / "profile.json").write_text(json.dumps({"tick": "ns", "delay_histogram": wrong}))
+        with pytest.raises(UserError, match=r"not a profile.json"):
+            table(spec(**settings), "ns")
+
+
+@pytest.mark.parametrize("name", ["normal", "exponential", "lognormal", "pareto"])
+def test_an_empty_range_leaves_one_delay(name: str) -> None:
+    assert set(table(spec(distribution=name, min="2s", max="2s"), "ns").ticks) == {2 * SECOND}
+
+
+def test_a_module_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_delays.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match="cannot be imported: division by zero; its folder must be on PYTHONPATH"):
+        table(spec(distribution="broken_delays:f"), "ns")
+
+
 def late_only(quantile: float, low: int, high: int) -> float:
     return low + (high - low) * quantile**0.5
 
@@ -114,6 +141,7 @@ def test_a_registered_distribution_is_a_users_inverse_cdf() -> None:
         ({"distribution": "empirical"}, "delay.profile: this key is missing"),
         ({"distribution": "exponential", "mean": "0s"}, "above delay.min"),
         ({"distribution": "normal", "min": "5s", "max": "6s", "mean": "1ms", "stddev": "1ns"}, "nothing between"),
+        ({"distribution": "pareto", "alpha": 1e-4}, "its parameters are beyond reach"),
         ({"max": "1ps"}, "no whole number of ns"),
     ],
 )

@@ -205,6 +205,7 @@ def test_other_iso_forms() -> None:
 def test_naive_times_are_those_of_the_zone_also_where_clocks_change(zone: str) -> None:
     rng = random.Random(7)
     found = [datetime(2013, 1, 1) + timedelta(minutes=rng.randrange(1_000_000)) for _ in range(400)]
+    found += [datetime(2035, 1, 1) + timedelta(days=7 * week) for week in range(260)]  # a rule, no table, from 2037 on
     for start in (datetime(2013, 3, 10), datetime(2013, 3, 31), datetime(2013, 4, 7), datetime(2013, 10, 6),
                   datetime(2013, 10, 27), datetime(2013, 11, 3)):  # fmt: skip
         found += [start + timedelta(minutes=15 * step) for step in range(24)]

@@ -127,7 +127,8 @@ def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
 
 def overrides_json(params: dict[str, Any]) -> str:
     """What was chosen in the form, as the jobs take it; nothing chosen means as the file says."""
-    return json.dumps({key: value for key, value in params.items() if key in Overrides.model_fields and value})
+    chosen = {key: value for key, value in params.items() if key in Overrides.model_fields}
+    return json.dumps({key: value for key, value in chosen.items() if value not in (None, [])})
 
 
 def _chosen(file: str, params: dict[str, Any]) -> Benchmark:
@@ -198,7 +199,7 @@ def _params(benchmark: Benchmark) -> dict[str, Param]:
             description="fraction of the source's lines to take, from its beginning",
         ),
         "seed": Param(
-            None, type=["null", "integer"], title="Seed", minimum=0,
+            None, type=["null", "integer"], title="Seed", minimum=0, maximum=2**63 - 1,
             description="of all experiments; empty: each as the benchmark file says",
         ),
         "outputs": Param(

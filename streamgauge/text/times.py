@@ -36,6 +36,7 @@ from streamgauge.units import PS, Tick
 
 Template = tuple[Piece, ...]
 _NS_LIMIT = INT64_MAX // 10**9 - 1  # seconds that surely fit as nanoseconds
+_RULES_END = 2**31 - 10**8  # Arrow knows a zone's transitions up to 2037, not its rule for the years after
 _BILLION = 10**9
 
 
@@ -99,7 +100,8 @@ def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, M
     if "sign" in got:
         good &= (got["OH"] < 24) & (got.get("OM", none) < 60)
         seconds -= got["sign"] * (got["OH"] * 3600 + got.get("OM", none) * 60)
-    elif template[-1].text != "Zz":
+    elif template[-1].text != "Zz" and zone != "UTC":
+        good &= seconds < _RULES_END
         seconds = _in_zone(np.where(good, seconds, 0), zone)
     good &= np.abs(seconds) <= _NS_LIMIT
     return seconds, got.get("f", none), good
@@ -107,8 +109,6 @@ def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, M
 
 def _in_zone(local: Ints, zone: str) -> Ints:
     """Epoch seconds of naive ones: the earlier of two, and the offset before a gap inside it."""
-    if zone == "UTC":
-        return local
     naive = int64s(local).cast(pa.timestamp("s"))
     known = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
     # inside a gap `known` is the last second before it: its offset holds
