@@ -104,7 +104,7 @@ def _case(case: Json) -> Table:
                 batch["batch"],
                 given[batch["batch"]] if batch["input_rows"] and batch["batch"] < len(given) else "no rows",
                 *[_operator(operator) for operator in batch["operators"]],
-                "; ".join(f"{row['total']} from {row['groups']} windows" for row in batch["output"]) or "nothing",
+                "; ".join(f"{row['total']} from {row['groups']} of 2 windows" for row in batch["output"]) or "nothing",
             ]
         )
     columns = ["batch", "values", "first operator", "second operator", "result"]

@@ -1,0 +1,82 @@
+"""The hard queries on the page, from a hand-written record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.report.blocks import Chart, Hole, Table, Text
+from streamgauge.report.hard import section
+
+
+def operator(rows: int, late: int, eviction: int, dropped: int = 0) -> dict[str, Any]:
+    return {"rows": rows, "bytes": 1000 * rows, "dropped": dropped, "late_ms": late, "eviction_ms": eviction}
+
+
+def batch(number: int, given: int, watermark: int, operators: list[Any], output: list[Any]) -> dict[str, Any]:
+    return {
+        "batch": number, "input_rows": given, "watermark_ms": watermark, "operators": operators, "output": output,
+    }  # fmt: skip
+
+
+END = 10**12
+RECORD: dict[str, Any] = {
+    "events": 400,
+    "disorder": 0.2,
+    "queries": [
+        {"query": "chained_windows", "mode": "batch", "status": "correct", "rows": 9, "hash": "ab", "seconds": 0.5},
+        {
+            "query": "chained_windows", "mode": "streaming", "status": "wrong", "rows": 8, "hash": "cd", "seconds": 2.0,
+            "late_drops_expected": 3, "late_drops_reported": 2,
+            "batches": [
+                batch(0, 2, 0, [operator(2, 0, 0), operator(1, 0, 0)], []),
+                batch(1, 1, 4000, [operator(1, 0, 4000), operator(2, 0, 4000)], []),
+                batch(2, 0, END, [operator(0, 4000, END), operator(1, 4000, END)], []),
+            ],
+        },
+        {"query": "sessions", "mode": "both", "status": "unsupported", "reason": "no sessions here"},
+    ],
+    "example": [
+        {
+            "name": "one watermark for all",
+            "given": [[[6, 1], [4, 2]], [[7, 4]]],
+            "batches": [
+                batch(0, 2, 0, [operator(1, 0, 0), operator(0, 0, 0)], []),
+                batch(1, 1, 2000, [operator(2, 2000, 2000), operator(0, 2000, 2000)], []),
+                batch(2, 1, 4000, [operator(2, 4000, 4000), operator(0, 4000, 4000, 1)], []),
+                batch(3, 0, END, [operator(0, END, END), operator(0, END, END)], [{"groups": "1", "total": "6"}]),
+            ],
+        }
+    ],
+}  # fmt: skip
+
+
+def test_answers_state_and_watermarks_are_shown() -> None:
+    answers, state, watermarks = section(RECORD).blocks
+    assert isinstance(answers, Table)
+    assert [(row[0], row[1], row[2].text, row[2].state) for row in answers.rows if isinstance(row[2], Text)] == [
+        ("chained_windows", "batch", "correct", "good"),
+        ("chained_windows", "streaming", "wrong", "bad"),
+        ("sessions", "both", "unsupported", "bad"),
+    ]
+    assert isinstance(state, Chart)
+    assert state.table.rows == [["chained_windows", "3 / 3", "3 / 3", "1 / 1"]]
+    assert isinstance(watermarks, Chart)
+    assert [trace["y"] for trace in watermarks.figure["data"]] == [[0, 0], [0, 4], [0, 0], [0, 4]]
+
+
+def test_the_worked_example_tells_what_came_in_what_was_lost_and_what_came_out() -> None:
+    (example,) = section(RECORD).parts
+    (case,) = example.blocks
+    assert isinstance(case, Table)
+    shown = [[cell.text if isinstance(cell, Text) else cell for cell in row] for row in case.rows]
+    assert [[str(cell).replace("\u00a0", " ") for cell in row] for row in shown] == [
+        ["0", "6 at 1 s, 4 at 2 s", "late 0 s, ends 0 s", "late 0 s, ends 0 s", "nothing"],
+        ["1", "7 at 4 s", "late 2 s, ends 2 s", "late 2 s, ends 2 s", "nothing"],
+        ["2", "sentinel", "late 4 s, ends 4 s", "late 4 s, ends 4 s, 1 lost", "nothing"],
+        ["3", "no rows", "late the end, ends the end", "late the end, ends the end", "6 from 1 of 2 windows"],
+    ]
+
+
+def test_a_garbled_record_leaves_holes() -> None:
+    blocks = section({"example": [{"name": "x"}]})
+    assert [type(block) for block in [*blocks.blocks, *blocks.parts[0].blocks]] == [Hole, Hole, Hole, Hole]
