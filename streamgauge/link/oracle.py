@@ -111,6 +111,8 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
         frames = []
         for frame, batches in enumerate(taken):
             watermarks = late_watermarks_us(batches, logs)
+            if query.lags:
+                watermarks = watermarks - query.lags[frame] * part.window_us
             gone = late(event_ts, watermarks, part)
             dropped += int((gone & concerned(rows, frame, part)).sum())
             if query.late == "session":
@@ -127,6 +129,9 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
 def concerned(rows: pa.Table, frame: int, part: Spec) -> NDArray[np.bool_]:
     """The rows of a frame that come as far as the engine's windows: a query leaves out others before."""
     query = find(part.query)
+    if query.reads:
+        columns = (pc.is_in(rows[name], pa.array(values)).to_numpy() for name, values in query.reads[frame].items())
+        return np.logical_and.reduce(list(columns))
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     if query.streams == 2:  # each frame reads the whole stream
         known = rows[str(part.key)].is_valid().to_numpy() if frame else np.ones(rows.num_rows, bool)

@@ -42,6 +42,10 @@ class Spec:
         """Checks a workload against the registry and the declared columns. Raises UserError."""
         where = f"workloads.{workload.name}"
         query = find(workload.query, where)
+        if query.rule.kind not in ("exact", "bounded"):
+            raise UserError(f"{where}.query: {query.name} is compared by {query.rule.kind}, which a trial cannot do")
+        if missing := [name for name in query.columns if name not in columns]:
+            raise UserError(f"{where}.query: {query.name} reads {missing[0]}; declare it in source.columns")
         for need in ("key", "value"):
             column = getattr(workload, need)
             if column is None and need in query.needs:
@@ -93,6 +97,19 @@ class Spec:
         return [replace(self, slide_us=self.length_us, offset_us=self.offset_us + shift) for shift in shifts]
 
 
+@dataclass(frozen=True)
+class Rule:
+    """How a streaming answer is compared with the batch answer: by size and hash of its rows.
+
+    last per key: of rows with equal key only the one with the largest `by`; a column named revision is left out.
+    bounded: as exact, of a query that was bounded in time. invariant: only the sums of `by` per key.
+    """
+
+    kind: Literal["exact", "last per key", "bounded", "invariant"] = "exact"
+    key: tuple[str, ...] = ()
+    by: str | None = None
+
+
 class Run(Protocol):
     def __call__(self, frames: list[Any], spec: Spec) -> Any: ...
 
@@ -113,6 +130,12 @@ class Query:
     needs_watermark: bool = False  # at least as long as its window
     rocksdb: bool = False  # the only state store that transformWithState takes
     marked: str = ""  # what the events of the second kind are
+    columns: tuple[str, ...] = ()  # of the source that it reads, besides key and value
+    reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()  # for each frame the rows: column -> values; none: all
+    lags: tuple[int, ...] = ()  # for each frame by how many windows its operator's watermark lies behind
+    rule: Rule = Rule()
+    features: tuple[str, ...] = ()
+    differs: str = ""  # from the question as it is asked elsewhere
 
     def counts(self, value: str | None) -> bool:
         """Whether it calculates with the value, which must then be a number."""
@@ -230,12 +253,19 @@ REGISTRY = (
 )
 
 
+def registry() -> tuple[Query, ...]:
+    """All queries."""
+    from streamgauge.workloads import nexmark
+
+    return (*REGISTRY, *nexmark.QUERIES)
+
+
 def find(name: str, where: str = "query") -> Query:
     """Raises UserError naming what there is."""
-    for query in REGISTRY:
+    for query in registry():
         if query.name == name:
             return query
-    raise UserError(f"{where}.query: found {name!r}, allowed: {_list([query.name for query in REGISTRY])}")
+    raise UserError(f"{where}.query: found {name!r}, allowed: {_list([query.name for query in registry()])}")
 
 
 def run(frames: list[Any], spec: Spec) -> Any:

@@ -1,0 +1,158 @@
+"""The Nexmark suite in batch and in streaming: every answer against DuckDB's, one record per query and mode."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgauge.errors import UserError
+from streamgauge.link.application import reason
+from streamgauge.link.engine import settings
+from streamgauge.link.finite import FiniteRun, run_finite
+from streamgauge.link.oracle import expectation
+from streamgauge.suite.duck import answer, ask, size_and_hash
+from streamgauge.suite.events import Events
+from streamgauge.workloads import Query, Spec
+from streamgauge.workloads.nexmark import QUERIES, WAIT_US, standard
+
+Mode = Literal["batch", "streaming"]
+Status = Literal["correct", "wrong", "unsupported"]
+WATERMARK_MS = 5_000
+MICRO_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class Record:
+    """rows and hash are of what the query's rule compares; why: of wrong and unsupported."""
+
+    query: str
+    mode: Mode
+    status: Status
+    rows: int | None = None
+    hash: str | None = None
+    seconds: float | None = None
+    late_drops_expected: int | None = None
+    late_drops_reported: int | None = None
+    late_drops_counted_in: str = "none"
+    events_per_s: float | None = None
+    output_bytes: int | None = None
+    state_rows: int | None = None
+    why: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def chosen(names: str) -> tuple[Query, ...]:
+    """Of `all`, or of q5,q7. Raises UserError."""
+    known = {short(query): query for query in QUERIES}
+    if names == "all":
+        return QUERIES
+    for name in names.split(","):
+        if name not in known:
+            raise UserError(f"--queries: found {name!r}, allowed: all, or some of {','.join(known)}")
+    return tuple(known[name] for name in dict.fromkeys(names.split(",")))
+
+
+def short(query: Query) -> str:
+    return query.name.rpartition(".")[2]
+
+
+def run_suite(
+    spark: SparkSession,
+    events: Events,
+    queries: Sequence[Query],
+    mode: Mode,
+    work: Path,
+    *,
+    conf: Mapping[str, str] | None = None,
+    batches: int = MICRO_BATCHES,
+    watermark_ms: int = WATERMARK_MS,
+    wait_us: int = WAIT_US,
+) -> Iterator[Record]:
+    """A record for each query, whatever becomes of the others. conf: of the system. work: an empty directory."""
+    work.mkdir(parents=True, exist_ok=True)
+    frame = work / "events.parquet"
+    pq.write_table(events.plain, frame, compression="lz4")
+    for query in queries:
+        spec, place = standard(query, watermark_ms, wait_us), work / short(query)
+        try:
+            with settings(spark, dict(conf or {})):
+                if mode == "batch":
+                    yield in_batch(spark, spec, query, events, frame)
+                else:
+                    yield in_streaming(spark, spec, query, events, batches, place)
+        except Exception as problem:
+            yield Record(short(query), mode, "unsupported", why=reason(str(problem)) or type(problem).__name__)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def in_batch(spark: SparkSession, spec: Spec, query: Query, events: Events, frame: Path) -> Record:
+    began = time.monotonic()
+    frames = [spark.read.parquet(str(frame)) for _ in range(query.streams)]
+    output = query.run(frames, spec).toArrow()
+    seconds = time.monotonic() - began
+    wanted = ask(spec, (events.plain,) * query.streams)
+    return _judged(query, "batch", output, wanted, seconds, events)
+
+
+def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, batches: int, work: Path) -> Record:
+    """Against the answer without exactly the rows that the run's offsets and watermarks let it drop."""
+    run = stream(spark, spec, query, events.batches(batches), work)
+    wanted = expectation(events.rows, run.logs(), spec)
+    seconds = sum(batch.seconds for batch in run.batches)
+    peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
+    return _judged(query, "streaming", run.output, answer(wanted), seconds, events, wanted.late, run.dropped, peak)
+
+
+def stream(spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.Table], work: Path) -> FiniteRun:
+    def frame(frames: list[DataFrame]) -> DataFrame:
+        return query.run(frames, spec)
+
+    return run_finite(spark, frame, batches, work, streams=query.streams)
+
+
+def _judged(
+    query: Query,
+    mode: Mode,
+    output: pa.Table,
+    wanted: pa.Table,
+    seconds: float,
+    events: Events,
+    expected: int = 0,
+    reported: int = 0,
+    state_rows: int | None = None,
+) -> Record:
+    rows, found = size_and_hash(output, query.rule)
+    wanted_rows, wanted_hash = size_and_hash(wanted, query.rule)
+    why = None
+    if rows != wanted_rows:
+        why = f"{rows} rows, {wanted_rows} expected"
+    elif found != wanted_hash:
+        why = f"{rows} rows as expected, but with other values"
+    elif query.drops_counted == "rows" and expected != reported:
+        why = f"{reported} late rows reported as dropped, {expected} expected"
+    return Record(
+        short(query),
+        mode,
+        "correct" if why is None else "wrong",
+        rows,
+        found,
+        round(seconds, 3),
+        expected,
+        reported,
+        query.drops_counted,
+        round(events.rows.num_rows / seconds, 1),
+        output.nbytes,
+        state_rows,
+        why,
+    )

@@ -1,0 +1,1 @@
+select auction, bidder, price, channel, url, event_ts, extra from bid

@@ -1,0 +1,14 @@
+"""Every bid with its price in another currency."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from streamgauge.workloads import Spec
+from streamgauge.workloads.nexmark.events import WALLS, bids, euros
+
+
+def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
+    (frame,) = frames
+    del spec
+    return bids(frame).select("auction", "bidder", euros().alias("price"), "event_ts", "extra", *WALLS)

@@ -1,0 +1,1 @@
+select auction, bidder, price * 89 // 100 as price, event_ts, extra from bid

@@ -1,0 +1,1 @@
+select bidder, count(*) as bids from bid group by bidder

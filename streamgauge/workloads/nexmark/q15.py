@@ -1,0 +1,18 @@
+"""Bids, and different bidders and auctions, per day: of all bids and by rank of price."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.workloads import Spec
+from streamgauge.workloads.nexmark.events import DAY, WALLS, distinct, timed
+from streamgauge.workloads.windows import latest, window
+
+
+def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
+    """The window is a day."""
+    (frame,) = frames
+    groups = timed(frame, spec, "bid").groupBy(window(spec).alias("window")).agg(*distinct(), *latest())
+    names = [name for name in groups.columns if name not in ("window", *WALLS)]
+    return groups.select(F.date_format("window.start", DAY).alias("day"), *names, *WALLS)

@@ -1,0 +1,20 @@
+"""As q15, per channel and day, with the minute of the last bid."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.workloads import Spec
+from streamgauge.workloads.nexmark.events import DAY, MINUTE, WALLS, distinct, timed
+from streamgauge.workloads.windows import latest, window
+
+
+def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
+    """The window is a day."""
+    (frame,) = frames
+    minute = F.max(F.date_format("event_ts", MINUTE)).alias("minute")
+    groups = timed(frame, spec, "bid").groupBy(window(spec).alias("window"), "channel")
+    found = groups.agg(minute, *distinct(), *latest())
+    names = [name for name in found.columns if name not in ("window", *WALLS)]
+    return found.select(F.date_format("window.start", DAY).alias("day"), *names, *WALLS)

@@ -1,0 +1,1 @@
+select auction, price from bid where auction % 123 = 0

@@ -1,0 +1,19 @@
+"""Highest bid of each window, which holds its begin and not its end; all of them when several are as high."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.workloads import Spec
+from streamgauge.workloads.nexmark.events import WALLS, timed
+from streamgauge.workloads.windows import bounds, latest, window
+
+
+def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
+    (frame,) = frames
+    prices = timed(frame, spec, "bid").groupBy(window(spec).alias("window"), "price")
+    each = prices.agg(F.collect_list(F.struct("auction", "bidder", "event_ts")).alias("bids"), *latest())
+    best = each.groupBy("window").agg(F.max("price").alias("price"), F.max_by("bids", "price").alias("bids"), *latest())
+    rows = best.select("window", "price", F.explode("bids").alias("bid"), *WALLS)
+    return rows.select(*bounds(), "price", "bid.auction", "bid.bidder", F.col("bid.event_ts").alias("bid_ts"), *WALLS)

@@ -1,0 +1,1 @@
+select auction, seller, category, expires, bidder, price, at_us from winner
