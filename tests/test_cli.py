@@ -162,6 +162,16 @@ def test_an_unknown_unit(tmp_path: Path) -> None:
     generate(tmp_path, "--unit", "sec").refused("found 'sec', allowed: 'ps', 'ns', 'us', 'ms' or 's'")
 
 
+def test_an_option_beside_a_data_set_that_says_it_already(tmp_path: Path) -> None:
+    analyze(written(tmp_path / "f.csv", "t\n1\n"), "--dataset", "debs2013", "--unit", "s").refused(
+        "--unit: found beside --dataset debs2013"
+    )
+
+
+def test_a_digit_that_is_no_number(tmp_path: Path) -> None:
+    analyze(written(tmp_path / "f.csv", "t\n1\n"), "--time", "²").refused("no column '²'; found 1: 't'")
+
+
 def test_min_above_max(tmp_path: Path) -> None:
     generate(tmp_path, "--min", "3s", "--max", "2s").refused("min: found 3s, which is above max 2s")
 

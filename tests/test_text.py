@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from streamgauge.config import Source
 from streamgauge.errors import UserError
 from streamgauge.text import ranges
 from streamgauge.text.parse import layout_of, names_in, parse
-from streamgauge.text.splits import plan
+from streamgauge.text.splits import header, plan
 
 anytime = settings(deadline=None)  # the machine is shared
 NAMES = ["k", "t", "x", "a"]
@@ -215,6 +217,23 @@ def test_a_name_without_a_header_is_told() -> None:
 def test_a_header_that_is_not_utf8_is_told() -> None:
     with pytest.raises(UserError, match="line 1: not UTF-8"):
         names_in(b"t,\xff\n", described(), "f")
+
+
+def test_files_share_one_header_whatever_its_line_end_and_mark(tmp_path: Path) -> None:
+    texts = {"a": b"\xef\xbb\xbfk,t,x,a\r\n1,2,3,4\r\n", "b": b"k,t,x,a\n1,2,3,4", "c": b"t,k,x,a\n1,2,3,4\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text)
+    alike, different = ([str(tmp_path / name) for name in names] for names in ("ab", "abc"))
+    assert header(described(files=alike, header=True)) == b"k,t,x,a\n"
+    assert header(described(files=different, header=False)) == b""
+    with pytest.raises(UserError, match=r"c: its header is not that of .*a, and a CSV stream has one header"):
+        header(described(files=different, header=True))
+
+
+def test_the_names_of_parquet_columns_are_a_header_too(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"t": [1], "a,b": [2], 'say "x"': [3]}), tmp_path / "f.parquet")
+    source = described(files=str(tmp_path / "f.parquet"), format="parquet")
+    assert header(source) == b't,"a,b","say ""x"""\n'
 
 
 def test_one_line_of_other_bytes_is_bad_alone() -> None:

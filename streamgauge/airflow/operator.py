@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from streamgauge.spark.session import check_master
+from streamgauge.spark.session import check_master, driver_address
 
 CONNECTION = "streamgauge_spark"
 #: what a job prints for a user's mistake, see streamgauge/spark/job.py
@@ -34,7 +33,7 @@ class StageOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> None:
         """Raises AirflowFailException (no retry) with the job's own line for a user's mistake."""
-        self.conf = self.conf | _driver_address(self._master())
+        self.conf = self.conf | driver_address(self._master())
         self.name = " ".join([self.name, *self.scope.values()])
         self.application_args = [*self.application_args, *(f"--{key}={value}" for key, value in self.scope.items())]
         try:
@@ -64,13 +63,3 @@ class StageOperator(SparkSubmitOperator):
         master = host if "://" in host or not port else f"{connection.conn_type}://{host}"
         check_master(master + port)
         return master + port
-
-
-def _driver_address(master: str) -> dict[str, str]:
-    """Executors call the driver back: by this host's address as seen from the master."""
-    if not master.startswith("spark://"):
-        return {}
-    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as probe:
-        address = str(probe.getsockname()[0])
-    return {"spark.driver.host": address, "spark.driver.bindAddress": address}

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge import config
-from streamgauge.artifacts import Artifact, Store, as_user_error
+from streamgauge.artifacts import Artifact, Store, as_user_error, write_json
 from streamgauge.cli.planning import AsJson
 from streamgauge.errors import UserError
 from streamgauge.units import PS, Tick, show_ticks
@@ -56,6 +56,7 @@ def analyze(
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
     full: Annotated[bool, typer.Option("--full", help="also inversions, distance and interleaved runs")] = False,
+    save: Annotated[Path | None, typer.Option("--profile", help="also write all of it, for --delay empirical")] = None,
     master: Master = "local[*]",
     as_json: AsJson = False,
 ) -> None:
@@ -77,6 +78,11 @@ def analyze(
         with _progress("measuring its disorder"):
             artifact = stage.run(spark, benchmark, store, full=full)
         profile = json.loads((artifact.path / "profile.json").read_text())
+    if save is not None:
+        try:
+            write_json(save, profile)
+        except OSError as problem:
+            raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
     if as_json:
         typer.echo(json.dumps(_profile_json(profile)))
     else:
@@ -174,13 +180,19 @@ def _source(
     if dataset is not None:
         from streamgauge import datasets as known
 
-        return known.source(dataset, tuple(located))
+        described = {"--time": time, "--unit": unit, "--format": pattern, "--iso": iso, "--arrival": arrival,
+                     "--no-header": no_header, "--separator": separator != ",", "--zone": zone != "UTC"}  # fmt: skip
+        if twice := [name for name, given in described.items() if given]:
+            raise UserError(
+                f"{twice[0]}: found beside --dataset {dataset}, which says it already; leave one of them out"
+            )
+        return known.source(dataset, tuple(located), order=order, max_bad_fraction=max_bad_fraction)
     if time is None:
         raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
 
     def column(name: str) -> dict[str, Any]:
         return {
-            "column": int(name) if name.isdigit() else name,
+            "column": int(name) if name.isascii() and name.isdigit() else name,
             "unit": unit,
             "format": pattern,
             "iso": iso,
@@ -211,7 +223,8 @@ def _spark(name: str, master: str, store: Store, source: config.Source) -> Itera
 
     preflight.check(store, source.files)
     splits.plan(source, 1 << 40)  # tells a file that is not as described before Spark starts
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
         from streamgauge.spark.session import batch_session
     except ImportError as problem:

@@ -23,9 +23,9 @@ def description(name: str) -> str:
     return str(_entry(name)["description"])
 
 
-def source(name: str, files: tuple[str, ...] | str) -> Source:
-    """The description of that data set for those files. Raises UserError naming the data sets there are."""
-    return parse(Source, {"files": files, **_entry(name)["source"]}, f"data set {name}")
+def source(name: str, files: tuple[str, ...] | str, **more: Any) -> Source:
+    """The description of that data set for those files, with more keys. Raises UserError naming the data sets."""
+    return parse(Source, {"files": files, **_entry(name)["source"], **more}, f"data set {name}")
 
 
 def add_clock(samples: Path, target: Path, period_ms: int = UCI_HAR_PERIOD_MS) -> None:

@@ -25,6 +25,7 @@ from streamgauge.config import Experiment
 from streamgauge.errors import UserError
 from streamgauge.rowgroups import RowGroup
 from streamgauge.schemas import STREAM
+from streamgauge.spark.session import read_parquet
 
 TASK_ROWS = 2_000_000
 BIN_BITS = 7  # 2^7 to 2^8 bins of event time
@@ -86,7 +87,7 @@ def read(spark: SparkSession, artifact: Artifact) -> DataFrame:
     gone = [file for file in artifact.files() if not file.exists()]
     if gone:
         raise UserError(f"{gone[0]}: missing; remove {artifact.path} and run again to build it anew")
-    return spark.read.parquet(*[file.as_uri() for file in artifact.files()])
+    return read_parquet(spark, artifact.files())
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from streamgauge.rowgroups import LARGEST, RowGroup, read_one, row_groups, total
 from streamgauge.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.spark.tasks import each
 from streamgauge.streamhash import StreamHash, join
-from streamgauge.text.ranges import first_line
+from streamgauge.text.splits import header
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +91,7 @@ def write_stream(
     delay = table(experiment.delay, events.manifest["tick"])
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
         raise UserError(f"delay.max: {experiment.delay.max} after the last event passes the largest time of 64 bits")
+    names = _header(source) if {"csv", "csv-parts"} & set(outputs) else b""
     cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, spark))
     shares = _split(cuts, spark.sparkContext.defaultParallelism)
     seed = experiment.seed
@@ -117,8 +118,7 @@ def write_stream(
                         "the events changed while they were read; run again")  # fmt: skip
     csv_files = [name for w in written for name in w.csv_files]
     if csv_files:
-        header = _header(source)
-        csv_files = _finish_csv(directory, csv_files, header, one_file="csv" in outputs)
+        csv_files = _finish_csv(directory, csv_files, names, one_file="csv" in outputs)
     delayed = sum((w.delayed for w in written), Spread())
     observed = sum((w.observed for w in written), Spread())
     return {
@@ -261,18 +261,16 @@ def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
 
 
 def _header(source: Source) -> bytes:
-    """The two new names before the source's own header; empty when the source has none."""
-    if not source.header or source.format == "parquet":
-        return b""
-    own = (HEADER if source.nexmark else first_line(source.files[0])[1]).rstrip(b"\r\n")
-    return source.separator.encode().join([b"ingestion_time", b"event_time", own]) + b"\n"
+    """The two new names before the source's own header; empty when it has none. Raises UserError."""
+    own = HEADER if source.nexmark else header(source)
+    return source.separator.encode().join([b"ingestion_time", b"event_time", own]) if own else b""
 
 
-def _finish_csv(directory: Path, parts: list[str], header: bytes, *, one_file: bool) -> list[str]:
+def _finish_csv(directory: Path, parts: list[str], names: bytes, *, one_file: bool) -> list[str]:
     """One ordered file made of the parts (the kernel copies them), or the parts with the header in the first."""
     target = "stream.csv" if one_file else parts[0]
     with open(directory / f".{target}.joined", "wb") as joined:
-        joined.write(header)
+        joined.write(names)
         for name in parts if one_file else parts[:1]:
             with open(directory / name, "rb") as part:
                 shutil.copyfileobj(part, joined, 1 << 22)

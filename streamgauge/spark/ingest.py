@@ -28,6 +28,7 @@ from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.errors import UserError
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
+from streamgauge.spark.session import local_path, read_parquet
 from streamgauge.spark.tasks import each
 from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
@@ -268,10 +269,10 @@ def _sorted(spark: SparkSession, source: Source, parts: list[Path], path: Path) 
     partitions = -(-sum(map(_rows, parts)) // FILE_ROWS)
     keys = [column, "seq"]
     try:
-        frame = spark.read.parquet(*[part.as_uri() for part in parts])
+        frame = read_parquet(spark, parts)
         order = [frame[key].asc_nulls_last() for key in keys]
         frame = frame.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
-        frame.write.option("compression", "snappy").parquet(ranged.as_uri())
+        frame.write.option("compression", "snappy").parquet(local_path(ranged))
     except Exception as problem:
         if "No space left on device" in str(problem):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from problem

@@ -8,13 +8,14 @@ import socket
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamgauge.errors import UserError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: short batch stages spend their time starting: the first compiler and the serial collector are quickest
 BATCH_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
@@ -44,13 +45,15 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     )
     from pyspark.sql import SparkSession
 
+    if master is not None:
+        check_master(master)
     builder = SparkSession.builder.appName(f"streamgauge {name}")
     given = _submitted_conf()
-    for key, value in {**BATCH_CONF, **(conf or {})}.items():
+    address = driver_address(master) if master is not None else {}
+    for key, value in {**BATCH_CONF, **address, **(conf or {})}.items():
         if key not in given:
             builder = builder.config(key, value)
     if master is not None:
-        check_master(master)
         builder = builder.master(master)
     elif "spark.master" not in given:
         builder = builder.master("local[*]")
@@ -64,6 +67,16 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     return session
 
 
+def read_parquet(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """Those files as one frame; brackets and the like in a path are no pattern."""
+    return spark.read.parquet(*[re.sub(r"([\\[\]{}*?])", r"\\\1", local_path(file)) for file in files])
+
+
+def local_path(path: Path) -> str:
+    """As Spark takes it: unlike a URI, a path's own characters are not encoded."""
+    return f"file:{path}"
+
+
 def check_master(master: str) -> None:
     """A standalone master that nobody listens at is told at once, not after Spark's own minute."""
     if not _MASTER.fullmatch(master):
@@ -75,6 +88,16 @@ def check_master(master: str) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, ValueError) as problem:
         raise UserError(f"{master}: no Spark master answers there ({problem}); start it or mend the URL") from None
+
+
+def driver_address(master: str) -> dict[str, str]:
+    """Executors call the driver back: by this host's address as seen from a standalone master."""
+    if not master.startswith("spark://"):
+        return {}
+    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as probe:
+        address = str(probe.getsockname()[0])
+    return {"spark.driver.host": address, "spark.driver.bindAddress": address}
 
 
 def library_zip() -> Path:

@@ -61,6 +61,27 @@ def mark_of(path: str) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
+def header(source: Source) -> bytes:
+    """The line of names that all files share, ended by a newline; empty without one. Raises UserError."""
+    first, *others = source.files
+    own = _header(first, source)
+    for path in others:
+        if _header(path, source) != own:
+            raise UserError(
+                f"{path}: its header is not that of {first}, and a CSV stream has one header; make them alike, "
+                "or leave csv out"
+            )
+    return own
+
+
+def _header(path: str, source: Source) -> bytes:
+    if source.format == "parquet":
+        names = [pa.array([name]) for name in pq.read_schema(path).names]
+        row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
+        return rows.lines(row, source.separator, source.quote, path)
+    return ranges.normalised(ranges.first_line(path)[1]) if source.header else b""
+
+
 def plan(source: Source, split_bytes: int) -> list[Split]:
     """All splits in the order of their lines. Raises UserError for files that cannot be read as described."""
     found: list[Split] = []

@@ -166,7 +166,7 @@ def test_another_order_is_by_column_and_seq_nulls_last_and_renumbered(
         columns={"k": "int64"},
         order=order,
     )
-    artifact = ingest.run(spark, wanted, Store(tmp_path), split_bytes=500)
+    artifact = ingest.run(spark, wanted, Store(tmp_path / "a [place] *é#%20"), split_bytes=500)
     good = [(i, line.split(",")) for i, line in enumerate(lines) if line != "bad"]
     index = 1 if order == "event_time" else 2
     good.sort(key=lambda row: (row[1][index] == "", int(row[1][index] or 0), row[0]))

@@ -28,7 +28,9 @@ def context(tmp_path: Path) -> Any:
 
 @pytest.mark.spark
 def test_a_sound_stream_passes_every_expectation(spark: Any, context: Any, tmp_path: Path) -> None:
-    found = validate.validate(spark, context, *SOUND.write(tmp_path), BENCHMARK, SOUND.experiment, SUITES)
+    place = tmp_path / "a [place] *é#%20"  # all but a pattern or an address
+    place.mkdir()
+    found = validate.validate(spark, context, *SOUND.write(place), BENCHMARK, SOUND.experiment, SUITES)
     assert found.failed == []
     assert [e.name for e in found.expectations] == names_in_suites()
     assert found.facts is not None
