@@ -98,7 +98,7 @@ def merge_into(cells: Cells, key: Key, delta: Cell) -> None:
 
 def encode(cells: Cells) -> list[list[Any]]:
     """For JSON and for Spark's accumulators; `decode` is the inverse."""
-    return [[*key, *cell.state()] for key, cell in cells.items()]
+    return [[*key, *cell.state()] for key, cell in list(cells.items())]  # another thread may add one
 
 
 def decode(rows: list[list[Any]]) -> Cells:

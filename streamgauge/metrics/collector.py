@@ -6,10 +6,12 @@ it is known. Spark's own accumulators cannot do this: it throws away those of a 
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import logging
 import secrets
+import socket
 import socketserver
 import threading
 from collections.abc import Callable
@@ -33,6 +35,9 @@ class Collector:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+        for wire in tuple(self._server.wires):
+            with contextlib.suppress(OSError):
+                wire.shutdown(socket.SHUT_RDWR)
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -42,6 +47,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def __init__(self, address: tuple[str, int], token: str, told: Callable[[dict[str, Any]], None]) -> None:
         self.token, self.told = token.encode(), told
+        self.wires: set[socket.socket] = set()
         super().__init__(address, _Handler)
 
 
@@ -50,6 +56,13 @@ class _Handler(socketserver.StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
+        self.server.wires.add(self.connection)
+        try:
+            self._listen()
+        finally:
+            self.server.wires.discard(self.connection)
+
+    def _listen(self) -> None:
         if not hmac.compare_digest(self.rfile.readline(100).rstrip(b"\n"), self.server.token):
             return
         try:

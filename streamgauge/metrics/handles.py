@@ -6,10 +6,10 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from streamgauge.metrics import scope
 from streamgauge.metrics.cells import Cell, Count, Key, Latest, Spread, check_name, number, spread_of
@@ -128,13 +128,20 @@ def counted_for(name: str, function: F) -> F:
         def generate(*args: Any, **kwargs: Any) -> Iterator[Any]:
             return _counted(name, function(*args, **kwargs))
 
-        return generate  # type: ignore[return-value]
+        return _looks_like(function, generate)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return _called(name, function, args, kwargs)
 
-    return call  # type: ignore[return-value]
+    return _looks_like(function, call)
+
+
+def _looks_like(function: F, wrapper: Any) -> F:
+    """PySpark counts the arguments of some functions, and does not look behind a wrapper."""
+    with suppress(ValueError, TypeError):  # a builtin may not tell
+        wrapper.__signature__ = inspect.signature(function)
+    return cast(F, wrapper)
 
 
 # what follows stands apart from the wrappers, as those are pickled with all that they name

@@ -119,7 +119,11 @@ def run_of(context: object) -> Run | None:
             if _link is None:
                 _link = Link(address)
                 _tell_before_exit()
-            _current = context, Run(context, _link)
+            try:
+                _current = context, Run(context, _link)
+            except Exception as problem:  # such as another PySpark, whose inner names differ
+                print(f"metrics: this worker cannot count: {problem!r}", file=sys.stderr)
+                _current = context, None
     return _current[1]
 
 
@@ -134,8 +138,10 @@ def _tell_before_exit() -> None:
     leave = sys.exit
 
     def tell_and_leave(*code: Any) -> None:
-        if _current is not None and _current[1] is not None:
-            _current[1].tell(ended=True)
-        leave(*code)
+        try:
+            if _current is not None and _current[1] is not None:
+                _current[1].tell(ended=True)
+        finally:
+            leave(*code)
 
     sys.exit = tell_and_leave  # type: ignore[assignment]
