@@ -66,6 +66,8 @@ NEXMARK: dict[str, str] = {
     "url": "string",
     "extra": "string",
 }
+#: those that name a person or an auction
+NEXMARK_IDS = ("id", "seller", "auction", "bidder")
 
 
 def events_schema(columns: Mapping[str, str], *, arrival: bool) -> pa.Schema:

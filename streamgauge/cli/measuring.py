@@ -146,12 +146,12 @@ def driver(context: typer.Context) -> None:
 
 def workloads(as_json: AsJson = False) -> None:
     """List the queries that a workload may name."""
-    from streamgauge.workloads import REGISTRY
+    from streamgauge.workloads import registry
 
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(query) for query in REGISTRY]))
+        typer.echo(json.dumps([dataclasses.asdict(query) for query in registry()]))
         return
-    for query in REGISTRY:
+    for query in registry():
         needs = f" (needs {', '.join(query.needs)})" if query.needs else ""
         typer.echo(f"{query.name:24} {query.asks}{needs}")
 

@@ -130,6 +130,7 @@ class Query:
     needs_watermark: bool = False  # at least as long as its window
     rocksdb: bool = False  # the only state store that transformWithState takes
     marked: str = ""  # what the events of the second kind are
+    line: bool = False  # it passes the whole line on
     columns: tuple[str, ...] = ()  # of the source that it reads, besides key and value
     reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()  # for each frame the rows: column -> values; none: all
     lags: tuple[int, ...] = ()  # for each frame by how many windows its operator's watermark lies behind
@@ -154,6 +155,7 @@ REGISTRY = (
         "the event itself",
         "append",
         late="never",
+        line=True,
     ),
     Query(
         "windowed_aggregation",

@@ -7,6 +7,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from streamgauge.schemas import NEXMARK_IDS
 from streamgauge.workloads import Spec
 from streamgauge.workloads.windows import micros, watermarked
 
@@ -15,7 +16,6 @@ DAY = "yyyy-MM-dd"
 MINUTE = "HH:mm"
 #: of prices, as in q15 to q17: below the first, from the first on, from the second on
 RANKS = (10_000, 1_000_000)
-IDS = ("id", "seller", "auction", "bidder")
 
 
 def row_of(schema: str) -> Row:
@@ -46,7 +46,7 @@ def joinable(name: str) -> Column:
 
 def renamed(frame: DataFrame, prefix: str, *names: str) -> DataFrame:
     """For a join: these columns, the event time and the walls, each behind the prefix."""
-    columns = (joinable(name) if name in IDS else F.col(name) for name in (*names, "event_ts", *WALLS))
+    columns = (joinable(name) if name in NEXMARK_IDS else F.col(name) for name in (*names, "event_ts", *WALLS))
     labels = (f"{prefix}_{name}" for name in (*names, "event_ts", *WALLS))
     return frame.select(*(column.alias(label) for column, label in zip(columns, labels, strict=True)))
 

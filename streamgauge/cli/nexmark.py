@@ -1,0 +1,99 @@
+"""nexmark: the suite in batch and streaming, every answer checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from streamgauge.artifacts import Store, write_json
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
+
+COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
+_WIDTHS = (6, 10, 12, 8, 17, 9, 20, 20)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(nexmark)
+
+
+def nexmark(
+    events: Annotated[int, typer.Option(min=50, help="how many, spread over 100 s of event time")] = 100_000,
+    queries: Annotated[str, typer.Option(help="all, or some of q0 to q23: q5,q7")] = "all",
+    mode: Annotated[Literal["batch", "streaming", "both"], typer.Option()] = "both",
+    disorder: Annotated[float, typer.Option(min=0, max=100, help="percent of the events out of order")] = 0.0,
+    system: Annotated[str, typer.Option(help="spark, spark-hdfs, spark-changelog or spark-one-watermark")] = "spark",
+    seed: Annotated[int, typer.Option(min=0, help="of the events and their disorder")] = 1,
+    batches: Annotated[int, typer.Option(min=1, help="micro-batches of a stream")] = 4,
+    run: Annotated[str | None, typer.Option(help="a run that shall keep the record")] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Run the Nexmark suite and check every answer: batch against DuckDB, streaming against batch."""
+    from streamgauge.suite import nexmark as suite
+    from streamgauge.suite.systems import system as settings_of
+
+    chosen, conf = suite.chosen(queries), settings_of(system)
+    found: dict[str, Any] = {"events": events, "seed": seed, "disorder_percent": disorder, "system": system, "rows": []}
+    with _only_results_on_stdout() as echo:
+        for record in _records(events, seed, disorder, batches, chosen, mode, conf):
+            found["rows"].append({**record.to_dict(), "system": system})
+            if as_json:
+                print(f"{record.query} {record.mode}: {record.status}", file=sys.stderr)
+            else:
+                if len(found["rows"]) == 1:
+                    echo(_line(COLUMNS))
+                echo(_line([getattr(record, name) for name in COLUMNS], record.why))
+        if run is not None:
+            write_json(Store(artifacts).run(run) / "nexmark.json", found)
+        if as_json:
+            echo(json.dumps(found))
+    if any(row["status"] == "wrong" for row in found["rows"]):
+        raise typer.Exit(1)
+
+
+def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
+    """One Spark application per mode; the events are made by the first."""
+    from streamgauge import preflight
+    from streamgauge.spark.session import batch_session
+    from streamgauge.suite.events import benchmark, make_events
+    from streamgauge.suite.nexmark import run_suite
+
+    wanted, made = benchmark(events, seed, disorder), None
+    preflight.check_java()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
+        for one in ("batch", "streaming") if mode == "both" else (mode,):
+            spark = batch_session(f"nexmark {one}", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
+            try:
+                if made is None:
+                    print(f"making {events:,} events", file=sys.stderr)
+                    made = make_events(spark, Store(Path(scratch) / "store"), wanted)
+                yield from run_suite(spark, made, chosen, one, Path(scratch) / one, conf=conf, batches=batches)
+            finally:
+                spark.stop()
+
+
+@contextmanager
+def _only_results_on_stdout() -> Iterator[Any]:
+    """Spark's Python workers print on the standard output that they inherit: they get standard error instead."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    with os.fdopen(kept, "w", encoding="utf-8") as out:
+        try:
+            yield lambda text: print(text, file=out, flush=True)
+        finally:
+            os.dup2(kept, 1)
+
+
+def _line(cells: Any, why: str | None = None) -> str:
+    texts = (f"{'–' if cell is None else cell!s:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+    return ("".join(texts) + (why or "")).rstrip()
