@@ -18,7 +18,7 @@ Outcome = Literal["regression", "improvement", "refuted", "open"]
 #: repetitions of each side in a first rerun, and in the one that follows where that left it open
 REPETITIONS = (8, 16)
 #: for a month of looks: a rerun is cheap, so more is suspected than would be called a change at once
-SUSPECT_ALPHA = 0.03
+SUSPECT_ALPHA = 0.1
 
 #: gives n values of each side, measured in turns
 Rerun = Callable[[int], tuple[Sequence[float], Sequence[float]]]
