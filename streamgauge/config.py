@@ -313,6 +313,27 @@ class Replay(Model):
     max_slip: Delay = Field(
         default=Duration.parse("100ms"), description="p99 of the schedule's slip; above it a trial is invalid"
     )
+    remote: tuple[Annotated[str, Field(pattern=r"^[^\s:,]+:\d{1,5}$")], ...] = Field(
+        default=(),
+        description="host:port of drivers started by hand, in the order of their --share; none: on this host",
+    )
+    token_variable: str | None = Field(
+        default=None, description="the environment variable that holds the remote drivers' token"
+    )
+    cafile: str | None = Field(
+        default=None, description="PEM file that remote drivers' certificates are checked against"
+    )
+
+    @model_validator(mode="after")
+    def _here_or_there(self) -> Self:
+        if self.remote and self.processes != 1:
+            raise ValueError("give processes or remote, not both: every remote address is one process")
+        return self
+
+    @property
+    def shares(self) -> int:
+        """Driver processes, wherever they run."""
+        return len(self.remote) or self.processes
 
 
 class Search(Model):
@@ -532,6 +553,9 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         raw = _from_debs2019(raw, path)
     benchmark = parse(Benchmark, raw, str(path))
     files = tuple(_located(name, path.parent) for name in benchmark.source.files)
+    replay = benchmark.replay
+    if replay.cafile:
+        replay = replay.model_copy(update={"cafile": _located(replay.cafile, path.parent)})
     experiments = tuple(
         e.model_copy(update={"delay": e.delay.model_copy(update={"profile": _located(e.delay.profile, path.parent)})})
         if e.delay.profile
@@ -542,6 +566,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         update={
             "source": benchmark.source.model_copy(update={"files": files}),
             "experiments": experiments,
+            "replay": replay,
         }
     )
     return overrides.apply(benchmark) if overrides else benchmark

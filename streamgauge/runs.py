@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -107,7 +109,10 @@ def environment() -> dict[str, Any]:
         "software": {
             "streamgauge": installed("streamgauge"),
             "python": platform.python_version(),
+            "java": _java(),
             "spark": installed("pyspark"),
+            "airflow": installed("apache-airflow"),
+            "great_expectations": installed("great-expectations"),
             "numpy": installed("numpy"),
             "pyarrow": installed("pyarrow"),
         },
@@ -122,6 +127,18 @@ def _cpu_model() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def _java() -> str | None:
+    """From the file `release` beside bin, without starting it."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    try:
+        release = (Path(java).resolve().parents[1] / "release").read_text() if java else ""
+    except OSError:
+        return None
+    found = re.search(r'^JAVA_VERSION="(.+)"$', release, re.MULTILINE)
+    return found[1] if found else None
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""The end of a run on the terminal: what each stage did, and which disorder each stream got."""
+"""The end of a run on the terminal: what each stage did, which disorder each stream got, what each cell carries."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rich.table import Table
 
 from streamgauge.artifacts import Store
 from streamgauge.config import Benchmark
+from streamgauge.report.records import CellRecord, Json, Records
 from streamgauge.runs import RunLog
 from streamgauge.stages import STAGES, Scope
 
@@ -15,10 +16,12 @@ COLOUR = {"done": "green", "failed": "red", "started": "yellow"}
 
 
 def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> None:
-    """Prints two tables from the run's records and the streams' manifests."""
+    """Prints tables from the run's records and the streams' manifests."""
     console = console or Console()
     console.print(_stages(benchmark, run_log))
     console.print(_streams(benchmark, store, run_log))
+    if benchmark.all_cells():
+        console.print(_cells(benchmark, Records(benchmark, store, run_log.path.name).cells))
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
@@ -59,3 +62,44 @@ def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
         percent = f"{100 * out / events:.4g} %" if events else ""
         table.add_row(experiment.name, target, str(out), percent, str(events), found["sha256"][:16])
     return table
+
+
+def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
+    """Event-time latency p50 / p99 in ms at each fraction of the rate; what is not confirmed or not sound says so."""
+    fractions = benchmark.latency.fractions
+    table = Table("cell", "events/s", "interval", *(f"at {100 * f:g} %" for f in fractions), "output", title="Cells")
+    for cell in cells:
+        low, high = cell.interval
+        interval = (
+            "" if low is None and high is None else f"{low or 0:,.0f} to {'…' if high is None else f'{high:,.0f}'}"
+        )
+        rate = (
+            "[yellow]none[/]"
+            if not cell.rate
+            else f"{cell.rate:,.0f}" + ("" if cell.confirmed else "\n[yellow]unconfirmed[/]")
+        )
+        runs = {run.get("fraction"): run for run in cell.latency}
+        latencies = [_latency(runs.get(fraction)) for fraction in fractions]
+        name = " ".join(cell.cell.model_dump().values())
+        table.add_row(
+            name, rate if cell.search else "[yellow]not measured[/]", interval, *latencies, _output(cell.latency)
+        )
+    return table
+
+
+def _latency(run: Json | None) -> str:
+    event = (run or {}).get("event_latency") or {}
+    if run is None:
+        return ""
+    if not run.get("valid"):
+        return "[yellow]invalid[/]"
+    if event.get("p99_ms") is None:
+        return "no row"
+    return f"{event['p50_ms']:,.0f} / {event['p99_ms']:,.0f} ms"
+
+
+def _output(runs: list[Json]) -> str:
+    found = {run.get("correct") for run in runs}
+    if False in found:
+        return "[red]wrong[/]"
+    return "[green]right[/]" if found == {True} else f"{'partly' if True in found else 'not'} checked"

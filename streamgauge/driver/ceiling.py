@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass
 
 from streamgauge.driver.client import Connection, WireError
-from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.system import Endpoint
 from streamgauge.errors import UserError
 
@@ -27,7 +27,7 @@ class Ceiling:
     processes: int
 
 
-def ceiling(fleet: Fleet, seconds: float = 3.0) -> Ceiling:
+def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
     """Reads as fast as it can for so long, each endpoint in a thread. Raises UserError when a driver leaves."""
     attempt = f"ceiling-{uuid.uuid4().hex[:8]}"
     found: list[Ceiling] = []

@@ -1,4 +1,4 @@
-"""The driver processes of this host: started once for many trials, watched, ended."""
+"""Driver processes: those of this host are started once for many trials, watched, ended; remote ones are found."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from streamgauge.config import Replay
+from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.process import TOKEN
+from streamgauge.driver.replay import wire_schema
 from streamgauge.driver.system import Endpoint
 from streamgauge.errors import UserError
 from streamgauge.units import Tick
@@ -35,9 +37,35 @@ class Drivers(Protocol):
     def columns(self) -> dict[str, str]: ...
 
     @property
+    def line(self) -> bool: ...
+
+    @property
     def endpoints(self) -> tuple[Endpoint, ...]: ...
 
+    def start(self) -> None: ...
+
     def dead(self) -> str | None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def drivers(
+    stream: Path,
+    replay: Replay,
+    *,
+    tick: Tick,
+    columns: dict[str, str],
+    line: bool = False,
+    salted: Sequence[str] = (),
+) -> Drivers:
+    """Those at replay.remote, or else processes of this host."""
+    if replay.remote:
+        return RemoteDrivers.at(replay, tick=tick, columns=columns, line=line)
+    return Fleet(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
 
 
 @dataclass(frozen=True)
@@ -47,10 +75,49 @@ class RemoteDrivers:
     endpoints: tuple[Endpoint, ...]
     tick: Tick
     columns: dict[str, str]
+    line: bool = False
+
+    @classmethod
+    def at(cls, replay: Replay, *, tick: Tick, columns: dict[str, str], line: bool = False) -> Self:
+        """Asks each for what it serves. Raises UserError when one is away, or serves something else."""
+        token = os.environ.get(replay.token_variable) if replay.token_variable else ""
+        if token is None:
+            raise UserError(
+                f"replay.token_variable: the environment has no {replay.token_variable}; put the drivers' token there"
+            )
+        endpoints, options = [], f"--columns {','.join(columns)}" + (" --line" if line else "")
+        for address in replay.remote:
+            host, _, port = address.rpartition(":")
+            endpoint = Endpoint(host, int(port), token=token, cafile=replay.cafile)
+            try:
+                with Connection(endpoint) as asked:
+                    endpoints.append(replace(endpoint, partitions=asked.partitions))
+                    found = asked.schema.names
+            except WireError as problem:
+                raise UserError(f"replay.remote: {problem}; is `streamgauge driver` running there?") from None
+            if found != wire_schema(columns, line=line).names:
+                raise UserError(f"replay.remote: {address} sends {', '.join(found)}; start it with {options}")
+        partitions = sum(endpoint.partitions for endpoint in endpoints)
+        if partitions != replay.partitions:
+            raise UserError(
+                f"replay.partitions: found {replay.partitions}, but the drivers at replay.remote serve {partitions}; "
+                "start each with the same --partitions and its own --share i/n"
+            )
+        return cls(tuple(endpoints), tick, columns, line)
+
+    def start(self) -> None:
+        """Whoever started them keeps them running."""
 
     def dead(self) -> str | None:
         """Nothing is known of them but their connections."""
         return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 class Fleet:

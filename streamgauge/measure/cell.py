@@ -17,7 +17,7 @@ from streamgauge import metrics
 from streamgauge.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
-from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.fleet import Drivers, drivers
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import SystemUnderTest, make_system
 from streamgauge.driver.trial import Bounds, TrialRun, run_trial
@@ -73,7 +73,7 @@ class ReadyCell:
         benchmark: Benchmark,
         cell: Cell,
         stream: Artifact,
-        fleet: Fleet,
+        fleet: Drivers,
         work: Path,
         session: Callable[[], SparkSession],
     ) -> None:
@@ -157,7 +157,7 @@ class ReadyCell:
         replay = self.benchmark.replay
         stream = load_stream(
             self._stream.files(), self.fleet.tick, self.fleet.columns,
-            line=self.fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.processes),
+            line=self.fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.shares),
             densify=replay.densify, salted=_salted(self.workload),
         )  # fmt: skip
         per_process = [driver["offered"] for driver in run.details["drivers"]]
@@ -184,7 +184,7 @@ def ready(
     declared: dict[str, str] = stream.manifest["columns"]
     Spec.of(workload, declared)  # tells unusable keys and values before anything starts
     needed = {name: declared[name] for name in (workload.key, workload.value) if name is not None}
-    fleet = Fleet(
+    fleet = drivers(
         stream.path, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
         line=find(workload.query).late == "never", salted=_salted(workload),
     )  # fmt: skip

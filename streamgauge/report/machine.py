@@ -10,7 +10,12 @@ from streamgauge.report.records import Json, Records, one_line
 from streamgauge.runs import StageRecord
 from streamgauge.stages import BY_NAME
 
-_NAMES = {"cpu": "CPU", "memory_gib": "memory (GiB)", "os": "operating system"}
+_NAMES = {
+    "cpu": "CPU",
+    "memory_gib": "memory (GiB)",
+    "os": "operating system",
+    "great_expectations": "Great Expectations",
+}
 _STATE: dict[str, State] = {"done": "good", "failed": "bad"}
 
 

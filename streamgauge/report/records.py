@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -109,7 +109,8 @@ class Records:
         self.run_id = run_id
         self.directory = store.run(run_id)
         self._store = store
-        self.stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]
+        stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]
+        self.stages = [replace(s, error=self._relative(s.error)) for s in stages]
 
     def status(self, stage: str, **scope: str) -> Status:
         """The last attempt at a stage within that scope."""
@@ -172,6 +173,12 @@ class Records:
             if environment and environment not in found:
                 found.append(environment)
         return found
+
+    def _relative(self, text: str | None) -> str | None:
+        """A page travels with its run: places of this machine say nothing elsewhere."""
+        for place in (self.directory, self._store.root):
+            text = text and text.replace(f"{place.absolute()}/", "").replace(f"{place}/", "")
+        return text
 
     def _stream(self, experiment: Experiment) -> Stream:
         generate = self.status("generate", experiment=experiment.name)
