@@ -115,7 +115,7 @@ def run_finite(
     rows where a watermark moved. Raises what the engine raises.
     """
     source = work / "source"
-    _write(batches, source)
+    write_source(batches, source)
     ends = [0]
     for table in batches:
         ends.append(ends[-1] + table.num_rows)
@@ -158,7 +158,7 @@ def with_sentinel(rows: pa.Table, event_us: int) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=rows.schema)
 
 
-def _write(batches: Sequence[pa.Table], source: Path) -> None:
+def write_source(batches: Sequence[pa.Table], source: Path) -> None:
     """One file per micro-batch; Spark takes the oldest first."""
     source.mkdir(parents=True)
     now = time.time()

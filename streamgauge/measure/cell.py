@@ -23,6 +23,7 @@ from streamgauge.driver.system import SystemUnderTest, make_system
 from streamgauge.driver.trial import Bounds, TrialRun, run_trial
 from streamgauge.errors import UserError
 from streamgauge.measure import counted
+from streamgauge.schemas import NEXMARK_IDS
 from streamgauge.trial import TrialObservation, Verdict
 from streamgauge.verdict import carried, judge
 from streamgauge.workloads import Spec, find
@@ -183,10 +184,11 @@ def ready(
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
     declared: dict[str, str] = stream.manifest["columns"]
     Spec.of(workload, declared)  # tells unusable keys and values before anything starts
-    needed = {name: declared[name] for name in (workload.key, workload.value) if name is not None}
+    query = find(workload.query)
+    needed = {name: declared[name] for name in (*query.columns, workload.key, workload.value) if name is not None}
     fleet = drivers(
         stream.path, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
-        line=find(workload.query).late == "never", salted=_salted(workload),
+        line=query.line, salted=_salted(workload),
     )  # fmt: skip
     with fleet:
         cell_ready = ReadyCell(benchmark, cell, stream, fleet, work, session)
@@ -207,7 +209,9 @@ def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
 
 
 def _salted(workload: Workload) -> tuple[str, ...]:
-    return (workload.key,) if workload.key else ()
+    """Its key; of a query that knows its columns, all ids."""
+    ids = [name for name in find(workload.query).columns if name in NEXMARK_IDS]
+    return tuple(dict.fromkeys([*ids, *([workload.key] if workload.key else [])]))
 
 
 class _Progress:

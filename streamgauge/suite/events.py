@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -67,8 +66,3 @@ def make_events(spark: SparkSession, store: Store, wanted: Benchmark) -> Events:
     stream = generate.run(spark, wanted, store, wanted.experiments[0])
     loaded = load_stream(stream.files(), wanted.source.tick, dict(NEXMARK), max_memory_mb=4096)
     return Events(offered_rows(loaded, [[loaded.table.num_rows]]))
-
-
-def write_frame(events: Events, path: Path) -> None:
-    """For queries in batch."""
-    pa.parquet.write_table(events.plain, path, compression="lz4")

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamgauge.errors import UserError
 from streamgauge.link.application import reason
 from streamgauge.link.engine import settings
-from streamgauge.link.finite import FiniteRun, run_finite
+from streamgauge.link.finite import WAIT_SECONDS, FiniteRun, run_finite, write_source
 from streamgauge.link.oracle import expectation
 from streamgauge.suite.duck import answer, ask, size_and_hash
 from streamgauge.suite.events import Events
@@ -27,6 +27,7 @@ Mode = Literal["batch", "streaming"]
 Status = Literal["correct", "wrong", "unsupported"]
 WATERMARK_MS = 5_000
 MICRO_BATCHES = 4
+PARTITIONS = ("day", "minute")
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,9 @@ def in_batch(spark: SparkSession, spec: Spec, query: Query, events: Events, fram
 
 def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, batches: int, work: Path) -> Record:
     """Against the answer without exactly the rows that the run's offsets and watermarks let it drop."""
+    if "partitioned file sink" in query.features:
+        output, seconds = to_files(spark, spec, query, events.batches(batches), work)
+        return _judged(query, "streaming", output, ask(spec, (events.plain,)), seconds, events)
     run = stream(spark, spec, query, events.batches(batches), work)
     wanted = expectation(events.rows, run.logs(), spec)
     seconds = sum(batch.seconds for batch in run.batches)
@@ -119,6 +123,26 @@ def stream(spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.T
         return query.run(frames, spec)
 
     return run_finite(spark, frame, batches, work, streams=query.streams)
+
+
+def to_files(
+    spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.Table], work: Path
+) -> tuple[pa.Table, float]:
+    """What Spark's file sink wrote, one folder per day and minute, and the seconds of its micro-batches."""
+    write_source(batches, work / "source")
+    schema = spark.read.parquet(str(work / "source")).schema
+    frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(work / "source"))
+    writer = query.run([frame], spec).writeStream.format("parquet").partitionBy(*PARTITIONS)
+    writer = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True)
+    running = writer.start(str(work / "log"))
+    try:
+        if not running.awaitTermination(WAIT_SECONDS):
+            raise TimeoutError(f"the query did not end within {WAIT_SECONDS} s")
+    finally:
+        running.stop()
+    seconds = sum(progress.durationMs["triggerExecution"] for progress in running.recentProgress) / 1000
+    with settings(spark, {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}):
+        return spark.read.parquet(str(work / "log")).toArrow(), seconds
 
 
 def _judged(

@@ -1,0 +1,217 @@
+"""The 24 queries: in batch as DuckDB, in streaming as batch without exactly what came too late; mutants are caught."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge import workloads
+from streamgauge.artifacts import Store
+from streamgauge.config import Workload
+from streamgauge.errors import UserError
+from streamgauge.link.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.link.oracle import expectation
+from streamgauge.schemas import NEXMARK
+from streamgauge.spark import analyze, ingest, validate
+from streamgauge.suite.duck import answer, ask, reduced, size_and_hash
+from streamgauge.suite.events import Events, benchmark, make_events
+from streamgauge.suite.nexmark import chosen, in_batch, run_suite, short, stream
+from streamgauge.suite.systems import SYSTEMS, system
+from streamgauge.workloads import Rule, Spec
+from streamgauge.workloads.nexmark import QUERIES, standard
+
+COUNT, DISORDER = 1500, 20.0
+SUITES = Path(__file__).resolve().parents[2] / "expectations"
+#: with disorder these lose events
+LOSING = {"q4", "q5", "q6", "q7", "q8", "q9", "q11", "q20", "q23"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("nexmark"))
+
+
+@pytest.fixture(scope="module")
+def events(spark: Any, store: Store) -> Events:
+    return make_events(spark, store, benchmark(COUNT, 3, DISORDER))
+
+
+@pytest.fixture(scope="module")
+def frame(events: Events, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("frame") / "events.parquet"
+    pq.write_table(events.plain, path)
+    return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_partition(spark: Any) -> Iterator[None]:
+    with settings(spark, {"spark.sql.shuffle.partitions": "1", PROVIDER: ROCKSDB}):
+        yield
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", QUERIES, ids=short)
+def test_batch_answers_as_duckdb(spark: Any, events: Events, frame: Path, query: Any) -> None:
+    record = in_batch(spark, standard(query, 5000), query, events, frame)
+    assert (record.status, record.why) == ("correct", None)
+    assert record.rows
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", QUERIES, ids=short)
+def test_streaming_answers_as_batch_without_exactly_what_came_too_late(
+    spark: Any, events: Events, tmp_path: Path, query: Any
+) -> None:
+    (record,) = run_suite(spark, events, [query], "streaming", tmp_path)
+    assert (record.status, record.why) == ("correct", None)
+    whole = size_and_hash(ask(standard(query, 5000), (events.plain,) * query.streams), query.rule)
+    if short(query) in LOSING:
+        assert (record.late_drops_expected or 0) > 0 < (record.late_drops_reported or 0)
+        assert (record.rows, record.hash) != whole or short(query) == "q8"
+    elif short(query) != "q3":
+        assert (record.rows, record.hash, record.late_drops_expected) == (*whole, 0)
+
+
+@pytest.mark.spark
+def test_joins_forget_and_still_answer_right_when_the_wait_is_short(spark: Any, events: Events, tmp_path: Path) -> None:
+    """Of q23's two joins the second has a watermark that lies a window behind."""
+    records = list(run_suite(spark, events, chosen("q20,q23"), "streaming", tmp_path, batches=6, wait_us=7_000_000))
+    assert [(record.status, record.why) for record in records] == [("correct", None)] * 2
+    long = [ask(standard(query, 5000), (events.plain,) * query.streams).num_rows for query in chosen("q20,q23")]
+    assert all(0 < (record.rows or 0) < rows for record, rows in zip(records, long, strict=True))
+
+
+#: query, where, what, instead
+MUTANTS = {
+    "another rate": ("q1", "events", "* 89 div", "* 90 div"),
+    "one auction further": ("q2", "q2", "% SKIP == 0", "% SKIP == 1"),
+    "a state more": ("q3", "q3", '"CA")', '"CA", "AZ")'),
+    "the last of equal bids wins": ("q9", "winners", "-row.at_us, -row.seq", "row.at_us, -row.seq"),
+    "bids after the end count": ("q9", "winners", "<= -bid[1] <= auction[1]", "<= -bid[1]"),
+    "one tie is enough": (
+        "q5",
+        "q5",
+        "filter(all, one -> one.bids = most)",
+        "slice(filter(all, one -> one.bids = most), 1, 1)",
+    ),
+    "eleven sales": ("q6", "q6", "LAST = 10", "LAST = 11"),
+    "any seller is new": ("q8", "q8", '["window", "id"]', '["window"]'),
+    "a longer gap": ("q11", "q11", "micros(spec.window_us)", "micros(2 * spec.window_us)"),
+    "the first bid": ("q18", "q18", "last = max(", "last = min("),
+    "eleven places": ("q19", "q19", "self._count = count", "self._count = count + 1"),
+    "ranks begin above": ("q17", "q17", "price >= rank for", "price > rank + 500_000 for"),
+    "every category": ("q20", "q20", 'F.col("category") == CATEGORY', 'F.col("category") > 0'),
+    "all channels are told": ("q21", "q21", 'told != ""', 'told != "x"'),
+    "a directory further": ("q22", "q22", "parts[n + 2]", "parts[n + 3]"),
+    "bidders for auctions": ("q15", "events", "parts = [F.col(name),", 'parts = [F.col("bidder"),'),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_oracle_catches(
+    spark: Any, events: Events, frame: Path, monkeypatch: pytest.MonkeyPatch, mutant: str
+) -> None:
+    name, where, old, new = MUTANTS[mutant]
+    (query,) = chosen(name)
+    place = Path(workloads.__file__).parent / "nexmark"
+    for file in dict.fromkeys((where, name)):
+        text = (place / f"{file}.py").read_text()
+        if file == where:
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        changed = ModuleType("__main__")  # so that Spark ships its classes by value
+        exec(text, changed.__dict__)
+        monkeypatch.setitem(sys.modules, f"streamgauge.workloads.nexmark.{file}", changed)
+    assert in_batch(spark, standard(query, 5000), query, events, frame).status == "wrong"
+
+
+@pytest.mark.spark
+def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: Events, tmp_path: Path) -> None:
+    (query,) = chosen("q7")
+    spec = standard(query, 5000)
+    run = stream(spark, spec, query, events.batches(4), tmp_path)
+    wanted = expectation(events.rows, run.logs(), spec)
+    found = size_and_hash(run.output, query.rule)
+    assert size_and_hash(answer(wanted), query.rule) == found
+    (part,) = wanted.parts
+    best = ask(part.spec, part.frames)["price"].to_pylist()
+    without = part.frames[0].filter(pa.array(price != best[0] for price in part.frames[0]["price"].to_pylist()))
+    assert size_and_hash(ask(part.spec, (without,)), query.rule) != found
+
+
+@pytest.mark.spark
+def test_one_query_that_fails_leaves_a_hole_and_stops_no_other(spark: Any, events: Events, tmp_path: Path) -> None:
+    records = list(run_suite(spark, events, chosen("q18,q2"), "streaming", tmp_path, conf=system("spark-hdfs")))
+    assert [(record.query, record.status) for record in records] == [("q18", "unsupported"), ("q2", "correct")]
+    assert "RocksDB" in str(records[0].why)
+    assert records[0].rows is None
+
+
+@pytest.mark.spark
+def test_the_stages_work_on_generated_events_as_on_a_file(
+    spark: Any, store: Store, events: Events, tmp_path: Path
+) -> None:
+    wanted = benchmark(COUNT, 3, DISORDER)
+    assert ingest.run(spark, wanted, store).reused
+    artifact = analyze.run(spark, wanted, store)
+    assert artifact.manifest["kind"] == "profile"
+    validated = validate.run(spark, wanted, store, wanted.experiments[0], SUITES, tmp_path)
+    assert validated.manifest["success"]
+    late = events.rows["event_time"].to_numpy()
+    assert int((np.maximum.accumulate(late) > late).sum()) == COUNT * DISORDER / 100
+
+
+def test_rules_compare_what_they_say() -> None:
+    table = pa.table({"k": [1, 1, 2], "n": [1, 3, 2], "v": [5, 6, 7], "revision": [1, 2, 1], "event_wall": [0, 0, 0]})
+    assert reduced(table, Rule()).num_rows == 3
+    last = reduced(table, Rule("last per key", ("k",), "n")).sort_by("k")
+    assert last.to_pylist() == [{"k": 1, "n": 3, "v": 6}, {"k": 2, "n": 2, "v": 7}]
+    sums = reduced(table, Rule("invariant", ("k",), "v")).sort_by("k")
+    assert sums.to_pylist() == [{"k": 1, "v": 11}, {"k": 2, "v": 7}]
+
+
+def test_rows_of_the_registry_are_whole() -> None:
+    place = Path(workloads.__file__).parent / "nexmark"
+    assert [query.name for query in QUERIES] == [f"nexmark.q{number}" for number in range(24)]
+    for query in QUERIES:
+        assert len(query.reads) == query.streams
+        assert set(query.columns) <= set(NEXMARK)
+        assert all((query.features, query.title, query.asks, query.contributors))
+        assert (place / f"{short(query)}.sql").exists()
+        assert workloads.find(query.name) is query
+
+
+def test_q0_q5_q7_and_q8_can_be_searched_and_what_is_compared_otherwise_cannot() -> None:
+    columns = dict(NEXMARK)
+    for name in ("q0", "q5", "q7", "q8"):
+        assert Spec.of(Workload(name="w", query=f"nexmark.{name}"), columns).query == f"nexmark.{name}"
+    with pytest.raises(UserError, match=r"workloads.w.query: nexmark.q18 is compared by last per key, which"):
+        Spec.of(Workload(name="w", query="nexmark.q18"), columns)
+    with pytest.raises(UserError, match=r"nexmark.q5 reads kind; declare it in source.columns"):
+        Spec.of(Workload(name="w", query="nexmark.q5"), {"auction": "int64"})
+
+
+def test_unknown_names_are_told_in_one_line() -> None:
+    with pytest.raises(UserError, match="--queries: found 'q24', allowed: all, or some of q0,q1,"):
+        chosen("q5,q24")
+    with pytest.raises(UserError, match="--system: found 'flink', allowed: spark, "):
+        system("flink")
+    assert chosen("q7,q5,q7") == (QUERIES[7], QUERIES[5])
+    assert set(SYSTEMS) > {"spark"}
+
+
+def test_the_page_lists_the_registry() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "nexmark.md").read_text()
+    told = page.split("<!-- queries -->\n")[1].split("<!-- /queries -->")[0]
+    assert told == "".join(
+        f"| {short(q)} | {q.asks} | {q.rule.kind} | {', '.join(q.features)} | {q.differs} |\n" for q in QUERIES
+    )
