@@ -50,7 +50,7 @@ def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
             base.execute(_WINDOWS.format(**given))
         if "winner" in sql:
             base.execute(_WINNER)
-        return base.execute(sql.format(**given)).to_arrow_table()
+        return base.sql(sql.format(**given)).to_arrow_table()
 
 
 def reduced(answer: pa.Table, rule: Rule) -> pa.Table:
@@ -66,7 +66,7 @@ def reduced(answer: pa.Table, rule: Rule) -> pa.Table:
     with duckdb.connect() as base:
         base.execute("set threads = 1")
         base.register("answer", answer)
-        found: pa.Table = base.execute(sql).to_arrow_table()
+        found: pa.Table = base.sql(sql).to_arrow_table()
     return found.select([name for name in found.column_names if name != "revision"])
 
 
