@@ -14,7 +14,7 @@ END_MS = 10**11  # a watermark beyond this is the sentinel's
 def section(record: Json) -> Section:
     """record: of suite.hard.run_hard."""
     lead = (
-        f"{count(record.get('events'))} events, {100 * record.get('disorder', 0):g}\u202f% of them up to a minute late, "
+        f"{count(record.get('events'))} events, {100 * record.get('disorder', 0):g}\u202f% of them late by up to {number(record.get('longest_delay_s'), 's')}, "
         "in a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
     )
     blocks: list[Block] = [

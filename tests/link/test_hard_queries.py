@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgauge import workloads
 from streamgauge.config import Workload
@@ -34,7 +37,7 @@ from streamgauge.suite.hard_answers import duckdb_answer
 from streamgauge.workloads import Spec
 
 S = 1_000_000
-COUNT, BATCH_ROWS = 120, 15
+COUNT, BATCH_ROWS, LONGEST_S = 120, 24, 90
 CUSTOM, CHAINED, SESSIONS, ONCE, OUTER, TOP, JOIN = SPECS
 
 
@@ -44,7 +47,7 @@ CUSTOM, CHAINED, SESSIONS, ONCE, OUTER, TOP, JOIN = SPECS
 def test_batch_answers_as_duckdb_and_streaming_as_batch_minus_what_its_own_logs_say_was_late(
     spark: Any, tmp_path: Path, spec: Spec, disorder: float
 ) -> None:
-    batch, streaming = judge(spark, spec, events(COUNT, disorder), BATCH_ROWS, tmp_path / "run")
+    batch, streaming = judge(spark, spec, events(COUNT, disorder, LONGEST_S), BATCH_ROWS, tmp_path / "run")
     assert (batch["status"], streaming["status"]) == ("correct", "correct")
     assert (streaming["late_drops_expected"] > 0) == (streaming["late_drops_reported"] > 0) == (disorder > 0)
     assert batch["rows"] > 5
@@ -80,7 +83,7 @@ def test_the_oracle_catches(spark: Any, mutant: str) -> None:
     assert source.count(old) == 1
     names: dict[str, Any] = {"__name__": "__main__"}  # so that Spark ships its classes by value
     exec(source.replace(old, new), names)
-    given = events(COUNT, 0.2)
+    given = events(COUNT, 0.2, LONGEST_S)
     frames = [spark.createDataFrame(given)] * workloads.find(spec.query).streams
     with settings(spark, {PROVIDER: ROCKSDB}):
         found = names["query"](frames, spec).toArrow()
@@ -178,6 +181,43 @@ def test_a_session_may_end_before_a_late_event_that_belonged_to_it() -> None:
     assert dealt(("a", 0, 0, 0), ("b", 3, 2, 5), ("a", 3, 2, 5), ("a", 9, 2, 5)) == [0, 0, 1, 0]
     # late events bridge two live sessions
     assert dealt(("a", 0, 0, 0), ("a", 10, 0, 0), ("a", 5, 1, 4), ("a", 16, 2, 16), ("a", 12, 2, 16)) == [0, 0, 0, 1, 1]
+
+
+Event = tuple[int, int, int]  # key, second, batch
+
+
+def sessions_one_by_one(events: list[Event], late: list[int], gap: int) -> set[frozenset[int]]:
+    """Each event on its own: what had ended before its batch stays as it is, what it touches is joined."""
+    ended: list[frozenset[int]] = []
+    live: list[frozenset[int]] = []
+    for batch, watermark in enumerate(late):
+        ended += [one for one in live if max(events[n][1] for n in one) + gap <= watermark]
+        live = [one for one in live if max(events[n][1] for n in one) + gap > watermark]
+        for number, (key, second, taken) in enumerate(events):
+            if taken == batch:
+                near = [o for o in live if any(events[n][0] == key and abs(events[n][1] - second) <= gap for n in o)]
+                live = [one for one in live if one not in near] + [frozenset({number}).union(*near)]
+    return {*ended, *live}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30), st.integers(0, 3)), min_size=1, max_size=25),
+    st.lists(st.integers(0, 12), min_size=3, max_size=3),
+)
+def test_dealt_events_have_the_sessions_that_they_had_in_their_batches(some: list[Event], moved: list[int]) -> None:
+    gap, late = 3, [0, *accumulate(moved)]
+    events = [event for event in some if event[1] + gap > late[event[2]]]
+    columns = np.array(events, np.int64).reshape(-1, 3).T
+    keys, seconds, batches = columns
+    dealt = deals(pa.chunked_array([keys]), seconds, batches, np.array(late)[batches], gap).tolist()
+    found: dict[tuple[int, int, int], set[int]] = {}
+    last: dict[tuple[int, int], tuple[int, int]] = {}  # of key and deal: the time before, how many sessions
+    for number in sorted(range(len(events)), key=lambda n: events[n][1]):
+        place = (events[number][0], dealt[number])
+        before, count = last.get(place, (-100, 0))
+        last[place] = events[number][1], count + (events[number][1] > before + gap)
+        found.setdefault((*place, last[place][1]), set()).add(number)
+    assert {frozenset(one) for one in found.values()} == sessions_one_by_one(events, late, gap)
 
 
 @pytest.mark.parametrize(
