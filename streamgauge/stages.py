@@ -16,6 +16,7 @@ class Stage:
     scope: Scope  # once per benchmark, per experiment, or per cell
     measures: bool  # needs the machine to itself
     does: str
+    source: str = "any"  # only for sources of this format
 
 
 STAGES: tuple[Stage, ...] = (
@@ -27,11 +28,13 @@ STAGES: tuple[Stage, ...] = (
           "writes a stream with exactly the wanted disorder"),
     Stage("validate", ("events", "stream"), "validation", "experiment", False,
           "proves that the stream is what it claims to be"),
+    Stage("nexmark", ("stream",), "answers", "experiment", False,
+          "asks all queries of the Nexmark suite in batch and in streaming and checks every answer", "nexmark"),
     Stage("search", ("stream",), "search", "cell", True,
           "finds the highest rate that the system sustains"),
     Stage("latency", ("stream", "search"), "latency", "cell", True,
           "measures latency at fractions of that rate"),
-    Stage("report", ("events", "profile", "stream", "validation", "search", "latency"), "page",
+    Stage("report", ("events", "profile", "stream", "validation", "answers", "search", "latency"), "page",
           "benchmark", False, "puts everything on one HTML page"),
 )  # fmt: skip
 BY_NAME = {stage.name: stage for stage in STAGES}

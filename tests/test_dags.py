@@ -34,6 +34,11 @@ FILES = {
             "experimentDataConfigurations": [{"targetOutOfOrderFactor": 5}],
         }
     ),
+    "auction.yaml": """
+name: auction
+source: {format: nexmark, nexmark: {events: 1000}}
+experiments: [{name: calm, target_percent: 0}]
+""",
     "broken.yaml": "name: broken\nexperiment: []" + BASE,
     "nightly.yaml": "name: nightly\nschedule: nightly" + BASE,
     "twin.yaml": "name: plain" + BASE,
@@ -97,7 +102,9 @@ def tasks(parsed: Any, name: str) -> dict[str, Any]:
 
 
 def test_one_dag_per_file_that_loads(parsed: Any) -> None:
-    assert sorted(parsed["dags"]) == ["streamgauge_celled", "streamgauge_plain", "streamgauge_poster"]
+    assert sorted(parsed["dags"]) == [
+        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster",
+    ]  # fmt: skip
 
 
 def test_files_that_do_not_load_are_one_import_error_apart_from_the_dags(parsed: Any) -> None:
@@ -114,11 +121,15 @@ def test_neither_spark_nor_great_expectations_is_imported(parsed: Any) -> None:
     assert not {"pyspark", "great_expectations"} & set(parsed["modules"])
 
 
-@pytest.mark.parametrize("name", ["plain", "celled"])
+@pytest.mark.parametrize("name", ["plain", "celled", "auction"])
 def test_each_stage_is_a_task_behind_what_it_reads(parsed: Any, name: str) -> None:
     found = tasks(parsed, name)
     by_stage = {task.rpartition(".")[2]: task for task in found}
-    stages = [stage for stage in STAGES if stage.scope != "cell" or name == "celled"]
+    stages = [
+        stage
+        for stage in STAGES
+        if (stage.scope != "cell" or name == "celled") and (stage.source == "any" or name == "auction")
+    ]
     assert set(by_stage) == {s.name for s in stages} | {"plan", "finish"} | ({"cells"} if name == "celled" else set())
 
     def before(task: str) -> set[str]:
@@ -159,7 +170,9 @@ def test_the_form_offers_what_may_be_changed(parsed: Any) -> None:
 def test_a_dag_tells_what_it_is_and_when_it_runs(parsed: Any) -> None:
     plain = parsed["dags"]["streamgauge_plain"]
     assert "the plain one" in plain["doc"]
-    assert all(f"| {stage.name} |" in plain["doc"] for stage in STAGES if stage.scope != "cell")
+    assert all(
+        f"| {stage.name} |" in plain["doc"] for stage in STAGES if stage.scope != "cell" and stage.source == "any"
+    )
     assert "| wild | 50 % | uniform 0s to 2s | 42 |" in plain["doc"]
     assert (plain["catchup"], plain["max_active_runs"], plain["schedule"]) == (False, 1, "0 3 * * *")
     assert plain["serialized"] > 1000

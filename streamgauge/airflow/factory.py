@@ -74,7 +74,11 @@ def dag_id(benchmark: Benchmark) -> str:
 def build(benchmark: Benchmark, file: Path) -> DAG:
     """One DAG: plan, the stages that the benchmark has, and a leaf that fails when any of them did."""
     has_cells = bool(benchmark.all_cells())
-    stages = [stage for stage in STAGES if stage.scope != "cell" or has_cells]
+    stages = [
+        stage
+        for stage in STAGES
+        if (stage.scope != "cell" or has_cells) and stage.source in ("any", benchmark.source.format)
+    ]
     with DAG(
         dag_id=dag_id(benchmark),
         description=benchmark.description,

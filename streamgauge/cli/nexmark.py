@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgauge.artifacts import Store, write_json
+from streamgauge.artifacts import Store
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
@@ -32,27 +32,30 @@ def nexmark(
     system: Annotated[str, typer.Option(help="spark, spark-hdfs, spark-changelog or spark-one-watermark")] = "spark",
     seed: Annotated[int, typer.Option(min=0, help="of the events and their disorder")] = 1,
     batches: Annotated[int, typer.Option(min=1, help="micro-batches of a stream")] = 4,
-    run: Annotated[str | None, typer.Option(help="a run that shall keep the record")] = None,
+    run: Annotated[str | None, typer.Option(help="a run whose page shall show the rows")] = None,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
     """Run the Nexmark suite and check every answer: batch against DuckDB, streaming against batch."""
     from streamgauge.suite import nexmark as suite
+    from streamgauge.suite.record import keep
     from streamgauge.suite.systems import system as settings_of
 
     chosen, conf = suite.chosen(queries), settings_of(system)
-    found: dict[str, Any] = {"events": events, "seed": seed, "disorder_percent": disorder, "system": system, "rows": []}
+    about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
+    found: dict[str, Any] = {**about, "rows": []}
+    directory = None if run is None else Store(artifacts).run(run)
     with _only_results_on_stdout() as echo:
         for record in _records(events, seed, disorder, batches, chosen, mode, conf):
-            found["rows"].append({**record.to_dict(), "system": system})
+            found["rows"].append({**record.to_dict(), **about})
+            if directory is not None:
+                keep(directory, found["rows"][-1])
             if as_json:
                 print(f"{record.query} {record.mode}: {record.status}", file=sys.stderr)
             else:
                 if len(found["rows"]) == 1:
                     echo(_line(COLUMNS))
                 echo(_line([getattr(record, name) for name in COLUMNS], record.why))
-        if run is not None:
-            write_json(Store(artifacts).run(run) / "nexmark.json", found)
         if as_json:
             echo(json.dumps(found))
     if any(row["status"] == "wrong" for row in found["rows"]):

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from streamgauge.artifacts import Store, as_user_error
 from streamgauge.config import Benchmark
-from streamgauge.report import cells, experiments, hard, machine, overview, source, sweep
+from streamgauge.report import cells, experiments, hard, machine, nexmark, overview, source, sweep
 from streamgauge.report.records import Records
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -44,6 +44,7 @@ def render(records: Records) -> str:
         source.section(records),
         experiments.section(records),
         *([cells.section(records)] if records.cells else []),
+        *([nexmark.section(records.nexmark)] if records.nexmark else []),
         *([hard.section(found)] if (found := records.hard) else []),
         machine.environment(records),
         machine.timings(records),

@@ -161,6 +161,11 @@ class Records:
         return _json(self.directory / "hard.json", dict)
 
     @cached_property
+    def nexmark(self) -> list[Json]:
+        """Rows that suite.record left in this run."""
+        return read_jsonl(self.directory / "nexmark.jsonl")
+
+    @cached_property
     def cells(self) -> list[CellRecord]:
         return [self._cell(cell) for cell in self.benchmark.all_cells()]
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from streamgauge.artifacts import Store
+from streamgauge.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, parse
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.link.finite import with_sentinel
 from streamgauge.schemas import NEXMARK
 from streamgauge.spark import generate, ingest
+from streamgauge.units import Tick
 
 #: events are spread over so many seconds, whatever their number: ten windows of the suite
 SPAN_S = 100
@@ -64,5 +65,10 @@ def benchmark(events: int, seed: int, disorder: float) -> Benchmark:
 def make_events(spark: SparkSession, store: Store, wanted: Benchmark) -> Events:
     ingest.run(spark, wanted, store)
     stream = generate.run(spark, wanted, store, wanted.experiments[0])
-    loaded = load_stream(stream.files(), wanted.source.tick, dict(NEXMARK), max_memory_mb=4096)
+    return read_events(stream, wanted.source.tick)
+
+
+def read_events(stream: Artifact, tick: Tick) -> Events:
+    """Of a stream artifact, in the order of ingestion."""
+    loaded = load_stream(stream.files(), tick, dict(NEXMARK), max_memory_mb=4096)
     return Events(offered_rows(loaded, [[loaded.table.num_rows]]))

@@ -1,0 +1,8 @@
+"""spark-submit application: the Nexmark suite on one experiment's stream, every answer checked."""
+
+from streamgauge.spark.job import job
+from streamgauge.suite import stage
+
+if __name__ == "__main__":
+    with job("nexmark") as j:
+        j.outcome |= stage.run(j.spark, j.benchmark, j.store, j.experiment, j.run.path)

@@ -1,0 +1,42 @@
+"""What a system can do, from rows of suites that ran and never by hand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from streamgauge import workloads
+
+#: the worse, the later: a feature is as good as the worst of its queries
+STATES = ("works", "unsupported", "wrong")
+
+
+def capabilities(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Of the last row of each query, system, mode and disorder: query and feature x system x mode -> works, wrong,
+    unsupported, and why.
+
+    rows: query (a name of the registry, or q0 to q23), mode, status, why, system, disorder_percent.
+    """
+    last = {_key(row): row for row in rows}
+    queries: dict[tuple[str, str, str], dict[str, Any]] = {}
+    features: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for (name, system, mode, _), row in last.items():
+        state = {"correct": "works"}.get(row["status"], row["status"])
+        _merge(queries, (name, system, mode), "query", state, row.get("why"))
+        for feature in workloads.find(name).features:
+            _merge(features, (feature, system, mode), "feature", state, f"{name}: {row.get('why')}")
+    return {"queries": list(queries.values()), "features": list(features.values())}
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str, str, float]:
+    name = row["query"] if row["query"] in {query.name for query in workloads.registry()} else f"nexmark.{row['query']}"
+    return name, row["system"], row["mode"], row["disorder_percent"]
+
+
+def _merge(
+    found: dict[tuple[str, str, str], dict[str, Any]], key: tuple[str, str, str], what: str, state: str, why: str | None
+) -> None:
+    """Keeps the worst state, and its reason."""
+    cell = found.setdefault(key, {what: key[0], "system": key[1], "mode": key[2], "status": "works", "why": None})
+    if STATES.index(state) > STATES.index(cell["status"]):
+        cell |= {"status": state, "why": why}
