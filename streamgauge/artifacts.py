@@ -27,6 +27,8 @@ from streamgauge.delays import table
 from streamgauge.errors import UserError
 
 MANIFEST = "manifest.json"
+#: of data that was collected to save room: the manifest alone, which results need
+COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
 ALGORITHM = {"events": 1, "profile": 1, "stream": 1, "validation": 1}
 
@@ -77,6 +79,14 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return Artifact(kind, key, path, manifest)
+
+    def recall(self, kind: str, key: str) -> Artifact | None:
+        """The artifact, or what is known of it after its data were collected."""
+        path = self.path(kind, key)
+        try:
+            return self.find(kind, key) or Artifact(kind, key, path, json.loads((path / COLLECTED).read_text()))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def need(self, kind: str, key: str, made_by: str) -> Artifact:
         artifact = self.find(kind, key)

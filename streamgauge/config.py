@@ -28,13 +28,18 @@ from pydantic import (
 
 from streamgauge.errors import UserError
 from streamgauge.schemas import NEXMARK
-from streamgauge.units import Duration, Tick, TimeUnit, tick_of
+from streamgauge.units import Duration, Tick, TimeUnit, parse_bytes, tick_of
 
 Delay = Annotated[
     Duration,
     BeforeValidator(Duration.parse),
     PlainSerializer(str),
     WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)?\s*(ps|ns|us|ms|s|m|min|h|d)$"}),
+]
+ByteCount = Annotated[
+    int,
+    BeforeValidator(parse_bytes),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\d+(\.\d+)?\s*([kKMGT]i?B|B)?$"}),
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
@@ -430,6 +435,15 @@ class Metrics(Model):
         return period
 
 
+class Retention(Model):
+    """What artifacts may take on the disk; results are never collected."""
+
+    disk_budget: ByteCount = Field(default=parse_bytes("50GiB"), description="checked before a run")
+    keep_runs: Annotated[int, Field(ge=1)] = Field(
+        default=3, description="the newest runs of each benchmark keep their data"
+    )
+
+
 class Cell(Model):
     """experiment × workload × system."""
 
@@ -462,6 +476,7 @@ class Benchmark(Model):
         default=1.0, description="fraction of the source's lines to take, from its beginning"
     )
     schedule: str | None = Field(default=None, description="cron expression, or none")
+    retention: Retention = Retention()
 
     @model_validator(mode="after")
     def _names(self) -> Self:

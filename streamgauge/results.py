@@ -11,6 +11,7 @@ from streamgauge.artifacts import append_json, read_jsonl
 from streamgauge.runs import environment
 
 RESULTS = "results.jsonl"
+JUDGEMENTS = "judgements.jsonl"
 
 
 @dataclass(frozen=True)
@@ -44,3 +45,23 @@ def append(run: Path, result: Result) -> None:
 def read(run: Path) -> list[Result]:
     """The run's figures in the order in which they were measured."""
     return [Result(**record) for record in read_jsonl(run / RESULTS)]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a run said about a change of a series: suspect, regression, improvement, refuted, open."""
+
+    run_id: str
+    series_key: str
+    changed_at: str  # the first point of the new level
+    outcome: str
+    magnitude: float
+    evidence: dict[str, Any]  # the change point, and the comparison that confirmed or refuted it
+
+
+def judge(run: Path, judgement: Judgement) -> None:
+    append_json(run / JUDGEMENTS, asdict(judgement))
+
+
+def judged(run: Path) -> list[Judgement]:
+    return [Judgement(**record) for record in read_jsonl(run / JUDGEMENTS)]

@@ -78,3 +78,20 @@ def show_ticks(value: float, tick: Tick) -> str:
         if abs(seconds) >= size * (2 if size > 1 else 1):
             return f"{seconds / size:.4g} {unit}"
     return f"{seconds / 1e-9:.4g} ns" if value else "0 s"
+
+
+#: bytes in one unit
+BYTES: dict[str, int] = {
+    "": 1,
+    "B": 1,
+    **{f"{prefix}iB": 2 ** (10 * n) for n, prefix in enumerate("KMGT", 1)},
+    **{f"{prefix}B": 10 ** (3 * n) for n, prefix in enumerate("kMGT", 1)},
+}
+
+
+def parse_bytes(text: object) -> int:
+    """'20GiB', '500 MB', 4096. Raises ValueError saying what is allowed."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(text).strip())
+    if isinstance(text, bool) or match is None or match[2] not in BYTES:
+        raise ValueError(f"found {text!r}, allowed: a size such as 500MB or 20GiB")
+    return int(Decimal(match[1]) * BYTES[match[2]])

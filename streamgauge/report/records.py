@@ -222,7 +222,7 @@ class Records:
             return None
         recorded = status.record.outcome.get("key") if status.record else None
         try:
-            return self._store.find(kind, recorded or key(self.benchmark))
+            return self._store.recall(kind, recorded or key(self.benchmark))
         except (UserError, OSError, ValueError):
             return None
 

@@ -1,0 +1,9 @@
+"""Alembic's entry: runs on the connection that the index hands over."""
+
+from alembic import context
+
+from streamgauge.store.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

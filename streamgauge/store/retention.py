@@ -1,0 +1,175 @@
+"""Keeps artifacts within a disk budget. Results are never collected; data that can be made again is.
+
+A record (JSON, JSON lines, the page, a validation, a profile) is what results need, and stays. What goes, in
+this order: leftovers of killed builders; work directories (checkpoints, event logs) of runs; then streams,
+then events, those used longest ago first. Of collected data the manifest stays, as manifest.collected.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from streamgauge import results
+from streamgauge.artifacts import COLLECTED, MANIFEST, Store
+from streamgauge.errors import UserError
+from streamgauge.runs import RunLog
+
+#: in the order in which they go
+_DATA = ("stream", "events")
+_WORK = ("work", "checkpoints", "eventlog", "event-logs")
+#: a run whose records changed more recently may be going on; with a stage that did not end, for longer
+_QUIET_S, _GIVEN_UP_S = 3600.0, 86_400.0
+
+
+@dataclass(frozen=True)
+class Item:
+    path: Path
+    bytes: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Collected:
+    removed: list[Item]
+    bytes_before: int
+    bytes_after: int
+
+    def record(self) -> dict[str, Any]:
+        removed = [{**asdict(item), "path": str(item.path)} for item in self.removed]
+        return {"removed": removed, "bytes_before": self.bytes_before, "bytes_after": self.bytes_after}
+
+
+def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False) -> Collected:
+    """Removes leftovers always, the rest only while the artifacts exceed the budget."""
+    before = now = size_of(store.root)
+    removed = []
+    for item, always in _candidates(store, keep_runs):
+        if now <= budget and not always:
+            continue
+        if dry_run or _remove(item):
+            removed.append(item)
+            now -= item.bytes
+    return Collected(removed, before, now if dry_run else size_of(store.root))
+
+
+def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
+    """Before a run: makes room. Raises UserError where what is left exceeds the budget."""
+    left = collect(store, budget, keep_runs=keep_runs).bytes_after
+    if left > budget:
+        raise UserError(
+            f"{store.root}: artifacts take {left / 2**20:.0f} MiB after collection, budget {budget / 2**20:.0f} MiB; "
+            "raise retention.disk_budget, or keep fewer runs"
+        )
+
+
+def size_of(path: Path) -> int:
+    """Bytes on disk of everything below; what vanishes meanwhile counts nothing."""
+    total = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+            except OSError:
+                continue
+    return total
+
+
+def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
+    """(what may go, whether it goes within the budget too), in order."""
+    for path in sorted((store.root / "data").glob("*/*.tmp-*")):
+        if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
+            yield Item(path, size_of(path), "leftover of a killed builder"), True
+    runs = _runs(store)
+    for run, _, quiet in runs:
+        for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()) if quiet else []:
+            yield Item(path, size_of(path), "working files of a run that ended"), False
+    kept, used = _used(runs, keep_runs)
+    for kind in _DATA:
+        folders = [p for p in (store.root / "data" / kind).glob("*") if (p / MANIFEST).exists()]
+        for path in sorted(folders, key=lambda p: max(used.get(p.name, 0.0), (p / MANIFEST).stat().st_mtime)):
+            if path.name not in kept and _can_be_made_again(store, path):
+                yield Item(path, size_of(path), f"{kind}, can be made again"), False
+
+
+def _runs(store: Store) -> list[tuple[Path, float, bool]]:
+    """(run, its last record's time, whether it is over), the newest first."""
+    found = []
+    for run in (store.root / "runs").glob("*"):
+        times = [p.stat().st_mtime for p in run.glob("**/*.jsonl")]
+        last = max(times, default=run.stat().st_mtime)
+        running = any(stage.state == "started" for stage in RunLog(run).stages())
+        found.append((run, last, time.time() - last > (_GIVEN_UP_S if running else _QUIET_S)))
+    return sorted(found, key=lambda item: -item[1])
+
+
+def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str], dict[str, float]]:
+    """Keys of data that must stay, and when each was last used."""
+    kept: set[str] = set()
+    used: dict[str, float] = {}
+    seen: Counter[str] = Counter()
+    for run, last, quiet in runs:
+        keys = {str(stage.outcome["key"]) for stage in RunLog(run).stages() if stage.outcome.get("key")}
+        measured = results.read(run)
+        benchmark = measured[0].benchmark if measured else ""
+        seen[benchmark] += 1
+        if seen[benchmark] <= keep_runs or not quiet:
+            kept |= keys
+        for key in keys:
+            used[key] = max(used.get(key, 0.0), last)
+    return kept, used
+
+
+def _can_be_made_again(store: Store, path: Path) -> bool:
+    """Events only while their source is still there as it was; streams from their events and a seed."""
+    try:
+        sources = json.loads((path / MANIFEST).read_text()).get("sources", [])
+        known = json.loads((store.root / "data" / "source-hashes.json").read_text()) if sources else {}
+    except (OSError, ValueError):
+        return False
+    there = {digest for mark, digest in known.items() if _unchanged(mark)}
+    return all(source["sha256"] in there for source in sources)
+
+
+def _unchanged(mark: str) -> bool:
+    """path:size:mtime, as the store of artifacts keeps them."""
+    name, size, changed = mark.rsplit(":", 2)
+    try:
+        stat = os.stat(name)
+    except OSError:
+        return False
+    return (stat.st_size, stat.st_mtime_ns) == (int(size), int(changed))
+
+
+def _unlocked(lock: Path) -> bool:
+    try:
+        with FileLock(lock, timeout=0):
+            return True
+    except (Timeout, OSError):
+        return False
+
+
+def _remove(item: Item) -> bool:
+    """Data keeps its manifest under another name; first the name changes, so that nothing half-removed is found."""
+    if not (item.path / MANIFEST).exists():
+        shutil.rmtree(item.path, ignore_errors=True)
+        return not item.path.exists()
+    lock = FileLock(f"{item.path}.lock")
+    try:
+        with lock.acquire(timeout=0):
+            os.replace(item.path / MANIFEST, item.path / COLLECTED)
+            for inside in item.path.iterdir():
+                if inside.name != COLLECTED:
+                    shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+            return True
+    except (Timeout, OSError):
+        return False
