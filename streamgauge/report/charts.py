@@ -82,7 +82,7 @@ def line(name: str, x: Sequence[Any], y: Sequence[Any], nth: int = 0, **more: An
     style = {"color": colour, "dash": DASHES[nth % len(DASHES)], "width": 2}
     style |= more.pop("line", {})
     if more.get("fill"):
-        more.setdefault("fillcolor", _translucent(colour))
+        more.setdefault("fillcolor", translucent(colour))
     return {
         "type": "scatter",
         "mode": "lines",
@@ -127,7 +127,7 @@ def edges(bins: Sequence[Sequence[float]], per_second: float) -> list[float]:
     return [edge / per_second for edge in kept]
 
 
-def _translucent(colour: str, alpha: float = 0.18) -> str:
+def translucent(colour: str, alpha: float = 0.18) -> str:
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
 

@@ -17,6 +17,7 @@ from plotly.offline import get_plotlyjs
 from streamgauge.artifacts import Store, as_user_error
 from streamgauge.config import Benchmark
 from streamgauge.report import cells, experiments, hard, machine, nexmark, overview, source, sweep
+from streamgauge.report.blocks import Section
 from streamgauge.report.records import Records
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -25,7 +26,12 @@ _TEMPLATES = Path(__file__).with_name("templates")
 def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
     """Writes index.html into the run's directory. Raises UserError when the disk refuses."""
     path = store.run(run_id) / "index.html"
-    page = render(Records(benchmark, store, run_id))
+    publish(path, render(Records(benchmark, store, run_id)))
+    return path
+
+
+def publish(path: Path, page: str) -> None:
+    """Writes the page whole or not at all. Raises UserError when the disk refuses."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         temporary.write_text(page, encoding="utf-8")
@@ -34,7 +40,6 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
         raise as_user_error(problem, path) from None
     finally:
         temporary.unlink(missing_ok=True)
-    return path
 
 
 def render(records: Records) -> str:
@@ -49,6 +54,17 @@ def render(records: Records) -> str:
         machine.environment(records),
         machine.timings(records),
     ]
+    benchmark = records.benchmark
+    words = "Out of order: an event whose time lies before the running maximum. Its delay: how far."
+    return fill(
+        benchmark.name, benchmark.description, [f"run {records.run_id}"], overview.verdict(records), sections, words
+    )
+
+
+def fill(
+    title: str, lead: str, meta: list[str], verdict: overview.Verdict, sections: list[Section], footer: str = ""
+) -> str:
+    """The page's template, filled."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -58,11 +74,12 @@ def render(records: Records) -> str:
     )
     environment.globals["file"] = lambda name: Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
     return environment.get_template("page.html").render(
-        benchmark=records.benchmark,
-        run_id=records.run_id,
-        written=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
-        verdict=overview.verdict(records),
+        title=title,
+        lead=lead,
+        meta=[*meta, datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")],
+        verdict=verdict,
         sections=sections,
+        footer=footer,
         plotly=_plotly(),
     )
 

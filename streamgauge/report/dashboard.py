@@ -1,0 +1,248 @@
+"""All results over time on one page: a chart per query and metric, its systems side by side, changes marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby, pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from streamgauge.compare.changes import Found, find
+from streamgauge.report.blocks import Block, Cell, Chart, Note, Section, State, Table, Text, number, share
+from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
+from streamgauge.report.overview import Verdict
+from streamgauge.report.page import fill, publish
+from streamgauge.store import Index
+
+Row = dict[str, Any]
+_DAY_S = 86_400
+#: a longer silence than so many usual distances is drawn as a gap
+_SILENCE = 1.5
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One series: what it measures and where, its points oldest first, its change points."""
+
+    series: Row
+    points: list[Row]
+    found: Found
+    outcomes: dict[str, str]  # moment of a change -> what reruns said
+
+    @property
+    def sound(self) -> list[Row]:
+        return [point for point in self.points if is_sound(point)]
+
+    @property
+    def name(self) -> str:
+        return f"{self.series['system']}, {self.series['mode']}"
+
+    @property
+    def higher_is_better(self) -> bool:
+        return str(self.series["unit"]).endswith("/s")
+
+    @property
+    def is_output(self) -> bool:
+        """What a query answers: any difference is an error at once."""
+        return str(self.series["metric"]).startswith("output_")
+
+
+def is_sound(point: Row) -> bool:
+    return bool(point["valid"]) and point["value"] is not None
+
+
+def build(index: Index, out: Path) -> list[str]:
+    """Writes the page; gives one line per change on it. Raises UserError when the disk refuses."""
+    series = index.series()
+    curves = [_curve(index, one, len(series)) for one in series]
+    verdict = _verdict(curves)
+    sections = [_summary(curves)]
+    for (benchmark, workload), some in _grouped(curves, "benchmark", "workload"):
+        parts = [
+            part
+            for (experiment, metric), beside in _grouped(some, "experiment", "metric")
+            for part in [_part(f"{experiment}, {metric}", beside)]
+        ]
+        parts = [replace(part, id=f"{_slug(benchmark, workload)}-{n}") for n, part in enumerate(parts)]
+        sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
+    nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
+    lead = "A mark on a line is a change of its level; the band is its noise; a hole is a night without a figure."
+    publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], verdict, sections))
+    return [f"{what}: {reason}" for _, what, reason in verdict.problems]
+
+
+def _curve(index: Index, series: Row, together: int) -> Curve:
+    points = index.history(series["key"])
+    sound = [point for point in points if is_sound(point)]
+    outcomes = {str(j["changed_at"]): str(j["outcome"]) for j in index.judgements(series["key"])}
+    values = [float(point["value"]) for point in sound]
+    if all(value > 0 for value in values):
+        found = find(values, [_moment(point) / _DAY_S for point in sound], series=max(together, 1))
+    else:
+        found = Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
+    return Curve(series, points, found, outcomes)
+
+
+def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...], list[Curve]]]:
+    def key(curve: Curve) -> tuple[str, ...]:
+        return tuple(str(curve.series[name]) for name in names)
+
+    return [(group, list(some)) for group, some in groupby(sorted(curves, key=key), key)]
+
+
+def _verdict(curves: list[Curve]) -> Verdict:
+    problems = [change for curve in curves for change in _changes(curve)]
+    states = {state for state, _, _ in problems}
+    state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
+    said = "No series has changed" if not problems else f"{len(problems)} changes in {len(curves)} series"
+    return Verdict(state, said if len(problems) != 1 else f"1 change in {len(curves)} series", problems)
+
+
+def _changes(curve: Curve) -> list[tuple[State, str, str]]:
+    """(state, what, reason) of everything that changed; an output's change needs no statistics."""
+    what = " ".join(
+        str(curve.series[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
+    )
+    if curve.is_output:
+        pairs = pairwise(curve.sound)
+        return [
+            ("bad", what, f"output changed from {number(a['value'])} to {number(b['value'])} on {_date(b)}")
+            for a, b in pairs
+            if a["value"] != b["value"]
+        ]
+    return [
+        (_state(curve, change.magnitude, outcome), what, f"{_signed(change.magnitude)} since {_date(point)}, "
+         f"{_range(change.interval)}confidence {change.confidence:.2%}; {outcome}")
+        for change in curve.found.changes
+        for point in [curve.sound[change.index]]
+        for outcome in [curve.outcomes.get(str(point["at"]), "suspect: not rerun")]
+    ]  # fmt: skip
+
+
+def _state(curve: Curve, magnitude: float, outcome: str) -> State:
+    if outcome in ("improvement", "refuted") or (magnitude > 0) == curve.higher_is_better:
+        return "good"
+    return "bad" if outcome == "regression" else "open"
+
+
+def _summary(curves: list[Curve]) -> Section:
+    rows: list[list[Cell]] = []
+    for curve in curves:
+        changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
+        state: State = "plain" if not changes else max((s for s, _, _ in changes), key=["good", "open", "bad"].index)
+        rows.append([
+            f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"], curve.name,
+            curve.series["metric"], _machine(curve), number(last["value"] if last else None, curve.series["unit"]),
+            share(_rounded(curve.found.noise)), share(_rounded(curve.found.detectable)),
+            Text(str(len(changes)), state), len(curve.points) - len(curve.sound),
+        ])  # fmt: skip
+    columns = ["query", "experiment", "system", "metric", "machine", "latest", "noise", "detectable", "changes", "void"]
+    blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
+    return Section(
+        "series", "All series", "Noise: within one level. Detectable: a step that four nights would show.", blocks
+    )
+
+
+def _part(title: str, curves: list[Curve]) -> Section:
+    unit = str(curves[0].series["unit"])
+    many = len({_machine(curve) for curve in curves}) > 1
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for nth, curve in enumerate(curves):
+        name = f"{curve.name}, {_machine(curve)}" if many else curve.name
+        if not curve.is_output:
+            traces.append(_band(name, curve, nth))
+        shown = _with_gaps(curve.points)
+        traces.append(line(
+            name, [_when(p) for p in shown], [p["value"] if is_sound(p) else None for p in shown], nth,
+            mode="lines+markers", connectgaps=False, legendgroup=name,
+            marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
+        ))  # fmt: skip
+        at = [curve.sound[change.index] for change in curve.found.changes] if not curve.is_output else []
+        if at:
+            traces.append({
+                "type": "scatter", "mode": "markers+text", "name": f"change of {name}", "legendgroup": name,
+                "x": [_when(p) for p in at], "y": [p["value"] for p in at], "textposition": "top center",
+                "text": [_signed(c.magnitude) for c in curve.found.changes],
+                "marker": {"symbol": "star-diamond", "size": 15, "color": PALETTE[nth % len(PALETTE)],
+                           "line": {"width": 2, "color": "#1b2430"}},
+            })  # fmt: skip
+        rows += [
+            [_date(p), name, number(p["value"]), p["run_id"], p["software"].get("spark"), p["reason"] or None]
+            for p in curve.points
+        ]
+    table = Table(["when", "system", unit, "run", "Spark", "void because"], rows)
+    zero = {"rangemode": "tozero"} if curves[0].is_output else {}
+    return Section("", title, blocks=[Chart(title, figure(traces, axis("", type="date"), axis(unit, **zero)), table)])
+
+
+def _band(name: str, curve: Curve, nth: int) -> Trace:
+    """Two standard deviations around each level, as one outline per level."""
+    noise = 2 * (curve.found.noise or 0)
+    edges = [0, *(change.index for change in curve.found.changes), len(curve.sound)]
+    x: list[Any] = []
+    y: list[float | None] = []
+    for begin, end in pairwise(edges):
+        part = curve.sound[begin:end]
+        if not part or not noise:
+            continue
+        level = median(float(point["value"]) for point in part)
+        first, last = _when(part[0]), _when(part[-1])
+        x += [first, last, last, first, None]
+        y += [level * (1 + noise), level * (1 + noise), level / (1 + noise), level / (1 + noise), None]
+    fill_colour = translucent(PALETTE[nth % len(PALETTE)], 0.12)
+    return {
+        "type": "scatter", "mode": "none", "name": f"noise of {name}", "x": x, "y": y, "fill": "toself",
+        "fillcolor": fill_colour, "hoverinfo": "skip", "showlegend": False, "legendgroup": name,
+    }  # fmt: skip
+
+
+def _with_gaps(points: list[Row]) -> list[Row]:
+    """The points, and one without a value in every silence that is longer than usual."""
+    moments = [_moment(point) for point in points]
+    distances = [b - a for a, b in pairwise(moments)]
+    usual = median(distances) if distances else math.inf
+    shown: list[Row] = []
+    for point, distance in zip(points, [*distances, 0.0], strict=True):
+        shown.append(point)
+        if distance > _SILENCE * usual:
+            middle = datetime.fromtimestamp(_moment(point) + distance / 2, datetime.fromisoformat(point["at"]).tzinfo)
+            shown.append({**point, "at": middle.isoformat(timespec="seconds"), "value": None})
+    return shown
+
+
+def _moment(point: Row) -> float:
+    return datetime.fromisoformat(point["at"]).timestamp()
+
+
+def _when(point: Row) -> str:
+    return str(point["at"])[:19].replace("T", " ")
+
+
+def _date(point: Row) -> str:
+    return str(point["at"])[:10]
+
+
+def _machine(curve: Curve) -> str:
+    machine = curve.series["machine"]
+    return f"{machine.get('cpu')}, {machine.get('cores')} cores, {number(machine.get('memory_gib'))} GiB"
+
+
+def _signed(relative: float) -> str:
+    return f"{100 * relative:+.1f}\u202f%"
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    return f"({_signed(interval[0])} to {_signed(interval[1])}), " if interval else ""
+
+
+def _rounded(relative: float | None) -> float | None:
+    return None if relative is None else round(relative, 4)
+
+
+def _slug(*names: str) -> str:
+    return "-".join("".join(c if c.isalnum() else "-" for c in name) for name in names)

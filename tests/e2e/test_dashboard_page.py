@@ -1,0 +1,33 @@
+"""Thirty simulated nights in headless Chromium."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.report import dashboard
+from streamgauge.store import Index
+from tests.e2e.test_page import browser, show
+from tests.store.nights import thirty_nights
+
+__all__ = ["browser"]
+pytestmark = pytest.mark.e2e
+
+
+def test_loads_draws_and_marks_the_one_change(browser: Any, tmp_path: Path) -> None:
+    thirty_nights(tmp_path)
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    index.rebuild((tmp_path / "runs").iterdir())
+    page = tmp_path / "page.html"
+    dashboard.build(index, page)
+    for width in (390, 1280):
+        show(browser, page, width)
+        assert browser.get_log("browser") == []
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    marked = "return [...document.querySelectorAll('.chart .textpoint')].map(t => t.textContent)"
+    assert [text.strip()[:3] for text in browser.execute_script(marked)] == ["+11"]
+    loaded = "const [n] = performance.getEntriesByType('navigation'); return n.loadEventEnd - n.startTime"
+    assert browser.execute_script(loaded) < 3000
+    (tmp_path / "shot.png").write_bytes(browser.get_screenshot_as_png())
