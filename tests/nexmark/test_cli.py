@@ -1,0 +1,50 @@
+"""The command nexmark as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes import COMMAND
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, "nexmark", *arguments], capture_output=True, text=True, timeout=500, check=False)
+
+
+def test_one_json_object_with_a_row_per_query_and_mode_and_equal_hashes_in_order(tmp_path: Path) -> None:
+    places = ["--run", "mine", "--artifacts", str(tmp_path)]
+    answer = call("--events", "600", "--queries", "q1,q9,q18", "--mode", "both", "--batches", "2", "--json", *places)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("\n") == 1
+    rows = json.loads(answer.stdout)["rows"]
+    assert [(row["query"], row["mode"], row["status"]) for row in rows] == [
+        (query, mode, "correct") for mode in ("batch", "streaming") for query in ("q1", "q9", "q18")
+    ]
+    assert [row["hash"] for row in rows[:3]] == [row["hash"] for row in rows[3:]]
+    assert all(row["rows"] > 0 and row["seconds"] > 0 for row in rows)
+    assert all(row["late_drops_expected"] == row["late_drops_reported"] == 0 for row in rows)
+    kept = (tmp_path / "runs" / "mine" / "nexmark.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in kept] == rows
+    matrix = json.loads((tmp_path / "runs" / "mine" / "capabilities.json").read_text())
+    assert {cell["status"] for cell in matrix["features"]} == {"works"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--queries", "q5,q24"], "--queries: found 'q24', allowed: all, or some of q0,q1,"),
+        (["--system", "flink"], "--system: found 'flink', allowed: spark, "),
+    ],
+)
+def test_a_wrong_name_is_one_line(arguments: list[str], said: str) -> None:
+    answer = call(*arguments)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert [line for line in answer.stderr.splitlines() if line.startswith("streamgauge")][0].find(said) > 0
+    assert "Traceback" not in answer.stderr
