@@ -1,10 +1,10 @@
 """What the link costs, beside Spark's own sources: CPU-µs per event and events/s, in one run.
 
-    python benchmarks/link.py [--batch-rows 1000000] [--batches 6] [--json]
+    python benchmarks/link.py [--batch-rows 1000000] [--batches 20] [--rounds 3] [--json]
 
 Each case is a process of its own; CPU is that of Spark and its Python workers, not of whoever sends the rows.
 Same columns, same batch sizes, the pass-through query; warm-up batches left out. The socket source chooses its own
-batches from 100,000 rows/s. Goals at 1,000,000 rows a batch: link <= 1.7 times the rate source's CPU per event,
+batches from 100,000 rows/s; one batch of it is measured. Goals at 1,000,000 rows a batch: link <= 1.7 times the rate source's CPU per event,
 measuring sink <= 0.6 CPU-µs per event more, >= 20 times the socket source's events/s.
 """
 
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from streamgauge.link.processes import Session
 SCHEMA = wire_schema({"name": "string", "amount": "int64"}, line=True)
 POOL_ROWS, POOL = 65_536, 4
 # sent what it can take it would have to keep in memory; its cost grows with the square of what waits
-SOCKET_ROWS_PER_S, SOCKET_CHUNK, SOCKET_SECONDS = 100_000, 5_000, 20.0
+SOCKET_ROWS_PER_S, SOCKET_CHUNK = 100_000, 5_000
 CASES = ("rate source, no-op sink", "link, no-op sink", "link, measuring sink", "socket source, no-op sink")
 LINE = "x" * 48 + "\n"
 DDL = "seq long, event_time long, event_ts long, ingestion_time long, offered_wall long, event_wall long, "
@@ -108,7 +109,7 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
 
     from streamgauge import workloads
     from streamgauge.link.connections import options_of
-    from streamgauge.link.engine import checkpoint_manager
+    from streamgauge.link.engine import TRANSPORT, checkpoint_manager
     from streamgauge.link.progress import ran
     from streamgauge.link.sink import MeasuringSink
     from streamgauge.link.source import Link
@@ -116,8 +117,8 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
 
     builder = SparkSession.builder.master(f"local[{args.cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "2g").config("spark.sql.session.timeZone", "UTC")
-    for pair in args.conf:
-        builder = builder.config(*pair.split("=", 1))
+    for key, value in [*TRANSPORT.items(), *(pair.split("=", 1) for pair in args.conf)]:
+        builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", checkpoint_manager(spark))
@@ -166,29 +167,33 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
                     return done, taken, session.cpu_seconds()
                 time.sleep(0.02)
 
-        before = wait(1 if name.startswith("socket") else args.warmup)
-        after = wait(2**60, SOCKET_SECONDS) if name.startswith("socket") else wait(before[0] + args.batches)
+        warmup, measured = (1, 1) if name.startswith("socket") else (args.warmup, args.batches)
+        before = wait(warmup)
+        after = wait(before[0] + measured)
         reports = [json.loads(progress.json) for progress in query.recentProgress]
         query.stop()
     spark.stop()
     rows = after[1] - before[1]
-    measured = [r["durationMs"]["triggerExecution"] for r in reports if ran(r)][before[0] : after[0]]
+    took_ms = [r["durationMs"]["triggerExecution"] for r in reports if ran(r)][before[0] : after[0]]
     return {
         "batches": after[0] - before[0],
         "events": rows,
         "cpu_us_per_event": (after[2] - before[2]) / rows * 1e6 if rows else float("nan"),
-        "events_per_s": rows / max(1, sum(measured)) * 1000,
+        "events_per_s": rows / max(1, sum(took_ms)) * 1000,
     }
 
 
-def compare(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+def compare(args: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
+    """The rounds of every case; within a round the cases take turns, so that a drift of the machine meets all."""
     ports, child_end = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(args.partitions, child_end), daemon=True)
     server.start()
     try:
         port, text_port = ports.recv()
-        found = {}
-        for name in [args.only] if args.only else CASES:
+        found: dict[str, list[dict[str, float]]] = {}
+        paced = CASES[-1]  # by far the slowest and far from its goal: once is enough
+        names = [args.only] if args.only else [*CASES[:-1] * args.rounds, paced]
+        for name in names:
             command = [sys.executable, __file__, "--case", name, "--port", str(port), "--text-port", str(text_port)]
             for key in ("batch_rows", "batches", "warmup", "partitions", "cores", "seconds"):
                 command += [f"--{key.replace('_', '-')}", str(getattr(args, key))]
@@ -208,31 +213,40 @@ def compare(args: argparse.Namespace) -> dict[str, dict[str, float]]:
                 session.end()
             if process.returncode:
                 raise SystemExit(f"{name}: the case failed with code {process.returncode}; run its command by hand")
-            found[name] = json.loads(output.splitlines()[-1])
+            found.setdefault(name, []).append(json.loads(output.splitlines()[-1]))
         return found
     finally:
         server.terminate()
         server.join()
 
 
-def show(found: dict[str, dict[str, float]], batch_rows: int) -> None:
-    rate, link, measured, text = (found[name] for name in CASES)
-    print(f"{batch_rows:,} rows a batch\n{'':28}{'CPU-µs/event':>14}{'events/s':>12}{'batches':>9}")
-    for name, figures in found.items():
-        print(f"{name:28}{figures['cpu_us_per_event']:14.2f}{figures['events_per_s']:12,.0f}{figures['batches']:9.0f}")
-    print(f"link / rate source, CPU      {link['cpu_us_per_event'] / rate['cpu_us_per_event']:13.2f}  goal <= 1.7")
-    print(f"measuring sink, CPU-µs/event {measured['cpu_us_per_event'] - link['cpu_us_per_event']:13.2f}  goal <= 0.6")
-    print(f"link / socket source, rate   {link['events_per_s'] / max(1, text['events_per_s']):13.1f}  goal >= 20")
+def show(found: dict[str, list[dict[str, float]]], batch_rows: int) -> None:
+    print(
+        f"{batch_rows:,} rows a batch, medians (least to most)\n{'':28}{'CPU-µs/event':>22}{'events/s':>12}{'batches':>9}"
+    )
+    cpu: dict[str, float] = {}
+    speed: dict[str, float] = {}
+    for name, rounds in found.items():
+        costs = [figures["cpu_us_per_event"] for figures in rounds]
+        cpu[name], speed[name] = median(costs), median(figures["events_per_s"] for figures in rounds)
+        spread = f"{cpu[name]:.2f} ({min(costs):.2f} to {max(costs):.2f})"
+        print(f"{name:28}{spread:>22}{speed[name]:12,.0f}{sum(figures['batches'] for figures in rounds):9.0f}")
+    rate, link, measured, text = CASES
+    print(f"link / rate source, CPU      {cpu[link] / cpu[rate]:13.2f}  goal <= 1.7")
+    print(f"measuring sink, CPU-µs/event {cpu[measured] - cpu[link]:13.2f}  goal <= 0.6")
+    ratio = speed[link] / speed[text] if speed[text] else float("inf")
+    print(f"link / socket source, rate   {ratio:13.1f}  goal >= 20{'' if speed[text] else '; no batch of it ended'}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the link costs, beside Spark's own sources")
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
-    parser.add_argument("--batches", type=int, default=6, help="measured, after the warm-up")
-    parser.add_argument("--warmup", type=int, default=6)
+    parser.add_argument("--batches", type=int, default=20, help="measured, after the warm-up")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warmup", type=int, default=40, help="batches, until the JVM has compiled what is hot")
     parser.add_argument("--partitions", type=int, default=1)
     parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=60.0, help="the longest that warm-up or measuring takes")
+    parser.add_argument("--seconds", type=float, default=120.0, help="the longest that warm-up or measuring takes")
     parser.add_argument("--conf", action="append", default=[], help="key=value for Spark, in every case")
     parser.add_argument("--only", choices=CASES, help="one case")
     parser.add_argument("--json", action="store_true")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 import socket
@@ -15,7 +16,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from streamgauge.driver.server import BUFFER, MAX_LINE, VERSION
+from streamgauge.driver.server import MAX_LINE, VERSION
 from streamgauge.driver.system import Endpoint
 
 
@@ -36,6 +37,21 @@ class Latest:
     wall_ns: int
 
 
+class _Reader(io.BufferedReader):
+    """Arrow asks for whole bodies: they go from the socket straight into its memory, without a copy between."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection.makefile("rb", buffering=0), 1 << 16)
+
+    def read_buffer(self, size: int) -> pa.Buffer:
+        buffer = pa.allocate_buffer(size)
+        target = memoryview(buffer).cast("B")
+        done = 0
+        while done < size and (count := self.readinto(target[done:])):
+            done += count
+        return buffer if done == size else buffer.slice(0, done)
+
+
 class Connection:
     """One connection to one endpoint. Every call raises WireError when it fails; then it is closed and of no more use,
     except after a RefusedError.
@@ -53,7 +69,7 @@ class Connection:
         except (OSError, ValueError) as problem:
             self.close()
             raise WireError(f"driver {endpoint.address}: {problem}") from None
-        self._reader = self._socket.makefile("rb", BUFFER)
+        self._reader = _Reader(self._socket)
         hello = self._ask("hello", version=VERSION, token=endpoint.token, attempt=attempt)
         self.partitions = int(hello["partitions"])
         self.attempt = str(hello["attempt"])

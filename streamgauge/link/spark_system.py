@@ -20,7 +20,7 @@ from typing import IO, Any
 from streamgauge.config import System
 from streamgauge.driver.system import TrialSetup
 from streamgauge.errors import UserError
-from streamgauge.link.engine import PROVIDER, ROCKSDB
+from streamgauge.link.engine import PROVIDER, ROCKSDB, TRANSPORT
 from streamgauge.link.processes import Session
 from streamgauge.spark.session import check_master, library_zip
 from streamgauge.units import PS
@@ -214,6 +214,7 @@ class SparkSystem:
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
             "spark.sql.streaming.numRecentProgressUpdates": "100000",  # the trial's own log of offsets and watermarks
             "spark.sql.streaming.stopTimeout": "30s",
+            **TRANSPORT,
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(
                 self._system.changelog_checkpointing
             ).lower(),
