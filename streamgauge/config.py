@@ -357,6 +357,9 @@ class Search(Model):
     )
     max_trials: Annotated[int, Field(ge=2, le=100)] = 10
     confirmations: Annotated[int, Field(ge=0, le=10)] = 1
+    repeats: Annotated[int, Field(ge=1, le=20)] = Field(
+        default=1, description="whole searches, each with a fresh system; the median counts, the spread is shown"
+    )
     trial_seconds: PositiveFloat = 20.0
     warmup_batches: Annotated[int, Field(ge=0)] = 3
     fresh: Literal["search", "trial"] = "search"

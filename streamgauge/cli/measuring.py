@@ -111,12 +111,18 @@ def search(
     workload: WorkloadName,
     system: SystemName,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, max=20, help="whole searches; else as search.repeats says")
+    ] = None,
     run_id: RunId = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the highest rate that a system sustains."""
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
+    if repeats is not None:
+        search_plan = benchmark.search.model_copy(update={"repeats": repeats})
+        benchmark = benchmark.model_copy(update={"search": search_plan})
     from streamgauge.measure import search as stage
 
     with _session(benchmark, store, cell) as session:
@@ -125,7 +131,10 @@ def search(
     if as_json:
         plan = stage.plan_hash(benchmark, cell)
         trials = [
-            {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
+            {
+                key: record[key]
+                for key in ("search", "number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")
+            }
             for record in read_jsonl(stage.cell_directory(run, cell) / "trials.jsonl")
             if record["plan"] == plan
         ]
@@ -136,6 +145,8 @@ def search(
     typer.echo(f"interval          {low:,.0f} to {'no limit found' if high is None else f'{high:,.0f}'}")
     typer.echo(f"trials            {found['trials']}: {stage.cell_directory(run, cell) / 'trials.jsonl'}")
     typer.echo(f"reason            {found['reason']}")
+    if rates := found.get("repeats"):
+        typer.echo(f"spread            {100 * found['spread']:.1f} % of {', '.join(f'{rate:,.0f}' for rate in rates)}")
 
 
 def driver(context: typer.Context) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from streamgauge import results
@@ -32,14 +33,23 @@ def cell_directory(run: Path, cell: Cell) -> Path:
 def run(
     benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, session: Callable[[], SparkSession]
 ) -> dict[str, Any]:
-    """Searches; returns what search.json then holds. A search that was killed goes on after its last trial."""
+    """Searches; returns what search.json then holds. A search that was killed goes on after its last trial.
+
+    Repeats are whole searches, each with a fresh system; the one with the median rate stands for all of them.
+    """
     directory = cell_directory(run_directory, cell)
     directory.mkdir(parents=True, exist_ok=True)
     with (
         measuring(f"{run_directory.name} {cell.name}") as token,
         ready(benchmark, store, cell, directory / "work", session) as bench,
     ):
-        found = _search(bench, benchmark.search, directory, plan_hash(benchmark, cell), token)
+        searches = []
+        for number in range(1, benchmark.search.repeats + 1):
+            if number > 1:
+                log.info("search %d of %d", number, benchmark.search.repeats)
+                bench.stop()
+            searches.append(_search(bench, benchmark.search, directory, plan_hash(benchmark, cell), token, number))
+        found = _median(searches)
     write_json(directory / "search.json", found)
     results.append(run_directory, _result(benchmark, cell, run_directory.name, found))
     return found
@@ -54,11 +64,22 @@ def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
     return hashlib.sha256("".join(canonical(part) for part in parts).encode()).hexdigest()[:16]
 
 
-def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, token: int) -> dict[str, Any]:
+def _median(searches: list[dict[str, Any]]) -> dict[str, Any]:
+    """The search with the median rate, the lower of two; with repeats, all rates and their spread beside it."""
+    rates = [search["sustainable_rate_events_per_s"] for search in searches]
+    middle = median_low(rates)
+    found = searches[rates.index(middle)]
+    spread = round((max(rates) - min(rates)) / middle, 4) if middle else None
+    return found | ({"repeats": rates, "spread": spread} if len(rates) > 1 else {})
+
+
+def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, token: int, search: int) -> dict[str, Any]:
     ceiling = bench.ceiling()
     log.info("the driver alone delivers %.4g events/s", ceiling.events_per_s)
     limit = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
-    earlier = [r for r in read_jsonl(directory / "trials.jsonl") if r.get("plan") == plan_key]
+    earlier = [
+        r for r in read_jsonl(directory / "trials.jsonl") if (r.get("plan"), r.get("search")) == (plan_key, search)
+    ]
     if earlier:
         limit = earlier[0]["max_rate"]  # the same plan as before the interruption
         log.info("resuming after %d trials", len(earlier))
@@ -67,7 +88,13 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
     while not isinstance(step := next_step(plan, trials), Done):
         log.info("trial %d: %s %.6g events/s: %s", len(trials) + 1, step.purpose, step.rate_events_per_s, step.reason)
         record = _measure(bench, plan, step, token)
-        record |= {"number": len(trials) + 1, "plan": plan_key, "max_rate": plan.max_rate, "asked": step.reason}
+        record |= {
+            "number": len(trials) + 1,
+            "search": search,
+            "plan": plan_key,
+            "max_rate": plan.max_rate,
+            "asked": step.reason,
+        }
         append_json(directory / "trials.jsonl", record)
         log.info("  %s: %s", record["outcome"], record["reason"])
         trials.append(_trial(record))
@@ -78,6 +105,7 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
         "interval": [low, high],
         "outcome": step.outcome,
         "reason": step.reason,
+        "search": search,
         "trials": len(trials),
         "precision": plan.precision,
         "max_rate_events_per_s": plan.max_rate,

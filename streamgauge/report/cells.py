@@ -90,9 +90,14 @@ def _figures(record: CellRecord) -> Tiles:
         ("sustainable rate", number(record.rate), f"events/s; {found.get('reason') or 'no reason given'}"),
         ("interval", between(record.interval), "events/s: sustained, not sustained"),
         ("trials", count(found.get("trials", len(record.trials))), "each with its reason below"),
+        *([("spread", share(found.get("spread")), _repeats(found["repeats"]))] if found.get("repeats") else []),
         ("driver's ceiling", number(found.get("driver_ceiling_events_per_s")), "events/s without a system"),
     ]
     return Tiles(tiles)
+
+
+def _repeats(rates: list[float | None]) -> str:
+    return f"of {len(rates)} whole searches: {', '.join(number(rate) for rate in rates)} events/s; the median counts"
 
 
 def _samples(tried: list[Json], key: str, title: str, label: str) -> Chart:

@@ -206,12 +206,13 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
+        search = _json(place / "search.json", dict)
         return CellRecord(
             cell,
             self.status("search", **scope),
             self.status("latency", **scope),
-            _last_plan(read_jsonl(place / "trials.jsonl")),
-            _json(place / "search.json", dict),
+            _last_plan(read_jsonl(place / "trials.jsonl"), search),
+            search,
             [run for run in _json(place / "latency.json", list) or [] if isinstance(run, dict)],
             _last_runs(read_jsonl(place / "latency-trials.jsonl")),
         )
@@ -227,9 +228,10 @@ class Records:
             return None
 
 
-def _last_plan(trials: list[Json]) -> list[Json]:
-    """A search with changed settings starts anew in the same file."""
-    return [trial for trial in trials if trial.get("plan") == trials[-1].get("plan")]
+def _last_plan(trials: list[Json], search: Json | None) -> list[Json]:
+    """Of the search that counts; one with changed settings starts anew in the same file."""
+    which = (search or {}).get("search", trials[-1].get("search") if trials else None)
+    return [t for t in trials if t.get("plan") == trials[-1].get("plan") and t.get("search") == which]
 
 
 def _last_runs(trials: list[Json]) -> list[Json]:

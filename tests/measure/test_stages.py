@@ -46,13 +46,16 @@ def test_a_search_writes_its_trials_and_a_finished_one_repeats_none(tmp_path: Pa
 CEILING = ("driver_ceiling_events_per_s", "driver_cpu_us_per_event")
 
 
-def record(bench: Bench, number: int, rate: float, outcome: str, *, invalid: str | None = None) -> None:
+def record(
+    bench: Bench, number: int, rate: float, outcome: str, *, invalid: str | None = None, search: int = 1
+) -> None:
     directory = cell_directory(bench.store.run("r"), CELL)
     directory.mkdir(parents=True, exist_ok=True)
     reason = f"invalid trial: {invalid}" if invalid else "as told"
     line = {"number": number, "purpose": "bisect", "rate_events_per_s": rate, "outcome": outcome, "reason": reason}
     line |= {"figures": {}, "carried_events_per_s": None, "observation": {"invalid": invalid}}
-    append_json(directory / "trials.jsonl", {**line, "plan": plan_hash(bench.benchmark, CELL), "max_rate": 100_000})
+    line |= {"plan": plan_hash(bench.benchmark, CELL), "search": search, "max_rate": 100_000}
+    append_json(directory / "trials.jsonl", line)
 
 
 def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(tmp_path: Path) -> None:
@@ -67,6 +70,17 @@ def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(
     assert [(t["number"], t["rate_events_per_s"]) for t in trials] == [(1, 500), (1, 1000), (2, 8000), (3, 9000)]
     assert (found["sustainable_rate_events_per_s"], found["outcome"], found["trials"]) == (9000, "all_sustained", 3)
     assert found["max_rate_events_per_s"] == 100_000  # as before the interruption, whatever the ceiling is now
+
+
+def test_of_repeated_searches_the_median_counts_and_the_spread_is_told(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, search={**GRID, "repeats": 3})
+    for number, (below, above) in enumerate([(8000, 9000), (500, 1000), (1000, 8000)], start=1):
+        record(bench, 1, below, "sustainable", search=number)
+        record(bench, 2, above, "unsustainable", search=number)
+    found, trials = run_search(bench)
+    assert len(trials) == 6, "nothing is measured again"
+    assert (found["search"], found["interval"], found["trials"]) == (3, [1000, 8000], 2)
+    assert (found["repeats"], found["spread"]) == ([8000, 500, 1000], 7.5)
 
 
 def test_invalid_trials_are_read_back_as_no_evidence(tmp_path: Path) -> None:
