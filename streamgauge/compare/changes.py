@@ -171,14 +171,23 @@ class _Search:
         return None
 
     def _is_step(self, x: np.ndarray, at: int) -> bool:
-        """Large enough, and a better account of x than a straight line, its free place paid for (BIC)."""
+        """Large enough, and needed beside a straight line: in its place or on top of it, each parameter paid for."""
         left, right = x[:at], x[at:]
         if abs(float(np.median(right) - np.median(left))) < self.magnitude:
             return False
-        step = float(((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum())
         time = np.arange(x.size) - (x.size - 1) / 2
-        line = float(((x - x.mean()) ** 2).sum() - (time @ x) ** 2 / (time @ time))
-        return x.size * math.log(max(line, 1e-30) / max(step, 1e-30)) > 2 * math.log(x.size)
+        rest, step = x - x.mean(), np.where(np.arange(x.size) < at, 0.0, 1.0)
+        step -= step.mean()
+        flat = _squares(rest, step)
+        line = _squares(rest, time)
+        both = _squares(rest - time * (time @ rest) / (time @ time), step - time * (time @ step) / (time @ time))
+        price = 2 * math.log(x.size)  # its height and its place (BIC)
+        return bool(x.size * math.log(line / flat) > price or x.size * math.log(line / both) > 2 * price)
+
+
+def _squares(rest: np.ndarray, part: np.ndarray) -> float:
+    """What is left of the sum of squares without that part."""
+    return max(float(rest @ rest - (part @ rest) ** 2 / (part @ part)), 1e-30)
 
 
 @lru_cache(maxsize=512)

@@ -115,7 +115,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
             if a["value"] != b["value"]
         ]
     return [
-        (_state(curve, change.magnitude, outcome), what, f"{_signed(change.magnitude)} since {_date(point)}, "
+        (_state(curve, change.magnitude, outcome), what, f"{_signed(change.magnitude)} since {_date(point)} "
          f"{_range(change.interval)}confidence {change.confidence:.2%}; {outcome}")
         for change in curve.found.changes
         for point in [curve.sound[change.index]]
@@ -237,7 +237,7 @@ def _signed(relative: float) -> str:
 
 
 def _range(interval: tuple[float, float] | None) -> str:
-    return f"({_signed(interval[0])} to {_signed(interval[1])}), " if interval else ""
+    return f"({_signed(interval[0])} to {_signed(interval[1])}); " if interval else ""
 
 
 def _rounded(relative: float | None) -> float | None:
