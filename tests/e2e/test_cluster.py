@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from streamgauge import metrics
 from streamgauge.artifacts import Store
 from streamgauge.config import load
 from streamgauge.runs import RunLog
 from streamgauge.spark import generate, ingest
 from tests.e2e.processes import start, wait_for, write_config
+from tests.metrics import app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,10 +61,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                 [SPARK_CLASS, *arguments], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
             )
 
-    worker = ["-h", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(folder / "work"), master]
+    worker = ["--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(folder / "work"), master]
+    hosts = {1: "127.0.0.1", 2: "localhost"}  # by name two hosts, as a speculative copy never runs on its own
     ports = ["--port", str(port), "--webui-port", str(web)]
     started = [launch("master", f"{DEPLOY}.master.Master", "-h", "127.0.0.1", *ports)]
-    started += [launch(f"worker{number}", f"{DEPLOY}.worker.Worker", *worker) for number in (1, 2)]
+    started += [launch(f"worker{n}", f"{DEPLOY}.worker.Worker", "-h", host, *worker) for n, host in hosts.items()]
 
     def alive() -> bool:
         for log, process in zip(("master", "worker1", "worker2"), started, strict=True):
@@ -114,3 +118,24 @@ def test_a_cluster_makes_the_same_stream_by_changing_only_the_connection(
     here = generate.run(spark, benchmark, store, benchmark.experiments[0]).manifest
     assert there["sha256"] == here["sha256"]
     assert there["achieved_out_of_order"] == here["achieved_out_of_order"] > 0
+
+
+def test_metrics_over_two_workers_equal_those_of_one_process(cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "tests.metrics.app", cluster.master]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=Path(__file__).parents[2])
+    assert ran.returncode == 0, ran.stderr
+    found = {(m["step"], m["name"]): m for m in json.loads(ran.stdout.splitlines()[-1])}
+
+    ids = pa.record_batch({"id": pa.array(range(app.ROWS), pa.int64())})
+    with metrics.start(name="here") as here:  # the same functions, without Spark
+        for _ in app.sort(app.parse(iter([ids]))):
+            pass
+    truth = here.query()
+    assert len(truth) == 3 + 5
+    for metric in truth:
+        there = found[metric.step, metric.name]
+        assert there["committed"] == there["attempted"] == metric.committed, there
+
+    slow = found["slow", "slow"]  # one speculative copy won, and the loser was killed after it had told
+    assert (slow["attempted"], slow["committed"]) == ({"value": 1000 + 250}, {"value": 1000})
+    assert found.get(("slow", "untold"), {}).get("committed") is None
