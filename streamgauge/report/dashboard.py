@@ -136,11 +136,11 @@ def _summary(curves: list[Curve]) -> Section:
         state: State = "plain" if not changes else max((s for s, _, _ in changes), key=["good", "open", "bad"].index)
         rows.append([
             f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"], curve.name,
-            curve.series["metric"], _machine(curve), number(last["value"] if last else None, curve.series["unit"]),
-            share(_rounded(curve.found.noise)), share(_rounded(curve.found.detectable)),
-            Text(str(len(changes)), state), len(curve.points) - len(curve.sound),
+            curve.series["metric"], Text(str(len(changes)), state),
+            number(last["value"] if last else None, curve.series["unit"]), share(_rounded(curve.found.noise)),
+            share(_rounded(curve.found.detectable)), len(curve.points) - len(curve.sound), _machine(curve),
         ])  # fmt: skip
-    columns = ["query", "experiment", "system", "metric", "machine", "latest", "noise", "detectable", "changes", "void"]
+    columns = ["query", "experiment", "system", "metric", "changes", "latest", "noise", "detectable", "void", "machine"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
     return Section(
         "series", "All series", "Noise: within one level. Detectable: a step that four nights would show.", blocks
