@@ -166,6 +166,62 @@ def test_a_plain_function_that_fails_without_a_step_is_counted(spark: SparkSessi
     assert counts(pipeline, "main", "seen") == (1000 + 51, 1000)
 
 
+def shuffle_folder(spark: SparkSession) -> str:
+    return str(spark.sparkContext.parallelize([0], 1).map(lambda _: os.environ["SPARK_LOCAL_DIRS"]).first())
+
+
+def lose_shuffle_files(folder: str) -> None:
+    for file in Path(folder).rglob("shuffle_*"):
+        file.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_stage_that_runs_again_is_committed_once(spark: SparkSession, pipeline: Pipeline, adaptive: str) -> None:
+    """Under adaptive execution the lost files are made again by another job, under another stage id."""
+    folder = shuffle_folder(spark)
+
+    def read(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        for batch in batches:
+            ROWS.inc(batch.num_rows)
+            yield batch
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            lose_shuffle_files(folder)
+
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        many = numbers(spark).mapInArrow(count, "id long").repartition(6, "id")
+        run(many.mapInArrow(metrics.step("read", read), "id long"))
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    attempted, committed = counts(pipeline, "count")
+    assert committed == 1000
+    assert attempted == 2000, "the whole stage ran again: all its files were lost"
+    assert counts(pipeline, "read")[1] == 1000
+
+
+def test_two_actions_are_two_pieces_of_work_but_a_lost_shuffle_is_not(spark: SparkSession, pipeline: Pipeline) -> None:
+    def pairs(values: Iterator[int]) -> Iterator[tuple[int, int]]:
+        for value in values:
+            ROWS.inc()
+            yield value % 7, value
+
+    def result(group: tuple[int, Any]) -> int:
+        metrics.counter("n", "groups").inc()
+        return group[0]
+
+    grouped = spark.sparkContext.parallelize(range(1000), 4).mapPartitions(metrics.step("pairs", pairs)).groupByKey(3)
+    groups = grouped.map(metrics.step("groups", result))
+    assert groups.count() == 7
+    assert counts(pipeline, "pairs") == (1000, 1000)
+    lose_shuffle_files(shuffle_folder(spark))
+    assert groups.count() == 7
+    assert counts(pipeline, "pairs") == (2000, 1000)
+    assert counts(pipeline, "groups", "groups")[1] == 14
+
+
 def test_a_restarted_query_commits_each_batch_once(spark: SparkSession, pipeline: Pipeline, tmp_path: Path) -> None:
     for start in range(0, 400, 100):
         spark.range(start, start + 100, 1, 2).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
