@@ -93,7 +93,12 @@ def compare(events: int) -> dict[str, Any]:
     making = {what: generated(events, names) for what, names in columns.items()}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    spark = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.memory", "2g").getOrCreate()
+    spark = (
+        builder.config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", checkpoint_manager(spark))
     rate = {what: rate_source(spark, names) for what, names in columns.items()}

@@ -21,7 +21,7 @@ from streamgauge.config import Nexmark
 from streamgauge.delays import DelayTable, interpolate, splitmix
 from streamgauge.nexmark import texts
 from streamgauge.nexmark.clock import Clock
-from streamgauge.nexmark.texts import POOL, Draws, Ints, below
+from streamgauge.nexmark.texts import HALF, POOL, Draws, Ints, below
 from streamgauge.schemas import COLUMN_TYPES, NEXMARK, events_schema
 
 KINDS = ("person", "auction", "bid")
@@ -78,16 +78,15 @@ class Generator:
         found: Ints = epoch * share + np.clip(offset - persons, -1, share - 1)
         return found
 
-    def some_person(self, number: Ints, bits: Draws) -> Ints:
+    def some_person(self, newest: Ints, bits: Draws) -> Ints:
         """One of the active people, or of the few that come next."""
-        known = self.last_person(number) + 1
+        known = newest + 1
         active = np.minimum(known, self.settings.active_people)
         found: Ints = known - active + below(bits, active + self.settings.id_lead)
         return found
 
-    def some_auction(self, number: Ints, bits: Draws) -> Ints:
+    def some_auction(self, newest: Ints, bits: Draws) -> Ints:
         """One of those in flight, or of the few that come next."""
-        newest = np.maximum(self.last_auction(number), 0)
         oldest = np.maximum(newest - self.settings.in_flight_auctions, 0)
         found: Ints = oldest + below(bits, newest - oldest + 1 + self.settings.id_lead)
         return found
@@ -107,11 +106,11 @@ class _Rows:
     def drawn(self, what: str, bound: int | Ints) -> Ints:
         return below(self.bits(what), bound)
 
-    def hot_or(self, what: str, ratio: int, hot: Ints, some: Callable[[Ints, Draws], Ints]) -> Ints:
-        """The hot id with probability 1 - 1/ratio, else another; as ids in events."""
-        settings = self.generator.settings
-        found = np.where(self.drawn(f"hot {what}", ratio) > 0, hot, some(self.number, self.bits(what)))
-        return found + settings.first_id
+    def named(self, what: str, ratio: int, newest: Ints, some: Callable[[Ints, Draws], Ints], shift: int = 0) -> Ints:
+        """Ids: the hot one with probability 1 - 1/ratio, else some other."""
+        settings, bits = self.generator.settings, self.bits(what)
+        hot = newest // settings.hot_every * settings.hot_every + shift
+        return np.where(below(bits << HALF, ratio) > 0, hot, some(newest, bits)) + settings.first_id
 
     def price(self, what: str) -> Ints:
         return interpolate(self.bits(what) >> np.uint64(32), prices())
@@ -215,26 +214,23 @@ class _Batch:
         return self._numbers((rows, self.time[rows.at] + length))
 
     def seller(self) -> pa.Array:
-        every = self._settings.hot_every
-        hot = self._g.last_person(self._auctions.number) // every * every
-        ratio = self._settings.hot_seller_ratio
-        return self._numbers((self._auctions, self._auctions.hot_or("seller", ratio, hot, self._g.some_person)))
+        rows, ratio = self._auctions, self._settings.hot_seller_ratio
+        newest = self._g.last_person(rows.number)
+        return self._numbers((rows, rows.named("seller", ratio, newest, self._g.some_person)))
 
     def category(self) -> pa.Array:
         found = self._auctions.drawn("category", self._settings.categories)
         return self._numbers((self._auctions, found + self._settings.first_category))
 
     def auction(self) -> pa.Array:
-        every = self._settings.hot_every
-        hot = np.maximum(self._g.last_auction(self._bids.number), 0) // every * every
-        ratio = self._settings.hot_auction_ratio
-        return self._numbers((self._bids, self._bids.hot_or("auction", ratio, hot, self._g.some_auction)))
+        rows, ratio = self._bids, self._settings.hot_auction_ratio
+        newest = np.maximum(self._g.last_auction(rows.number), 0)
+        return self._numbers((rows, rows.named("auction", ratio, newest, self._g.some_auction)))
 
     def bidder(self) -> pa.Array:
-        every = self._settings.hot_every
-        hot = self._g.last_person(self._bids.number) // every * every + 1
-        ratio = self._settings.hot_bidder_ratio
-        return self._numbers((self._bids, self._bids.hot_or("bidder", ratio, hot, self._g.some_person)))
+        rows, ratio = self._bids, self._settings.hot_bidder_ratio
+        newest = self._g.last_person(rows.number)
+        return self._numbers((rows, rows.named("bidder", ratio, newest, self._g.some_person, shift=1)))
 
     def price(self) -> pa.Array:
         return self._numbers((self._bids, self._bids.price("price")))
@@ -274,8 +270,8 @@ class _Batch:
 
     def _channels(self, pool: pa.StringArray) -> tuple[pa.StringArray, Ints]:
         rows, hot = self._bids, len(texts.HOT_CHANNELS)
-        of_hot = rows.drawn("hot channel", self._settings.hot_channel_ratio) > 0
         bits = rows.bits("channel")
+        of_hot = below(bits << HALF, self._settings.hot_channel_ratio) > 0
         return pool, np.where(of_hot, below(bits, hot), hot + below(bits, texts.CHANNELS))
 
     def _padding(self, rows: _Rows, what: str, sizes: Ints, average: int) -> tuple[pa.StringArray, Ints]:

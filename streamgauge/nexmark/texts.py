@@ -14,6 +14,8 @@ from streamgauge.delays import splitmix
 Ints = NDArray[np.int64]
 Draws = NDArray[np.uint64]
 POOL = 4096
+#: what moves the low half of a draw to where `below` looks
+HALF = np.uint64(32)
 CHANNELS = 10_000
 CITIES = [
     "Phoenix",
@@ -38,7 +40,7 @@ _TEXT = 1 << 16
 def below(bits: Draws, bound: int | Ints) -> Ints:
     """Uniform whole numbers in [0, bound), bound < 2^31, of the high half of each draw."""
     limit = np.uint64(bound) if isinstance(bound, int) else bound.astype(np.uint64)
-    return ((bits >> np.uint64(32)) * limit >> np.uint64(32)).view(np.int64)
+    return ((bits >> HALF) * limit >> HALF).view(np.int64)
 
 
 @cache
@@ -93,7 +95,7 @@ def urls(seed: int) -> pa.StringArray:
     """One for each channel; nine of ten that are not hot name their channel's id."""
     count = len(HOT_CHANNELS) + CHANNELS
     bits = splitmix(seed, np.arange(4 * count)).reshape(4, count)
-    words = [_words(cut(bits[k], 3 + below(bits[k] << np.uint64(32), 2), 5)) for k in range(3)]
+    words = [_words(cut(bits[k], 3 + below(bits[k] << HALF, 2), 5)) for k in range(3)]
     found = [f"https://www.nexmark.com/{a}/{b}/{c}/item.htm?query=1" for a, b, c in zip(*words, strict=True)]
     told = below(bits[3], 10) > 0
     for number in np.flatnonzero(told[len(HOT_CHANNELS) :]):

@@ -98,10 +98,10 @@ def test_another_run_from_the_seed_gives_the_same_hashes(
 @pytest.mark.spark
 def test_joins_forget_and_still_answer_right_when_the_wait_is_short(spark: Any, events: Events, tmp_path: Path) -> None:
     """Of q23's two joins the second has a watermark that lies a window behind."""
-    records = list(run_suite(spark, events, chosen("q20,q23"), "streaming", tmp_path, batches=6, wait_us=7_000_000))
-    assert [(record.status, record.why) for record in records] == [("correct", None)] * 2
-    long = [ask(standard(query, 5000), (events.plain,) * query.streams).num_rows for query in chosen("q20,q23")]
-    assert all(0 < (record.rows or 0) < rows for record, rows in zip(records, long, strict=True))
+    (query,) = chosen("q23")
+    (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=6, wait_us=7_000_000)
+    assert (record.status, record.why) == ("correct", None)
+    assert 0 < (record.rows or 0) < ask(standard(query, 5000), (events.plain,) * query.streams).num_rows
 
 
 def bid(seq: int, second: float, auction: int, price: int) -> dict[str, Any]:
@@ -131,10 +131,10 @@ def test_ties_are_kept_and_a_window_ends_before_its_end(spark: Any) -> None:
 MUTANTS = {
     "another rate": ("q1", "events", "* 89 div", "* 90 div"),
     "one auction further": ("q2", "q2", "% SKIP == 0", "% SKIP == 1"),
-    "a state more": ("q3", "q3", '"CA")', '"CA", "AZ")'),
+    "another category": ("q3", "q3", "CATEGORY = 10", "CATEGORY = 11"),
     "the last of equal bids wins": ("q9", "winners", "-row.at_us, -row.seq", "row.at_us, -row.seq"),
     "bids after the end count": ("q9", "winners", "<= -bid[1] <= auction[1]", "<= -bid[1]"),
-    "half as many are enough": ("q5", "q5", "one.bids = most", "one.bids >= most div 2"),
+    "all but the most": ("q5", "q5", "one.bids = most", "one.bids < most"),
     "the end of a window is in it": ("q7", "q7", "window(spec)", 'F.window("event_ts", "10 seconds", "5 seconds")'),
     "eleven sales": ("q6", "q6", "LAST = 10", "LAST = 11"),
     "sellers are categories": ("q8", "q8", 'spec, "seller")', 'spec, "category")'),
