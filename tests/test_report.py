@@ -181,6 +181,16 @@ def test_manifest_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path
     build(made, store, RUN)
 
 
+def test_a_reason_names_places_as_seen_from_the_page(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    run = store.run(RUN)
+    error = f"1 of 2 failed; see {run}/validation-a/docs/index.html and {store.root}/data/x"
+    Recorder(store, made).stage("ingest", "failed", error=error)
+    page = Page(build(made, store, RUN))
+    assert page.text["verdict"][2] == "1 of 2 failed; see validation-a/docs/index.html and data/x"
+    assert not any(str(tmp_path) in text for texts in page.text.values() for text in texts)
+
+
 def test_retry_shows_the_last_attempt(store: Store, tmp_path: Path) -> None:
     made = benchmark(tmp_path / "source.csv")
     r = Recorder(store, made)

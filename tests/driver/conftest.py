@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -61,6 +62,21 @@ def favoured() -> Iterator[None]:
         return
     yield
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+Certificate = tuple[str, str]  # PEM files: the certificate, its key
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Certificate:
+    """Of 127.0.0.1, signed by itself."""
+    names = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", names[1], "-out", names[0]],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return names
 
 
 Serve = Callable[..., Endpoint]

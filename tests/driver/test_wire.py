@@ -6,12 +6,10 @@ import base64
 import json
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -20,7 +18,7 @@ from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint
 from streamgauge.errors import UserError
-from tests.driver.conftest import Serve, stream_of
+from tests.driver.conftest import Certificate, Serve, stream_of
 
 TIMES = [i * 1000 for i in range(100)]
 
@@ -232,17 +230,13 @@ def test_a_port_in_use_is_one_line(serve: Serve) -> None:
             Server(None, "127.0.0.1", port)
 
 
-def test_tls_speaks_to_whoever_trusts_the_certificate_and_to_nobody_else(serve: Serve, tmp_path: Path) -> None:
-    pem = tmp_path / "driver.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", pem, "-out", tmp_path / "cert.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+def test_tls_speaks_to_whoever_trusts_the_certificate_and_to_nobody_else(
+    serve: Serve, certificate: Certificate
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert.pem", pem)
+    context.load_cert_chain(*certificate)
     endpoint = serve(TIMES, token="secret", context=context)
-    with started(replace(endpoint, cafile=str(tmp_path / "cert.pem"))) as connection:
+    with started(replace(endpoint, cafile=certificate[0])) as connection:
         assert sequence(connection, 0, 0, 501) == [*range(500), -1]
     with pytest.raises(WireError):
         Connection(endpoint, timeout_s=2)  # plain text

@@ -1,0 +1,37 @@
+"""The last words of a run: cells, from the example's records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from streamgauge.airflow import summary
+from streamgauge.artifacts import Store
+from streamgauge.runs import RunLog
+from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
+
+
+def shown(store: Store, place: Path) -> list[list[str]]:
+    made = benchmark(place / "source.csv", **CELLS)
+    console = Console(width=200, record=True, file=(place / "out").open("w"))
+    summary.show(made, store, RunLog(store.run(RUN)), console)
+    cells = console.export_text().partition("Cells")[2].splitlines()
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in cells if line.startswith("│")]
+
+
+def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_was_right(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    record_cells(record_example(store, benchmark(tmp_path / "source.csv", **CELLS)))
+    file = store.run(RUN) / "cells" / "late20.sum.rocksdb" / "latency.json"
+    runs = json.loads(file.read_text())
+    runs[0]["valid"], runs[1]["correct"], runs[2]["event_latency"]["p99_ms"] = False, None, None
+    file.write_text(json.dumps(runs[:3]))
+    rows = {row[0]: row[1:] for row in shown(store, tmp_path)}
+    assert rows["ordered sum rocksdb"] == [
+        "39,600", "39,600 to 40,800", "185 / 554 ms", "343 / 1,029 ms", "480 / 1,440 ms", "800 / 2,400 ms", "right",
+    ]  # fmt: skip
+    assert rows["late20 sum rocksdb"][2:] == ["invalid", "343 / 1,029 ms", "no row", "", "partly checked"]
+    assert rows["late20 sum hdfs"][-1] == "wrong"
+    assert rows["late99 sum hdfs"] == ["not measured", "", "", "", "", "", "not checked"]
