@@ -107,6 +107,7 @@ class Sender(threading.Thread):
             sleep=sleep_using_event(self._closing),
             stop=stop_when_event_set(self._closing),
             before_sleep=self._tell,
+            reraise=True,
         )
         try:
             while True:
@@ -114,8 +115,6 @@ class Sender(threading.Thread):
                     self._change.wait_for(lambda: self._buffer or self._closing.is_set())
                 if not self._buffer:
                     break
-                if self._closing.is_set() and self._silent:
-                    self._keep_last()
                 retrying(self._deliver)
         except Exception as problem:
             log.warning("metrics: %s: the last values were not delivered: %s", self._sink.name, self._words(problem))
@@ -126,8 +125,13 @@ class Sender(threading.Thread):
                 log.warning("metrics: %s: did not close: %s", self._sink.name, self._words(problem))
 
     def _deliver(self) -> None:
-        """The oldest that waits; while it is under way the buffer may push it out."""
+        """The oldest that waits; while it is under way the buffer may push it out.
+
+        A backend that is down when the pipeline ends gets one try, with what is newest.
+        """
         with self._change:
+            while self._closing.is_set() and self._silent and len(self._buffer) > 1:
+                self._buffer.popleft()
             snapshot = self._buffer[0]
         lacks = frozenset(getattr(self._sink, "lacks", ()))
         self._drop(snapshot, lacks)
@@ -138,12 +142,6 @@ class Sender(threading.Thread):
         if self._silent:
             self._silent = False
             log.info("metrics: %s answers again", self._sink.name)
-
-    def _keep_last(self) -> None:
-        """A backend that is down when the pipeline ends gets one try, with what is newest."""
-        with self._change:
-            while len(self._buffer) > 1:
-                self._buffer.popleft()
 
     def _tell(self, state: RetryCallState) -> None:
         if not self._silent and state.outcome is not None:
