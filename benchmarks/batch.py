@@ -1,6 +1,6 @@
 """Ingest, analyze and generate beside the same work in Polars, and beside Spark copying the same rows unsorted.
 
-    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 3] [--work DIR]
+    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 3] [--warmups 1] [--work DIR]
 
 CPU seconds (user + system) of the whole process tree between two readings, warm, start-up of the JVM
 apart; medians and spread of the repeats; peak memory of the largest worker process. Contestants take
@@ -188,6 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--warmups", type=int, default=1, help="rounds before those that count")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("artifacts/benchmark"))
     args = parser.parse_args()
@@ -280,12 +281,12 @@ def main() -> None:
     meter = Meter()
     for title, sides in contestants.items():
         figures: dict[str, list[tuple[float, float, float]]] = {who: [] for who in sides}
-        for repeat in range(args.repeats + 1):  # the first warms up
+        for repeat in range(args.warmups + args.repeats):
             for who, side in sides.items():
                 fresh()
                 getattr(side, "prepare", lambda: None)()
                 found = meter.run(side)
-                if repeat:
+                if repeat >= args.warmups:
                     figures[who].append(found)
         ours = statistics.median(f[0] for f in next(iter(figures.values())))
         for who, runs in figures.items():
