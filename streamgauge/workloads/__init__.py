@@ -267,7 +267,8 @@ def find(name: str, where: str = "query") -> Query:
     for query in registry():
         if query.name == name:
             return query
-    raise UserError(f"{where}.query: found {name!r}, allowed: {_list([query.name for query in registry()])}")
+    known = _list([query.name for query in REGISTRY])
+    raise UserError(f"{where}.query: found {name!r}, allowed: {known}, nexmark.q0 to nexmark.q23")
 
 
 def run(frames: list[Any], spec: Spec) -> Any:

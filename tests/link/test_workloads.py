@@ -147,7 +147,11 @@ def test_a_log_with_holes_is_no_basis() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"query": "top"}, "workloads.w.query: found 'top', allowed: " + ", ".join(q.name for q in workloads.REGISTRY)),
+        (
+            {"query": "top"},
+            f"workloads.w.query: found 'top', allowed: {', '.join(q.name for q in workloads.REGISTRY)}, "
+            "nexmark.q0 to nexmark.q23",
+        ),
         ({"key": None}, "workloads.w.key: windowed_aggregation needs it; name one of name, amount"),
         ({"key": "nme"}, "workloads.w.key: found 'nme', allowed: name, amount (source.columns)"),
         ({"value": "name"}, "workloads.w.value: name is no number; allowed: amount"),
