@@ -32,6 +32,7 @@ lint: setup ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/mypy benchmarks
 
 ui: setup ## Start Airflow with its web page; Ctrl-C stops all of it
 	@$(BIN)/streamgauge ui configs

@@ -224,10 +224,9 @@ def main() -> None:
     events = ingest.run(spark, benchmark, store)
     scratch = work / "out"
 
-    def fresh() -> Path:
+    def fresh() -> None:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        return scratch
 
     def ours_ingest() -> None:
         shutil.rmtree(store.root / "data" / "events")
@@ -253,7 +252,7 @@ def main() -> None:
 
     names = [str(f) for f in events.files()]
     hi = MAX_DELAY_MS * 10**6
-    contestants: dict[str, dict[str, Callable[[], None]]] = {
+    contestants: dict[str, dict[str, Callable[[], Any]]] = {
         "ingest → Parquet": {
             "streamgauge": ours_ingest,
             "polars": polars(["ingest"], "none", src=str(source_file), out=str(scratch / "p")),

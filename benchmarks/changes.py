@@ -83,8 +83,9 @@ def _month(case: Case, alpha: float | None) -> list[int]:
     """Places reported in the month; the first look only tells what is known already."""
     known: list[int] = []
     reported: list[int] = []
+    level: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     for n in range(case.first, case.last + 1):
-        found = find(case.values[:n], case.days[:n].tolist(), **({} if alpha is None else {"alpha": alpha})).changes
+        found = find(case.values[:n], case.days[:n].tolist(), **level).changes
         for change in suspects(found, known):
             known.append(change.index)
             sure = alpha is None or confirm(change, case.rerun(change)).outcome in ("regression", "improvement")

@@ -59,7 +59,8 @@ class Endless:
         return {"rows": [2**60] * self.partitions, "finished": False, "wall_ns": 0} if name == "latest" else {}
 
     def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
-        row, end, found = request["from"], request["to"], []
+        row, end = request["from"], request["to"]
+        found: list[pa.RecordBatch] = []
         while row < end and len(found) < 16:
             offset = row % POOL_ROWS
             found.append(self.pool[row // POOL_ROWS % POOL].slice(offset, end - row))

@@ -96,6 +96,9 @@ def run(frame: DataFrame) -> None:
     frame.write.format("noop").mode("append").save()
 
 
+METER = Meter()
+
+
 def cpu() -> tuple[float, float]:
     """CPU seconds so far: of the whole tree, and of its Python processes, ended ones included."""
     java = 0.0
@@ -103,7 +106,7 @@ def cpu() -> tuple[float, float]:
         with suppress(psutil.Error):
             times = child.cpu_times()
             java += times.user + times.system if "java" in child.name() else 0.0
-    whole = Meter.cpu()
+    whole = METER.cpu()
     return whole, whole - java
 
 

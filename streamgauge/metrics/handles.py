@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 from streamgauge.metrics import scope
 from streamgauge.metrics.cells import Cell, Count, Key, Latest, Spread, check_name, number, spread_of
@@ -91,6 +91,14 @@ def gauge(namespace: str, name: str) -> Gauge:
 
 def current_step() -> str:
     return _step.get()
+
+
+@overload
+def step(name: str) -> _Step: ...
+
+
+@overload
+def step(name: str, function: F) -> F: ...
 
 
 def step(name: str, function: Callable[..., Any] | None = None) -> Any:
