@@ -175,6 +175,7 @@ def lose_shuffle_files(folder: str) -> None:
         file.unlink(missing_ok=True)
 
 
+@pytest.mark.last
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_a_stage_that_runs_again_is_committed_once(spark: SparkSession, pipeline: Pipeline, adaptive: str) -> None:
     """Under adaptive execution the lost files are made again by another job, under another stage id."""
@@ -202,6 +203,7 @@ def test_a_stage_that_runs_again_is_committed_once(spark: SparkSession, pipeline
     assert counts(pipeline, "read")[1] == 1000
 
 
+@pytest.mark.last
 def test_two_actions_are_two_pieces_of_work_but_a_lost_shuffle_is_not(spark: SparkSession, pipeline: Pipeline) -> None:
     def pairs(values: Iterator[int]) -> Iterator[tuple[int, int]]:
         for value in values:
