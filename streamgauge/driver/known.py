@@ -140,6 +140,7 @@ def _serve(
         limit = max(1, min(limit, round(behaviour.capacity * LONGEST_BATCH_S)))
     position = [[0] * connection.partitions for connection in connections]
     rows = batches = 0
+    cpu_begin_s = time.process_time()
     first_row = begin = free_at = reported = time.monotonic()
     idle = True
     while not stop.is_set():
@@ -176,7 +177,7 @@ def _serve(
         if pause > 0 or not count or behaviour.capacity is None:
             idle = True
             stop.wait(max(pause, POLL_S))
-    return {"rows": rows, "batch_count": batches, "cpu_seconds": time.process_time()}
+    return {"rows": rows, "batch_count": batches, "cpu_seconds": time.process_time() - cpu_begin_s}
 
 
 def _take(connection: Connection, at: list[int], rows: list[int], emitter: Emitter) -> int:

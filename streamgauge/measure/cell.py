@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import os
 import shutil
 import time
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
 WARM_UP_SECONDS = 5.0
+WARM_UP_ROUNDS = 6
+#: warm when a round costs at least that part of the CPU time that the round before it cost, an event
+STEADY = 0.9
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,27 @@ class ReadyCell:
         """
         with metrics.step(self.cell.name):
             if self._system is None and not hold:
-                log.info("  warming up")
-                self._run(rate, WARM_UP_SECONDS, token=token, hold=True)
+                self._warm_up(rate, token)
             run = self._run(rate, seconds, token=token, hold=hold)
+            if self.benchmark.search.fresh == "trial":
+                self.stop()
             counted.done(measured := self._judged(run, checked=not hold))
         return measured
+
+    def _warm_up(self, rate: float, token: int) -> None:
+        """Until an event costs no less CPU time than in the round before: a JVM compiles for a while."""
+        before = math.inf
+        rounds = 1 if self.settings.engine == "known" else WARM_UP_ROUNDS  # a known capacity is set, not compiled
+        for number in range(1, rounds + 1):
+            run = self._run(rate, WARM_UP_SECONDS, token=token, hold=True)
+            spent, taken = run.details["system"].get("cpu_seconds"), run.observation.taken
+            if not spent or not taken:
+                return
+            cost = 1e6 * spent / taken
+            log.info("  warming up, round %d: %.3g CPU-µs an event", number, cost)
+            if cost >= STEADY * before:
+                return
+            before = cost
 
     def _run(self, rate: float, seconds: float, *, token: int, hold: bool) -> TrialRun:
         system = self._started()
@@ -121,7 +141,7 @@ class ReadyCell:
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)
-            if search.fresh == "trial" or not system.alive():
+            if not system.alive():
                 self.stop()
 
     def _judged(self, run: TrialRun, *, checked: bool) -> Measured:
