@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,13 @@ class Result:
 
 def append(run: Path, result: Result) -> None:
     append_json(run / RESULTS, asdict(result))
+
+
+def append_once(run: Path, result: Result) -> None:
+    """Nothing where the run holds it: a finished stage that runs again measures nothing."""
+    at, machine, software = result.at, result.machine, result.software
+    if all(replace(known, at=at, machine=machine, software=software) != result for known in read(run)):
+        append(run, result)
 
 
 def read(run: Path) -> list[Result]:

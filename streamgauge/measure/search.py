@@ -51,7 +51,7 @@ def run(
             searches.append(_search(bench, benchmark.search, directory, plan_hash(benchmark, cell), token, number))
         found = _median(searches)
     write_json(directory / "search.json", found)
-    results.append(run_directory, _result(benchmark, cell, run_directory.name, found))
+    results.append_once(run_directory, _result(benchmark, cell, run_directory.name, found))
     return found
 
 

@@ -40,6 +40,7 @@ def test_a_search_writes_its_trials_and_a_finished_one_repeats_none(tmp_path: Pa
     assert (result["metric"], result["value"], result["valid"]) == ("sustainable_rate_events_per_s", 1000, True)
     again, same = run_search(bench)
     assert same == trials
+    assert read_jsonl(bench.store.run("r") / "results.jsonl") == [result]
     assert {**again, **dict.fromkeys(CEILING)} == {**found, **dict.fromkeys(CEILING)}
 
 
