@@ -71,6 +71,13 @@ def test_a_stream_too_short_for_the_trial_loops_and_says_so(bench: Bench) -> Non
     assert "too short" not in trial(bench, rate=500).out
 
 
+def test_an_invalid_trial_prints_its_record_and_is_no_success(bench: Bench) -> None:
+    changed(bench, replay={"max_memory_mb": 64, "max_slip": "1ps"})
+    told = trial(bench, "--json")
+    assert (told.code, told.err.count("Traceback")) == (1, 0)
+    assert "slip" in json.loads(told.out)["observation"]["invalid"]
+
+
 # -- names and columns
 
 

@@ -82,7 +82,7 @@ def trial(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Run one trial of a cell at one rate."""
+    """Run one trial of a cell at one rate; exit code 1 for an invalid one, which measured nothing."""
     if not (0 < rate < math.inf):
         raise UserError(f"--rate: found {rate:g}, allowed: events per second above 0")
     if not (0 < seconds < math.inf):
@@ -103,6 +103,8 @@ def trial(
     else:
         _show_trial(record)
         typer.echo(f"record      {work / 'trial.json'}")
+    if record["observation"]["invalid"] is not None:
+        raise typer.Exit(1)
 
 
 def search(
