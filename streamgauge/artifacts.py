@@ -182,13 +182,9 @@ class Store:
         return key_of("profile", self.events_key(benchmark), full)
 
     def stream_key(self, benchmark: Benchmark, experiment: Experiment) -> str:
-        settings = experiment.model_dump(mode="json", exclude={"name"})
-        profile = experiment.delay.profile
-        drawn_from = self.source_fingerprint((profile,)) if profile else None
-        if drawn_from:
-            settings["delay"]["profile"] = drawn_from
-        if ":" in experiment.delay.distribution:  # a function's name stays when its delays change
-            settings["delay"]["table"] = table(experiment.delay, benchmark.source.tick).ticks
+        settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
+        # draws come from the table alone: whatever changes a formula, a profile or a user's function changes the key
+        settings["delay"] = table(experiment.delay, benchmark.source.tick).ticks
         return key_of("stream", self.events_key(benchmark), settings)
 
     def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:

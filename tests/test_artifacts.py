@@ -260,11 +260,12 @@ def test_a_key_follows_what_a_registered_distribution_gives(tmp_path: Path, monk
 
 
 def test_a_key_follows_the_content_of_the_profile_it_draws_from(tmp_path: Path) -> None:
-    (tmp_path / "p.json").write_text("{}")
+    profile = {"tick": "ns", "delay_histogram": [[10**9, 2 * 10**9, 5]]}
+    (tmp_path / "p.json").write_text(json.dumps(profile))
     experiment = EXPERIMENT | {"delay": {"distribution": "empirical", "profile": "p.json"}}
     before = keys(tmp_path, SOURCE, experiment)
     (tmp_path / "p.json").rename(tmp_path / "q.json")
     experiment["delay"]["profile"] = "q.json"
     assert keys(tmp_path, SOURCE, experiment) == before
-    (tmp_path / "q.json").write_text('{"tick": "ns"}')
+    (tmp_path / "q.json").write_text(json.dumps(profile | {"tick": "ps"}))
     assert keys(tmp_path, SOURCE, experiment)["stream"] != before["stream"]
