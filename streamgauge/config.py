@@ -53,6 +53,12 @@ T = TypeVar("T")
 M = TypeVar("M", bound="Model")
 
 
+def _column(found: Any) -> Any:
+    if not isinstance(found, str | int) or isinstance(found, bool) or (isinstance(found, int) and found < 0):
+        raise ValueError(f"found {found!r}, allowed: a name, or a 0-based index")
+    return found
+
+
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -60,7 +66,7 @@ class Model(BaseModel):
 class TimeColumn(Model):
     """Where a time stands in a line and how it is written: a unit, a datetime pattern, or ISO-8601."""
 
-    column: str | Annotated[int, Field(ge=0)]
+    column: Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)]
     unit: TimeUnit | None = None
     format: str | None = Field(default=None, description="strptime (%Y-%m-%d) or letters (yyyy-MM-dd HH:mm:ss)")
     iso: bool = False
@@ -636,7 +642,8 @@ def _located(name: str, base: Path) -> str:
 
 
 def _one_line(problem: ValidationError, model: type[BaseModel]) -> str:
-    errors = problem.errors()
+    # a list with a bad item is also said to be too short
+    errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
     first = errors[0]
     key = ".".join(str(part) for part in first["loc"])
     message = first["msg"].removeprefix("Value error, ")

@@ -79,7 +79,8 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
         (("source", "time", "unit"), "sec", "source.time.unit: found 'sec', allowed: 'ps', 'ns', 'us', 'ms' or 's'"),
         (("source", "time", "format"), "%Y", "source.time: give one of unit, format, iso"),
         (("source", "time", "zone"), "Mars/Base", "source.time.zone: found 'Mars/Base', allowed: an IANA zone"),
-        (("source", "time", "column"), -1, "-1"),
+        (("source", "time", "column"), -1, "source.time.column: found -1, allowed: a name, or a 0-based index"),
+        (("source", "time", "column"), True, "source.time.column: found True, allowed: a name, or a 0-based index"),
         (("source", "separator"), "::", "source.separator: found '::', allowed: one ASCII character"),
         (("source", "separator"), "\n", "allowed: one ASCII character"),
         (("source", "order"), "arrival", "source: order: arrival needs an arrival column"),
@@ -128,6 +129,7 @@ def test_a_mistake_is_one_line_with_key_found_and_allowed(
     message = str(told.value)
     assert message.startswith(f"{tmp_path}/b.yaml: ") or place == ("cells",)
     assert said in message
+    assert "more)" not in message  # one mistake, one complaint
     assert "\n" not in message
 
 
