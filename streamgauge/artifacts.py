@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from filelock import FileLock
 
@@ -152,27 +152,37 @@ class Store:
 
     def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
         """Size and SHA-256 of each file, in declared order; hashes are cached by (path, size, mtime)."""
-        cache_file = self.root / "data" / "source-hashes.json"
-        try:
-            cache = json.loads(cache_file.read_text())
-        except (OSError, ValueError):
-            cache = {}
+        cache = self._hashes()
         found, fresh = [], False
         for name in files:
-            stat = stat_source(name)
-            mark = f"{Path(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
+            mark, size = _mark(name)
             if mark not in cache:
                 with open(name, "rb") as handle:
                     cache[mark] = hashlib.file_digest(handle, "sha256").hexdigest()
                 fresh = True
-            found.append({"size": stat.st_size, "sha256": cache[mark]})
+            found.append({"size": size, "sha256": cache[mark]})
         if fresh:
             try:
-                cache_file.parent.mkdir(parents=True, exist_ok=True)
-                write_json(cache_file, cache)
+                self._hash_file.parent.mkdir(parents=True, exist_ok=True)
+                write_json(self._hash_file, cache)
             except OSError:
                 pass  # only a cache
         return found
+
+    def unhashed_bytes(self, files: tuple[str, ...]) -> int:
+        """Bytes that a fingerprint would have to read."""
+        cache = self._hashes()
+        return sum(size for mark, size in map(_mark, files) if mark not in cache)
+
+    @property
+    def _hash_file(self) -> Path:
+        return self.root / "data" / "source-hashes.json"
+
+    def _hashes(self) -> dict[str, str]:
+        try:
+            return cast(dict[str, str], json.loads(self._hash_file.read_text()))
+        except (OSError, ValueError):
+            return {}
 
     def events_key(self, benchmark: Benchmark) -> str:
         source = benchmark.source.model_dump(mode="json", exclude={"files", "max_bad_fraction"})
@@ -190,6 +200,12 @@ class Store:
     def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:
         texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
         return key_of("validation", self.stream_key(benchmark, experiment), texts)
+
+
+def _mark(name: str) -> tuple[str, int]:
+    """What tells this state of a file from others, and its size."""
+    stat = stat_source(name)
+    return f"{Path(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
 
 
 def stat_source(name: str) -> os.stat_result:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from streamgauge import datasets
 from streamgauge.artifacts import Store
+from streamgauge.cli import planning
 from streamgauge.config import load
 from tests.cli import Answer, Call, run
 from tests.conftest import ROOT
@@ -50,6 +52,19 @@ def test_check_prints_the_plan_and_what_is_built(tmp_path: Path) -> None:
     assert all(word in told.out for word in ("flights_2013_01.csv.gz", "late20", "20 %", "events  built", "to build"))
 
 
+def test_check_reads_no_large_file_that_no_run_has_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, store = benchmark(tmp_path), Store(tmp_path / "artifacts")
+    monkeypatch.setattr(planning, "HASHED_AT_ONCE", 3)
+    plan = call("check", file, "--artifacts", store.root, "--json").json
+    unknown = {"key": None, "built": False}
+    assert (plan["events"], plan["profile"]) == (unknown, unknown)
+    assert plan["experiments"] == [{"name": "e", "target_percent": 20.0, **unknown}]
+
+    with store.building("events", store.events_key(load(file))):  # as a run does
+        pass
+    assert call("check", file, "--artifacts", store.root, "--json").json["events"]["built"]
+
+
 def test_check_starts_no_spark() -> None:
     program = (
         "import sys; from streamgauge import cli; sys.argv = ['streamgauge', 'check', sys.argv[1]]\n"
@@ -68,7 +83,20 @@ def test_schema_is_json_that_names_the_keys() -> None:
 
 
 def test_datasets_are_listed() -> None:
-    assert {"debs2013", "debs2015"} <= {line.replace("_", "").replace("-", "") for line in call("datasets").out.split()}
+    told = dict(line.split(": ", 1) for line in call("datasets").out.splitlines())
+    assert tuple(told) == datasets.names()
+    assert "picoseconds" in told["debs2013"]
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_a_data_set_is_printed_as_a_benchmark_file_takes_it(tmp_path: Path, name: str) -> None:
+    raw = {"name": "b", "experiments": [{"name": "e", "target_percent": 20}]}
+    file = written(tmp_path / "b.yaml", yaml.safe_dump(raw) + call("datasets", name).out)
+    assert load(file).source == datasets.source(name, str(tmp_path / "FILE"))
+
+
+def test_an_unknown_data_set() -> None:
+    call("datasets", "debs2099").refused("data set: found 'debs2099', allowed: nyc_tlc_yellow_csv, ")
 
 
 # -- a benchmark file that is wrong
@@ -106,7 +134,15 @@ def test_a_source_that_is_missing(tmp_path: Path) -> None:
 
 def test_an_unknown_delay_distribution(tmp_path: Path) -> None:
     experiments = [{"name": "e", "target_percent": 20, "delay": {"distribution": "gauss"}}]
-    call("check", benchmark(tmp_path, experiments=experiments)).refused("found 'gauss', allowed: uniform, constant")
+    call("check", benchmark(tmp_path, experiments=experiments)).refused(
+        "experiment e: delay.distribution: found 'gauss', allowed: uniform, constant"
+    )
+
+
+def test_a_column_that_the_source_does_not_have(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, source={"files": "f.csv", "time": {"column": "when", "unit": "s"}})
+    for command in ("check", "run"):
+        call(command, file).refused("f.csv: source.time.column: no column 'when'; found 1: 't'")
 
 
 def test_the_run_command_refuses_the_same_before_airflow_starts(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ def prepare(environment: dict[str, str]) -> None:
     for module in ("airflow", "pyspark"):
         if find_spec(module) is None:
             raise UserError(f"{module} is not installed in {sys.prefix}; run make setup")
+    if not (ROOT / "dags").is_dir():
+        raise UserError(
+            f"{ROOT} holds no dags/ and jobs/; run from a clone, installed by make setup or pip install -e ."
+        )
     home = Path(environment["AIRFLOW_HOME"])
     slots = environment["STREAMGAUGE_SLOTS"]
     mark = home / f"ready-{_version('apache-airflow')}-{slots}"

@@ -163,12 +163,17 @@ def generate(
         typer.echo(f"written       {file}")
 
 
-def datasets() -> None:
-    """List the ready-made source descriptions."""
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="one of them: printed to paste into a benchmark file")] = None,
+) -> None:
+    """List the ready-made source descriptions, for --dataset or a benchmark file."""
     from streamgauge import datasets as known
 
-    for name in known.names():
-        typer.echo(name)
+    if name is not None:
+        typer.echo(known.pasted(name), nl=False)
+        return
+    for each in known.names():
+        typer.echo(f"{each}: {known.description(each)}")
 
 
 def _source(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +22,8 @@ Artifacts = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
 DEFAULT_ARTIFACTS = Path("artifacts")
+#: bytes of a new source that `check` reads to learn its key: well below a second
+HASHED_AT_ONCE = 256 * 2**20
 
 
 def register(app: typer.Typer) -> None:
@@ -41,9 +45,9 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
 
     console = Console(highlight=False)
     built = {True: "[green]built[/]", False: "to build"}
-    console.print(f"[bold]{benchmark.name}[/]  {benchmark.description}")
+    console.print(f"[bold]{benchmark.name}[/]  {benchmark.description}", soft_wrap=True)
     for source in plan["sources"]:
-        console.print(f"  source  {source['file']}  ({source['size']:,} bytes)")
+        console.print(f"  source  {source['file']}  ({source['size']:,} bytes)", soft_wrap=True)
     console.print(f"  events  {built[plan['events']['built']]}    profile  {built[plan['profile']['built']]}")
     table = Table("experiment", "target", "delay", "seed", "outputs", "stream", box=None, padding=(0, 2))
     for e, planned in zip(benchmark.experiments, plan["experiments"], strict=True):
@@ -58,29 +62,46 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
 
 
 def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
-    """What a run would do, from file hashes alone."""
+    """What a run would do, from file hashes alone. Raises UserError for what can be told before it starts."""
     from streamgauge.artifacts import stat_source
-    from streamgauge.delays import table
-    from streamgauge.measure.plan import check
 
-    check(benchmark)
-    for experiment in benchmark.experiments:
-        table(experiment.delay, benchmark.source.tick)  # tells unusable delays now, not in an hour
+    check_all(benchmark)
+    # a file that no run has hashed has no artifacts here: a large one need not be read to say so
+    quick = store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
 
-    def state(kind: str, key: str) -> dict[str, Any]:
-        return {"key": key, "built": store.find(kind, key) is not None}
+    def state(kind: str, key: Callable[[], str]) -> dict[str, Any]:
+        return {"key": key(), "built": store.find(kind, key()) is not None} if quick else {"key": None, "built": False}
 
     return {
         "benchmark": benchmark.name,
         "sources": [{"file": f, "size": stat_source(f).st_size} for f in benchmark.source.files],
-        "events": state("events", store.events_key(benchmark)),
-        "profile": state("profile", store.profile_key(benchmark)),
+        "events": state("events", lambda: store.events_key(benchmark)),
+        "profile": state("profile", lambda: store.profile_key(benchmark)),
         "experiments": [
-            {"name": e.name, "target_percent": e.target_percent, **state("stream", store.stream_key(benchmark, e))}
+            {
+                "name": e.name,
+                "target_percent": e.target_percent,
+                **state("stream", partial(store.stream_key, benchmark, e)),
+            }
             for e in benchmark.experiments
         ],
         "cells": [cell.name for cell in benchmark.all_cells()],
     }
+
+
+def check_all(benchmark: config.Benchmark) -> None:
+    """The files' columns, delays, queries, engines and verdict: told now, not in an hour. Raises UserError."""
+    from streamgauge.delays import table
+    from streamgauge.measure import plan
+    from streamgauge.text import splits
+
+    plan.check(benchmark)
+    splits.plan(benchmark.source, 1 << 40)
+    for experiment in benchmark.experiments:
+        try:
+            table(experiment.delay, benchmark.source.tick)
+        except UserError as problem:
+            raise UserError(f"experiment {experiment.name}: {problem}") from None
 
 
 def schema() -> None:
@@ -103,9 +124,8 @@ def run(
     overrides = {key: value for key, value in raw.items() if value is not None}
     benchmark = config.load(file, config.parse(config.Overrides, overrides, "options"))
     from streamgauge import preflight
-    from streamgauge.measure import plan
 
-    plan.check(benchmark)
+    check_all(benchmark)
     preflight.check(Store(artifacts), benchmark.source.files)
     runner = _airflow_runner()
     raise typer.Exit(runner.run(file, artifacts, overrides, master=master))

@@ -28,6 +28,11 @@ def source(name: str, files: tuple[str, ...] | str, **more: Any) -> Source:
     return parse(Source, {"files": files, **_entry(name)["source"], **more}, f"data set {name}")
 
 
+def pasted(name: str) -> str:
+    """The description as YAML, to paste into a benchmark file. Raises UserError naming the data sets."""
+    return yaml.safe_dump({"source": {"files": ["FILE"], **_entry(name)["source"]}}, sort_keys=False)
+
+
 def add_clock(samples: Path, target: Path, period_ms: int = UCI_HAR_PERIOD_MS) -> None:
     """Writes the lines of a file sampled at a constant rate with their implied time, in ms from 0, before them."""
     with open(samples, "rb") as lines, open(target, "wb") as out:
