@@ -416,14 +416,7 @@ class MetricsSink(Model):
         needed = {"http": "url", "graphite": "host"}.get(self.type)
         if needed and getattr(self, needed) is None:
             raise ValueError(f"type {self.type} needs the key {needed}")
-        if self.url is not None:
-            parts = urlsplit(self.url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError("url: allowed: http://host:port/path or https://…")
-            if parts.username or parts.password:
-                raise ValueError("url: found credentials; use headers_from_env, which keeps them out of files and logs")
-        if self.timeout.ps <= 0:
-            raise ValueError(f"timeout: found {self.timeout}, allowed: above 0")
+        _check_delivery(self.url, self.timeout)
         return self
 
 
@@ -451,6 +444,84 @@ class Retention(Model):
     keep_runs: Annotated[int, Field(ge=1)] = Field(
         default=3, description="the newest runs of each benchmark keep their data"
     )
+
+
+class Suite(Model):
+    """Format nexmark: the stage that asks all queries and checks every answer."""
+
+    queries: tuple[Annotated[str, Field(pattern=r"^q\d+$")], ...] | None = Field(
+        default=None, description="some of q0 to q23; none: all"
+    )
+
+
+class Webhook(Model):
+    """Where a nightly run's report is POSTed to, as JSON."""
+
+    url: str | None = None
+    url_variable: str | None = Field(default=None, description="the environment variable that holds a secret URL")
+    headers_from_env: dict[str, str] = Field(
+        default_factory=dict, description="header -> environment variable that holds its value"
+    )
+    timeout: Delay = Duration.parse("10s")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.url is None) == (self.url_variable is None):
+            raise ValueError("give one of url, url_variable")
+        _check_delivery(self.url, self.timeout)
+        return self
+
+
+class Email(Model):
+    """Where a nightly run's report is sent to, through an SMTP server."""
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)] = 25
+    security: Literal["none", "starttls", "tls"] = "none"
+    sender: str
+    to: Annotated[tuple[str, ...], Field(min_length=1)]
+    user_variable: str | None = Field(default=None, description="the environment variable that holds the user")
+    password_variable: str | None = Field(default=None, description="the environment variable that holds the password")
+    timeout: Delay = Duration.parse("10s")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.user_variable is None) != (self.password_variable is None):
+            raise ValueError("give both of user_variable, password_variable, or none")
+        for address in (self.sender, *self.to):
+            if not re.fullmatch(r"[^@\s,]+@[^@\s,]+", address):
+                raise ValueError(f"found {address!r}, allowed: an address such as team@example.org")
+        if self.password_variable and self.security == "none" and self.host not in ("localhost", "127.0.0.1", "::1"):
+            raise ValueError("security: found none with a password, allowed: starttls or tls")
+        _check_delivery(None, self.timeout)
+        return self
+
+
+class Nightly(Model):
+    """A scheduled run that is judged against the nights before it."""
+
+    schedule: str | None = Field(default=None, description="cron expression; none: only when triggered")
+    repetitions: Annotated[tuple[Annotated[int, Field(ge=4, le=100)], ...], Field(min_length=1, max_length=4)] = Field(
+        default=(8, 16), description="of each side in a suspect's rerun, and in the next one while that leaves it open"
+    )
+    max_reruns: Annotated[int, Field(ge=0)] = Field(default=3, description="suspects rerun in a night")
+    self_tests: Annotated[int, Field(ge=0)] = Field(
+        default=1, description="cells and queries compared with themselves in a night, in turn"
+    )
+    notify: Literal["problems", "always"] = "problems"
+    webhook: Webhook | None = None
+    email: Email | None = None
+
+
+def _check_delivery(url: str | None, timeout: Duration) -> None:
+    if url is not None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("url: allowed: http://host:port/path or https://…")
+        if parts.username or parts.password:
+            raise ValueError("url: found credentials; use headers_from_env, which keeps them out of files and logs")
+    if timeout.ps <= 0:
+        raise ValueError(f"timeout: found {timeout}, allowed: above 0")
 
 
 class Cell(Model):
@@ -486,6 +557,8 @@ class Benchmark(Model):
     )
     schedule: str | None = Field(default=None, description="cron expression, or none")
     retention: Retention = Retention()
+    suite: Suite = Suite()
+    nightly: Nightly | None = Field(default=None, description="none: no nightly DAG")
 
     @model_validator(mode="after")
     def _names(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import urllib3
@@ -19,7 +20,7 @@ class HttpSink:
         assert settings.url is not None
         self._url = settings.url
         self.name = f"http {urlsplit(settings.url).hostname}"
-        headers = secret_headers(settings)
+        headers = secret_headers(settings.headers_from_env)
         self.secrets = (*headers.values(), urlsplit(settings.url).query or "\0")
         self._headers = {"Content-Type": "application/json", **headers}
         self._pool = urllib3.PoolManager(
@@ -35,10 +36,10 @@ class HttpSink:
         self._pool.clear()
 
 
-def secret_headers(settings: MetricsSink) -> dict[str, str]:
+def secret_headers(headers_from_env: Mapping[str, str]) -> dict[str, str]:
     """Headers whose values stand in environment variables. Raises UserError, never naming a value."""
     headers = {}
-    for header, variable in settings.headers_from_env.items():
+    for header, variable in headers_from_env.items():
         value = os.environ.get(variable, "").strip()
         if not value:
             raise UserError(f"headers_from_env.{header}: the environment variable {variable} is not set; export it")

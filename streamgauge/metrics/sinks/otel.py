@@ -32,7 +32,7 @@ class OtelSink:
 
     def __init__(self, settings: MetricsSink, reader: MetricReader | None = None) -> None:
         self._timeout_ms = int(settings.timeout.seconds * 1000)
-        headers = secret_headers(settings)
+        headers = secret_headers(settings.headers_from_env)
         self.secrets = tuple(headers.values())
         self._reader = reader or _Exporting(settings, headers)
         self._provider: MeterProvider | None = None

@@ -1,0 +1,118 @@
+"""Tells of a night: a log line each, a webhook, an e-mail. Secrets come from the environment, and are never logged.
+
+What was delivered is in the run's notices.jsonl: a task that is tried again delivers only what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import smtplib
+import ssl
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from streamgauge.artifacts import append_json, read_jsonl
+from streamgauge.config import Benchmark, Email, Nightly, Webhook
+from streamgauge.errors import UserError
+from streamgauge.metrics.sinks.http import secret_headers
+from streamgauge.runs import RunLog
+
+log = logging.getLogger("streamgauge")
+REPORT, DELIVERED = "nightly.json", "notices.jsonl"
+Report = dict[str, Any]
+
+
+def send(benchmark: Benchmark, run: Path) -> list[str]:
+    """Delivers the run's report where the benchmark wants it; the channels that took it. Raises UserError for others."""
+    plan, report = benchmark.nightly or Nightly(), report_of(benchmark, run)
+    for line in report["lines"]:
+        log.info("%s: %s: %s", line["state"], line["what"], line["said"])
+    if report["state"] == "good" and plan.notify == "problems":
+        return []
+    delivered = {record["channel"] for record in read_jsonl(run / DELIVERED)}
+    channels: dict[str, Callable[[], None]] = {}
+    if webhook := plan.webhook:
+        channels["webhook"] = lambda: post(webhook, report)
+    if email := plan.email:
+        channels["email"] = lambda: mail(email, report)
+    problems = []
+    for name in channels.keys() - delivered:
+        try:
+            channels[name]()
+        except (UserError, OSError, smtplib.SMTPException, urllib3.exceptions.HTTPError) as problem:
+            problems.append(f"nightly.{name}: not delivered: {_harmless(problem)}")
+        else:
+            log.info("told by %s", name)
+            append_json(run / DELIVERED, {"channel": name})
+            delivered.add(name)
+    if problems:
+        raise UserError("; ".join(sorted(problems)))
+    return sorted(delivered)
+
+
+def report_of(benchmark: Benchmark, run: Path) -> Report:
+    """What the stage regressions left, or that it left nothing."""
+    try:
+        report: Report = json.loads((run / REPORT).read_text())
+    except (OSError, ValueError):
+        last = RunLog(run).latest("regressions")
+        why = (last and last.error) or "the stage did not run to its end"
+        line = {"state": "failed", "what": "regressions", "said": why}
+        report = {"benchmark": benchmark.name, "run_id": run.name, "state": "bad", "lines": [line]}
+    return {**report, "page": str(run.parents[1] / "dashboard.html")}
+
+
+def post(settings: Webhook, report: Report) -> None:
+    """As JSON; anything but 2xx is a failure, and nothing is followed."""
+    url = settings.url or _secret(settings.url_variable or "", "url_variable")
+    headers = secret_headers(settings.headers_from_env)
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)  # below that it logs URLs
+    timeout = urllib3.Timeout(total=settings.timeout.seconds)
+    with urllib3.PoolManager(timeout=timeout, retries=False) as pool:
+        answer = pool.request("POST", url, json=report, headers={"Content-Type": "application/json", **headers})
+    if not 200 <= answer.status < 300:
+        raise UserError(f"it answered {answer.status}")
+
+
+def mail(settings: Email, report: Report) -> None:
+    message = EmailMessage()
+    message["Subject"] = f"Streamgauge {report['benchmark']}: {report['state']} ({report['run_id']})"
+    message["From"], message["To"] = settings.sender, ", ".join(settings.to)
+    lines = [f"{line['state']}: {line['what']}: {line['said']}" for line in report["lines"]]
+    message.set_content("\n".join([*lines, "", f"page: {report['page']}"]))
+    trusted, seconds = ssl.create_default_context(), settings.timeout.seconds
+    with (
+        smtplib.SMTP_SSL(settings.host, settings.port, timeout=seconds, context=trusted)
+        if settings.security == "tls"
+        else smtplib.SMTP(settings.host, settings.port, timeout=seconds)
+    ) as server:
+        if settings.security == "starttls":
+            server.starttls(context=trusted)
+        if settings.user_variable and settings.password_variable:
+            server.login(
+                _secret(settings.user_variable, "user_variable"),
+                _secret(settings.password_variable, "password_variable"),
+            )
+        server.send_message(message)
+
+
+def _secret(variable: str, key: str) -> str:
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise UserError(f"{key}: the environment variable {variable} is not set; export it")
+    return value
+
+
+def _harmless(problem: Exception) -> str:
+    """Messages of libraries hold URLs and servers' answers, which may hold secrets."""
+    if isinstance(problem, UserError):
+        return str(problem)
+    if isinstance(problem, smtplib.SMTPResponseException):
+        return f"{type(problem).__name__} {problem.smtp_code}"
+    return (problem.strerror if isinstance(problem, OSError) else None) or type(problem).__name__
