@@ -1,0 +1,264 @@
+"""Where files lie: on this machine, or on any store that pyarrow reaches, such as s3://, gs:// or hdfs://.
+
+A Remote is named and read as a path is. Stores have no append, no lock, and many no rename, so nothing here
+needs them: what is written appears whole, under a name of its own, and counts once a manifest names it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import posixpath
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path, PosixPath
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import fs
+
+from streamgauge.errors import UserError
+
+#: what tells a Python worker of another host where the store is; credentials are that host's own affair
+ENVIRONMENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
+#: a store that does not answer is told within seconds
+_ATTEMPTS, _CONNECT_S, _ANSWER_S = 3, 3.0, 60.0
+_READ_BYTES = 4 << 20
+_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # pathlib makes one slash of two
+#: where closing a file shows it whole, and writing it anew replaces it whole
+_OBJECTS = ("s3", "gcs", "abfs")
+
+
+class Remote(PosixPath):
+    """scheme://host/path. Raises OSError where the store refuses."""
+
+    def __str__(self) -> str:
+        scheme, *rest = self.parts or ("",)
+        return f"{scheme}//{'/'.join(rest)}" if scheme.endswith(":") else "/".join(self.parts)
+
+    def __fspath__(self) -> str:
+        """What knows only this machine's files must not take a store's name for one. Raises UserError."""
+        raise UserError(f"{self}: this needs a directory of this machine, found a store; choose another --artifacts")
+
+    def at(self) -> tuple[fs.FileSystem, str]:
+        """The store, and this place's name there."""
+        scheme, host, *rest = self.parts
+        filesystem, base = _store(scheme.removesuffix(":"), host)
+        return filesystem, posixpath.join(base, *rest)
+
+    def _kind(self) -> fs.FileType:
+        filesystem, name = self.at()
+        return filesystem.get_file_info(name).type
+
+    def absolute(self) -> Remote:
+        return self
+
+    def resolve(self, *_: Any, **__: Any) -> Remote:
+        return self
+
+    def exists(self, **_: Any) -> bool:
+        return bool(self._kind() != fs.FileType.NotFound)
+
+    def is_dir(self, **_: Any) -> bool:
+        return bool(self._kind() == fs.FileType.Directory)
+
+    def mkdir(self, *_: Any, **__: Any) -> None:
+        """A store has files only."""
+
+    def changes(self) -> dict[Remote, datetime]:
+        """When each file below was last written."""
+        filesystem, name = self.at()
+        found = filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True, recursive=True))
+        return {self / posixpath.relpath(one.path, name): one.mtime for one in found if one.is_file}
+
+    def iterdir(self) -> Generator[Remote, None, None]:
+        filesystem, name = self.at()
+        for one in filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True)):
+            yield self / one.base_name
+
+    def read_bytes(self) -> bytes:
+        filesystem, name = self.at()
+        with filesystem.open_input_stream(name) as source:
+            return bytes(source.read())
+
+    def read_text(self, *_: Any, **__: Any) -> str:
+        return self.read_bytes().decode()
+
+    def write_bytes(self, data: Any) -> int:
+        """Whole or not at all."""
+        filesystem, name = self.at()
+        written = name if filesystem.type_name in _OBJECTS else f"{name}.{uuid.uuid4().hex[:8]}"
+        with filesystem.open_output_stream(written) as sink:
+            sink.write(data)
+        if written != name:
+            self.unlink(missing_ok=True)
+            filesystem.move(written, name)
+        return len(data)
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        filesystem, name = self.at()
+        try:
+            filesystem.delete_file(name)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def require(self) -> None:
+        """Raises UserError, within seconds, where the store does not answer or its bucket is none."""
+        bucket = type(self)(*self.parts[:2])
+        try:
+            there = bucket.exists()
+        except OSError as problem:
+            raise UserError(f"{self}: the store does not answer ({_short(problem)}); check AWS_ENDPOINT_URL, AWS_REGION and "
+                            "the credentials") from None  # fmt: skip
+        if not there:
+            raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts")
+
+
+@lru_cache(maxsize=16)
+def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
+    if scheme in ("s3", "s3a"):
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
+        return fs.S3FileSystem(
+            endpoint_override=endpoint, connect_timeout=_CONNECT_S, request_timeout=_ANSWER_S, retry_strategy=retry
+        ), host
+    try:
+        filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{host}/")
+    except (OSError, pa.ArrowException) as problem:
+        raise UserError(
+            f"{scheme}://{host}: cannot be reached ({_short(problem)}); allowed: a path, s3://, gs://, hdfs://"
+        ) from None
+    return filesystem, base
+
+
+def _short(problem: Exception) -> str:
+    """In one line: a library that is missing is looked for in a hundred folders."""
+    said = " ".join(str(problem).split())
+    return said if len(said) <= 300 else f"{said[:300]}…"
+
+
+def place(name: str | Path) -> Path:
+    """A directory or file by its path or URI."""
+    if isinstance(name, Remote):
+        return name
+    found = _URI.fullmatch(str(name))
+    if found is None:
+        return Path(name).absolute()
+    return Path("/", found[2]) if found[1] == "file" else Remote(f"{found[1]}:", found[2])
+
+
+def here(path: Path) -> Path:
+    """A directory of this machine for what a store cannot keep: logs, databases, working files."""
+    return (
+        Path("artifacts", *(part.rstrip(":") for part in path.parts)).absolute() if isinstance(path, Remote) else path
+    )
+
+
+def opened(name: str | Path) -> Any:
+    """A file as pyarrow's readers take it."""
+    if isinstance(found := place(name), Remote):
+        filesystem, there = found.at()
+        return filesystem.open_input_file(there)
+    return str(found)
+
+
+def reading(name: str | Path) -> io.BufferedReader:
+    """A file's bytes, as open() gives them."""
+    found = opened(name)
+    return open(found, "rb") if isinstance(found, str) else io.BufferedReader(found, _READ_BYTES)
+
+
+class Status(NamedTuple):
+    st_size: int
+    st_mtime_ns: int
+
+
+def status(name: str | Path) -> Status:
+    """Of a file. Raises OSError, FileNotFoundError too."""
+    found = place(name)
+    if isinstance(found, Remote):
+        filesystem, there = found.at()
+        info = filesystem.get_file_info(there)
+        if info.type == fs.FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(found))
+        if not info.is_file:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(found))
+        return Status(info.size, info.mtime_ns)
+    stat = os.stat(found)
+    if not found.is_file():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(found))
+    return Status(stat.st_size, stat.st_mtime_ns)
+
+
+def publish(path: Path, write: Callable[[Any], object]) -> str:
+    """Writes a file by write(sink), and gives the name that it got; it is whole, whoever else writes it too.
+
+    On this machine the last of several attempts wins; on a store each has a name of its own.
+    """
+    name = path.name if not isinstance(path, Remote) else f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
+    if isinstance(path, Remote):
+        filesystem, there = path.with_name(name).at()
+        with filesystem.open_output_stream(there) as sink:
+            write(sink)
+        return name
+    temporary = path.with_name(f".{name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with pa.OSFile(str(temporary), "wb") as sink:
+            write(sink)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return name
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replaces a file whole or not at all."""
+    if isinstance(path, Remote):
+        path.write_bytes(data)
+        return
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open(temporary, "wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def remove(path: Path) -> None:
+    """A directory with all below it, if it is there."""
+    if isinstance(path, Remote):
+        filesystem, name = path.at()
+        filesystem.delete_dir_contents(name, missing_dir_ok=True)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def copy(source: Path, target: Path) -> None:
+    """A directory's files to another directory."""
+    (from_store, from_name), (to_store, to_name) = (
+        place.at() if isinstance(place, Remote) else (fs.LocalFileSystem(), str(place)) for place in (source, target)
+    )
+    target.mkdir(parents=True, exist_ok=True)
+    fs.copy_files(from_name, to_name, from_store, to_store, use_threads=False)
+
+
+@contextmanager
+def workspace(path: Path) -> Iterator[Path]:
+    """A directory of this machine whose files are in path when the block ends well."""
+    if not isinstance(path, Remote):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        yield Path(scratch)
+        copy(Path(scratch), path)
