@@ -20,8 +20,9 @@ def batch(number: int, given: int, watermark: int, operators: list[Any], output:
 
 END = 10**12
 RECORD: dict[str, Any] = {
+    "system": "spark",
+    "disorder_percent": 20.0,
     "events": 400,
-    "disorder": 0.2,
     "queries": [
         {"query": "chained_windows", "mode": "batch", "status": "correct", "rows": 9, "hash": "ab", "seconds": 0.5},
         {
@@ -33,7 +34,7 @@ RECORD: dict[str, Any] = {
                 batch(2, 0, END, [operator(0, 4000, END), operator(1, 4000, END)], []),
             ],
         },
-        {"query": "sessions", "mode": "both", "status": "unsupported", "reason": "no sessions here"},
+        {"query": "sessions", "mode": "both", "status": "unsupported", "why": "no sessions here"},
     ],
     "example": [
         {
@@ -51,7 +52,7 @@ RECORD: dict[str, Any] = {
 
 
 def test_answers_state_and_watermarks_are_shown() -> None:
-    answers, state, watermarks = section(RECORD).blocks
+    answers, state, watermarks = section([RECORD]).parts[0].blocks
     assert isinstance(answers, Table)
     assert [(row[0], row[1], row[2].text, row[2].state) for row in answers.rows if isinstance(row[2], Text)] == [
         ("chained_windows", "batch", "correct", "good"),
@@ -65,18 +66,20 @@ def test_answers_state_and_watermarks_are_shown() -> None:
 
 
 def test_the_worked_example_tells_what_came_in_what_was_lost_and_what_came_out() -> None:
-    (example,) = section(RECORD).parts
-    (case,) = example.blocks
+    _, example = section([RECORD]).parts
+    beside, case = example.blocks
+    assert isinstance(beside, Table)
+    assert beside.columns == ["batch", "values", "result with one watermark for all"]
     assert isinstance(case, Table)
     shown = [[cell.text if isinstance(cell, Text) else cell for cell in row] for row in case.rows]
     assert [[str(cell).replace("\u00a0", " ") for cell in row] for row in shown] == [
         ["0", "6 at 1 s, 4 at 2 s", "late 0 s, ends 0 s", "late 0 s, ends 0 s", "nothing"],
         ["1", "7 at 4 s", "late 2 s, ends 2 s", "late 2 s, ends 2 s", "nothing"],
-        ["2", "sentinel", "late 4 s, ends 4 s", "late 4 s, ends 4 s, 1 lost", "nothing"],
+        ["2", "sentinel", "late 4 s, ends 4 s", "late 4 s, ends 4 s, 1 lost", "nothing, 1 lost"],
         ["3", "no rows", "late the end, ends the end", "late the end, ends the end", "6 from 1 of 2 windows"],
     ]
 
 
 def test_a_garbled_record_leaves_holes() -> None:
-    blocks = section({"example": [{"name": "x"}]})
-    assert [type(block) for block in [*blocks.blocks, *blocks.parts[0].blocks]] == [Hole, Hole, Hole, Hole]
+    parts = section([{"example": [{"name": "x"}]}]).parts
+    assert [type(block) for part in parts for block in part.blocks] == [Hole] * 5

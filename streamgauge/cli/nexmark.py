@@ -17,6 +17,7 @@ from streamgauge.artifacts import Store
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
+SYSTEM_HELP = "spark, spark-hdfs, spark-changelog or spark-one-watermark"
 _WIDTHS = (6, 10, 12, 8, 17, 9, 20, 20)
 
 
@@ -29,7 +30,7 @@ def nexmark(
     queries: Annotated[str, typer.Option(help="all, or some of q0 to q23: q5,q7")] = "all",
     mode: Annotated[Literal["batch", "streaming", "both"], typer.Option()] = "both",
     disorder: Annotated[float, typer.Option(min=0, max=100, help="percent of the events out of order")] = 0.0,
-    system: Annotated[str, typer.Option(help="spark, spark-hdfs, spark-changelog or spark-one-watermark")] = "spark",
+    system: Annotated[str, typer.Option(help=SYSTEM_HELP)] = "spark",
     seed: Annotated[int, typer.Option(min=0, help="of the events and their disorder")] = 1,
     batches: Annotated[int, typer.Option(min=1, help="micro-batches of a stream")] = 4,
     run: Annotated[str | None, typer.Option(help="a run whose page shall show the rows")] = None,

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from streamgauge.config import System
+
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+#: the old behaviour: one watermark for all operators of a query
+GLOBAL_WATERMARK = {"spark.sql.streaming.statefulOperator.allowMultiple": "false"}
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 #: the packages changed with Spark 4.1
 _STATE_WRITER = (
@@ -28,6 +34,12 @@ TRANSPORT = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
+
+
+def state_store(system: System) -> dict[str, str]:
+    """Settings of the state store that a system shall have."""
+    provider = ROCKSDB if system.state_store == "rocksdb" else HDFS
+    return {PROVIDER: provider, CHANGELOG: str(system.changelog_checkpointing).lower()}
 
 
 def checkpoint_manager(spark: SparkSession) -> str | None:

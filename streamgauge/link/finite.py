@@ -21,22 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.link.engine import PROVIDER, ROCKSDB, checkpoint_manager, settings, state_writer
+from streamgauge.link.engine import checkpoint_manager, settings, state_writer
 from streamgauge.link.oracle import BatchLog
 from streamgauge.link.progress import batch_of, ran
 
-__all__ = [
-    "GLOBAL_WATERMARK",
-    "PROVIDER",
-    "ROCKSDB",
-    "FiniteRun",
-    "MicroBatch",
-    "Operator",
-    "run_finite",
-    "with_sentinel",
-]
-#: the old behaviour: one watermark for all operators of a query
-GLOBAL_WATERMARK = {"spark.sql.streaming.statefulOperator.allowMultiple": "false"}
 WAIT_SECONDS = 600
 
 

@@ -11,25 +11,35 @@ from streamgauge.report.records import Json
 END_MS = 10**11  # a watermark beyond this is the sentinel's
 
 
-def section(record: Json) -> Section:
-    """record: of suite.hard.run_hard."""
+def section(records: list[Json]) -> Section:
+    """records: of suite.hard.run_hard, by system and disorder."""
     lead = (
-        f"{count(record.get('events'))} events, {100 * record.get('disorder', 0):g}\u202f% of them late by up to {number(record.get('longest_delay_s'), 's')}, "
-        "in a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
+        "In a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
     )
-    blocks: list[Block] = [
-        attempt("Answers of the hard queries", _answers, record),
-        attempt("State of the hard queries", _state, record),
-        attempt("Watermarks of each operator", _watermarks, record),
-    ]
+    parts = [_part(record, nth) for nth, record in enumerate(records)]
+    examples = {case.get("name", "?"): case for record in records for case in record.get("example") or []}
     example = Section(
         "per-operator-watermarks",
         "A watermark for each operator, and one for all",
         "The largest value of each 3 s window, then the sum of two such windows. An operator gives out a window when the "
         "watermark has passed its end; for a second one with the same watermark that row is late.",
-        [attempt(case.get("name", "?"), _case, case) for case in record.get("example") or []],
+        [
+            attempt("Side by side", _beside, list(examples.values())),
+            *(attempt(name, _case, case) for name, case in examples.items()),
+        ],
     )
-    return Section("hard-queries", "Hard queries", lead, blocks, [example])
+    return Section("hard-queries", "Hard queries", lead, parts=[*parts, example])
+
+
+def _part(record: Json, nth: int) -> Section:
+    late = f"{record.get('disorder_percent', 0):g}\u202f%"
+    lead = f"{count(record.get('events'))} events, {late} of them late by up to {number(record.get('longest_delay_s'), 's')}."
+    blocks: list[Block] = [
+        attempt("Answers of the hard queries", _answers, record),
+        attempt("State of the hard queries", _state, record),
+        attempt("Watermarks of each operator", _watermarks, record),
+    ]
+    return Section(f"hard-{nth}", f"{record.get('system', '?')}, {late} late", lead, blocks)
 
 
 def _answers(record: Json) -> Table:
@@ -40,7 +50,7 @@ def _answers(record: Json) -> Table:
             [
                 found["query"],
                 found["mode"],
-                Text(status, "good" if status == "correct" else "bad", hint=found.get("reason", "")),
+                Text(status, "good" if status == "correct" else "bad", hint=found.get("why") or ""),
                 count(found.get("rows")),
                 Text(found.get("hash", ""), code=True),
                 number(found.get("seconds"), "s"),
@@ -94,21 +104,36 @@ def _watermarks(record: Json) -> Chart:
     return Chart(title, figure(traces, axis("micro-batch"), axis("watermark (s)")), table)
 
 
+def _beside(cases: list[Json]) -> Table:
+    """The first case and the others with its values, batch by batch."""
+    alike = [case for case in cases if case["given"] == cases[0]["given"]]
+    rows: list[list[Cell]] = [
+        [batches[0]["batch"], _values(alike[0], batches[0]), *map(_result, batches)]
+        for batches in zip(*(case["batches"] for case in alike), strict=True)
+    ]
+    columns = ["batch", "values", *(f"result with {case['name']}" for case in alike)]
+    return Table(columns, rows, "Side by side", cards=True)
+
+
 def _case(case: Json) -> Table:
-    given = [", ".join(f"{value} at {second}\u00a0s" for value, second in batch) for batch in case["given"]]
-    given += ["sentinel"] * (len(case["batches"]) > len(given))
-    rows: list[list[Cell]] = []
-    for batch in case["batches"]:
-        rows.append(
-            [
-                batch["batch"],
-                given[batch["batch"]] if batch["input_rows"] and batch["batch"] < len(given) else "no rows",
-                *[_operator(operator) for operator in batch["operators"]],
-                "; ".join(f"{row['total']} from {row['groups']} of 2 windows" for row in batch["output"]) or "nothing",
-            ]
-        )
+    rows: list[list[Cell]] = [
+        [batch["batch"], _values(case, batch), *map(_operator, batch["operators"]), _result(batch)]
+        for batch in case["batches"]
+    ]
     columns = ["batch", "values", "first operator", "second operator", "result"]
     return Table(columns, rows, caption=case["name"], cards=True)
+
+
+def _values(case: Json, batch: Json) -> str:
+    given = [", ".join(f"{value} at {second}\u00a0s" for value, second in values) for values in case["given"]]
+    given += ["sentinel"] * (len(case["batches"]) > len(given))
+    return given[batch["batch"]] if batch["input_rows"] and batch["batch"] < len(given) else "no rows"
+
+
+def _result(batch: Json) -> Text:
+    lost = sum(operator["dropped"] for operator in batch["operators"])
+    result = "; ".join(f"{row['total']} from {row['groups']} of 2 windows" for row in batch["output"]) or "nothing"
+    return Text(f"{result}, {lost} lost" if lost else result, "bad" if lost else "plain")
 
 
 def _operator(operator: dict[str, Any]) -> Text:

@@ -1,41 +1,110 @@
-"""The Nexmark suite: what works, every answer with its size and hash, and the slowest queries."""
+"""The Nexmark suite and the hard queries: what works, what not and why, the slowest, every answer with size and hash."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
-from streamgauge.report.blocks import Block, Cell, Section, Table, Text, attempt, count, number
-from streamgauge.report.records import Json
-from streamgauge.suite.capabilities import capabilities
+from streamgauge.report.blocks import Block, Cell, Section, State, Table, Text, attempt, count, number
+from streamgauge.report.records import Json, Records
+from streamgauge.suite.capabilities import HARD, SUITE, capabilities
+from streamgauge.suite.systems import asked
 
 SLOWEST = 8
+MODES = ("batch", "streaming")
+_MARK: dict[str, State] = {"works": "good", "correct": "good", "not run": "open"}
 
 
-def section(rows: list[Json]) -> Section:
-    """rows: of nexmark.jsonl."""
+def expected(records: Records) -> list[Json]:
+    """Every answer that the stage should leave, as a row that says why it is missing."""
+    system = asked(records.benchmark)[0].name
+    return [
+        {
+            "query": query, "mode": mode, "system": system, "status": "not run", "why": records.why(status),
+            "disorder_percent": records.benchmark.experiment(status.scope["experiment"]).target_percent,
+        }
+        for status in records.suites
+        for mode in MODES
+        for query in (*(records.benchmark.suite.queries or SUITE), *HARD)
+    ]  # fmt: skip
+
+
+def section(rows: Sequence[Json], wanted: Sequence[Json] = ()) -> Section:
+    """rows: of nexmark.jsonl. wanted: rows that stand where none of these does."""
     lead = (
-        "The queries of the online auction in batch, against DuckDB, and in streaming, against batch without exactly "
-        "what the run's own logs say came too late."
+        "The queries of the online auction and the hard queries: in batch against DuckDB, in streaming against batch "
+        "without exactly what the run's own logs say came too late."
     )
-    last = {(row["query"], row["mode"], row["system"], row["disorder_percent"]): row for row in rows}
-    matrix = capabilities(rows)
+    last = list({_key(row): row for row in (*wanted, *rows)}.values())
+    first = last[0]["system"]
     blocks: list[Block] = [
-        attempt("Capabilities by feature", _matrix, matrix["features"], "feature"),
-        attempt("Capabilities by query", _matrix, matrix["queries"], "query"),
-        attempt("Slowest queries", _slowest, list(last.values())),
-        attempt("Answers", _answers, list(last.values())),
+        *matrices(last),
+        attempt("Slowest queries", _slowest, [row for row in last if row["system"] == first]),
+        *(
+            attempt("Answers", _answers, list(some), system, percent, system != first)
+            for (system, percent), some in groupby(
+                sorted(last, key=lambda row: (row["system"] != first, *_which(row))), _which
+            )
+        ),
     ]
     return Section("nexmark", "Nexmark", lead, blocks)
 
 
+def _which(row: Json) -> tuple[str, float]:
+    return row["system"], row["disorder_percent"]
+
+
+def matrices(rows: Sequence[Json]) -> list[Block]:
+    """What each system can do, by feature and by query, and the reasons of what it cannot."""
+    matrix = capabilities(rows)
+    bad = [cell for cell in matrix["queries"] if cell["status"] != "works"]
+    return [
+        attempt("Capabilities by feature", _matrix, matrix["features"], "feature"),
+        attempt("Capabilities by query", _matrix, matrix["queries"], "query"),
+        *([attempt("What does not work", _reasons, bad)] if bad else []),
+    ]
+
+
+def _key(row: Json) -> tuple[str, str, str, float]:
+    return row["system"], row["query"], row["mode"], row["disorder_percent"]
+
+
 def _matrix(cells: list[Json], what: str) -> Table:
-    """A row per query or feature, a column per system and mode."""
-    columns = list(dict.fromkeys((cell["system"], cell["mode"]) for cell in cells))
-    found: dict[str, dict[Any, Cell]] = {}
+    """A row per query or feature, a column per system."""
+    systems = list(dict.fromkeys(cell["system"] for cell in cells))
+    found: dict[str, dict[str, list[Json]]] = {}
     for cell in cells:
-        found.setdefault(cell[what], {})[cell["system"], cell["mode"]] = _status(cell["status"], cell.get("why"))
-    rows: list[list[Cell]] = [[name, *(states.get(column) for column in columns)] for name, states in found.items()]
-    return Table([what, *(f"{system}, {mode}" for system, mode in columns)], rows)
+        found.setdefault(cell[what], {}).setdefault(cell["system"], []).append(cell)
+    rows: list[list[Cell]] = [
+        [name.removeprefix("nexmark."), *(_modes(of[system]) if system in of else None for system in systems)]
+        for name, of in found.items()
+    ]
+    return Table([what, *systems], rows, f"What works in batch and in streaming, by {what}")
+
+
+def _modes(cells: list[Json]) -> Text:
+    """One word if both modes have it, else what does not work in which."""
+    told = [cell for cell in cells if cell["status"] != "works"] or cells
+    both = len(told) == len(MODES) and len({cell["status"] for cell in told}) == 1
+    text = told[0]["status"] if both else ", ".join(f"{cell['status']} in {cell['mode']}" for cell in told)
+    marks = {_MARK.get(cell["status"], "bad") for cell in told}
+    state: State = "bad" if "bad" in marks else "open" if "open" in marks else "good"
+    return Text(text, state, hint="; ".join(cell["why"] for cell in told if cell.get("why")))
+
+
+def _reasons(cells: list[Json]) -> Table:
+    """Queries with the same reason share a row. Long names may break."""
+    alike: dict[tuple[Any, ...], list[str]] = {}
+    for cell in cells:
+        key = cell["system"], cell["mode"], cell["status"], cell.get("why")
+        alike.setdefault(key, []).append(cell["query"].removeprefix("nexmark."))
+    rows: list[list[Cell]] = [
+        [", ".join(queries), system, mode, _status(status, None), re.sub(r"(?<=[._])", "\u200b", why or "")]
+        for (system, mode, status, why), queries in alike.items()
+    ]
+    return Table(["query", "system", "mode", "status", "why"], rows, "What does not work", cards=True)
 
 
 def _slowest(rows: list[Json]) -> Table:
@@ -44,35 +113,38 @@ def _slowest(rows: list[Json]) -> Table:
         [row["query"], row["mode"], _percent(row), number(row["seconds"], "s"), count(row.get("events_per_s"))]
         for row in done
     ]
-    return Table(["query", "mode", "out of order", "time", "events/s"], cells)
+    return Table(["query", "mode", "out of order", "time", "events/s"], cells, "Slowest queries")
 
 
-def _answers(rows: list[Json]) -> Table:
+def _answers(rows: list[Json], system: str, percent: float, fold: bool) -> Table:
     cells: list[list[Cell]] = [
         [
             row["query"],
             row["mode"],
-            row["system"],
-            _percent(row),
             _status(row["status"], row.get("why")),
             count(row.get("rows")),
             count(row.get("output_bytes")),
             Text(row.get("hash") or "", code=True),
             number(row.get("seconds"), "s"),
             count(row.get("events_per_s")),
-            count(row.get("late_drops_expected")),
-            count(row.get("late_drops_reported")),
-            row.get("late_drops_counted_in"),
+            _late(row),
         ]
         for row in rows
     ]
-    columns = ["query", "mode", "system", "out of order", "status", "rows", "bytes", "hash", "time", "events/s"]
-    return Table([*columns, "late, expected", "late, reported", "counted in"], cells, cards=True)
+    columns = ["query", "mode", "status", "rows", "bytes", "hash", "time", "events/s", "late / dropped"]
+    caption = f"Answers of {system}, {percent:g}\u202f% out of order"
+    return Table(columns, cells, "" if fold else caption, cards=True, folded=caption if fold else "")
 
 
 def _status(status: str, why: str | None) -> Text:
-    return Text(status, "good" if status in ("works", "correct") else "bad", hint=why or "")
+    return Text(status, _MARK.get(status, "bad"), hint=why or "")
+
+
+def _late(row: Json) -> Text:
+    """Rows that should be dropped, and what the engine says it dropped."""
+    told = f"{count(row.get('late_drops_expected'))} / {count(row.get('late_drops_reported'))}"
+    return Text(told, hint=f"counted in {row.get('late_drops_counted_in') or 'none'}")
 
 
 def _percent(row: Json) -> str:
-    return f"{row['disorder_percent']:g} %"
+    return f"{row['disorder_percent']:g}\u202f%"

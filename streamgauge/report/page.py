@@ -49,8 +49,8 @@ def render(records: Records) -> str:
         source.section(records),
         experiments.section(records),
         *([cells.section(records)] if records.cells else []),
-        *([nexmark.section(records.nexmark)] if records.nexmark else []),
-        *([hard.section(found)] if (found := records.hard) else []),
+        *([nexmark.section(records.nexmark, nexmark.expected(records))] if records.nexmark or records.suites else []),
+        *([hard.section(records.hard)] if records.hard else []),
         machine.environment(records),
         machine.timings(records),
     ]

@@ -131,6 +131,7 @@ class Records:
             "analyze": [self.status("ingest")],
             "generate": [self.status("ingest")],
             "validate": [self.status("generate", **scope)],
+            "nexmark": [self.status("generate", **scope)],
             "search": [self.status("generate", **scope), self.status("validate", **scope)],
             "latency": [self.status("search", **status.scope)],
         }.get(status.stage, [])
@@ -156,14 +157,21 @@ class Records:
         return [self._stream(experiment) for experiment in self.benchmark.experiments]
 
     @cached_property
-    def hard(self) -> Json | None:
-        """What suite.hard left in this run."""
-        return _json(self.directory / "hard.json", dict)
+    def hard(self) -> list[Json]:
+        """What suite.hard left in this run, by system and disorder."""
+        found = [_json(path, dict) for path in self.directory.glob("hard-*.json")]
+        return sorted(filter(None, found), key=lambda one: (one.get("system", ""), one.get("disorder_percent", 0)))
 
     @cached_property
     def nexmark(self) -> list[Json]:
         """Rows that suite.record left in this run."""
         return read_jsonl(self.directory / "nexmark.jsonl")
+
+    @cached_property
+    def suites(self) -> list[Status]:
+        """The stage nexmark of each experiment, where the source has one."""
+        names = [e.name for e in self.benchmark.experiments if self.benchmark.source.format == "nexmark"]
+        return [self.status("nexmark", experiment=name) for name in names]
 
     @cached_property
     def cells(self) -> list[CellRecord]:
@@ -256,6 +264,7 @@ def expected(records: Records) -> Iterable[Status]:
     for stream in records.streams:
         yield stream.generate
         yield stream.validate
+    yield from records.suites
     for cell in records.cells:
         yield cell.search_status
         yield cell.latency_status

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from streamgauge.artifacts import Artifact, Store
-from streamgauge.config import Benchmark, parse
+from streamgauge.config import Benchmark, Experiment, parse
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.link.finite import with_sentinel
 from streamgauge.schemas import NEXMARK
@@ -60,6 +60,18 @@ def benchmark(events: int, seed: int, disorder: float) -> Benchmark:
         ],
     }
     return parse(Benchmark, raw, "nexmark")
+
+
+def smaller(wanted: Benchmark, experiment: Experiment, events: int) -> Benchmark:
+    """The same with at most so many events, over the same time, and only this experiment, as near as they allow."""
+    given = wanted.source.nexmark
+    assert given is not None
+    share = min(1.0, events / given.events)
+    rates = {name: max(1, round(rate * share)) for name in ("rate", "next_rate") if (rate := getattr(given, name))}
+    fewer = given.model_copy(update={"events": round(given.events * share), **rates})
+    source = wanted.source.model_copy(update={"nexmark": fewer})
+    closest = experiment.model_copy(update={"on_infeasible": "closest"})
+    return wanted.model_copy(update={"source": source, "experiments": (closest,), "scale": 1.0})
 
 
 def make_events(spark: SparkSession, store: Store, wanted: Benchmark) -> Events:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from pyspark.sql import SparkSession
 from streamgauge import workloads
 from streamgauge.driver.replay import wire_schema
 from streamgauge.link.check import answer
-from streamgauge.link.checksum import checksum, result_columns
-from streamgauge.link.engine import PROVIDER, ROCKSDB
-from streamgauge.link.finite import GLOBAL_WATERMARK, FiniteRun, run_finite, with_sentinel
-from streamgauge.link.oracle import Expectation, Kept, expectation
+from streamgauge.link.checksum import checksum
+from streamgauge.link.engine import GLOBAL_WATERMARK, PROVIDER, ROCKSDB, settings
+from streamgauge.link.finite import FiniteRun, MicroBatch, run_finite, with_sentinel
+from streamgauge.link.oracle import expectation
 from streamgauge.suite.hard_answers import duckdb_answer
+from streamgauge.suite.record import MODES, Answer, Mode, Record, judged, unsupported
 from streamgauge.workloads import Spec
 
 SECOND_US = 1_000_000
@@ -61,12 +62,18 @@ def events(count: int, disorder: float, longest_s: int, seed: int = 1) -> pa.Tab
     return rows(seconds.tolist(), draw.integers(0, 10, count).tolist(), draw.choice(list("aaabc"), count).tolist())
 
 
-def stream(spark: SparkSession, spec: Spec, batches: Sequence[pa.Table], work: Path, **conf: str) -> FiniteRun:
+def stream(
+    spark: SparkSession, spec: Spec, batches: Sequence[pa.Table], work: Path, conf: Mapping[str, str] | None = None
+) -> FiniteRun:
     """These micro-batches and then a sentinel."""
     query = workloads.find(spec.query)
-    conf = {PROVIDER: ROCKSDB, **conf} if query.rocksdb else conf
     given = [*batches, with_sentinel(batches[0], END_US)]
+    conf = _needs(spec, conf)
     return run_finite(spark, lambda frames: query.run(frames, spec), given, work, streams=query.streams, conf=conf)
+
+
+def _needs(spec: Spec, conf: Mapping[str, str] | None) -> Mapping[str, str]:
+    return {**({PROVIDER: ROCKSDB} if workloads.find(spec.query).rocksdb else {}), **(conf or {})}
 
 
 def slices(table: pa.Table, size: int) -> list[pa.Table]:
@@ -81,52 +88,69 @@ def offered(table: pa.Table) -> pa.Table:
     return table
 
 
-def batch_answer(spark: SparkSession, spec: Spec, table: pa.Table) -> tuple[int, int]:
-    """Rows and checksum."""
-    return answer(spark, Expectation((Kept(spec, (table,) * workloads.find(spec.query).streams),), 0))
+def batch_output(spark: SparkSession, spec: Spec, table: pa.Table, conf: Mapping[str, str] | None = None) -> pa.Table:
+    with settings(spark, _needs(spec, conf)):
+        frames = [spark.createDataFrame(table)] * workloads.find(spec.query).streams
+        found: pa.Table = workloads.run(frames, spec).toArrow()
+    return found
 
 
-def size_and_hash(run: FiniteRun) -> tuple[int, int]:
-    output = run.output
-    return output.num_rows, checksum(output.select(result_columns(output.schema.names)))
+def size_and_hash(output: pa.Table) -> Answer:
+    return output.num_rows, f"{checksum(output):016x}"
 
 
-def judge(spark: SparkSession, spec: Spec, table: pa.Table, batch_rows: int, work: Path) -> list[dict[str, Any]]:
-    """A record for each mode: the batch answer against DuckDB's, the streaming answer against batch."""
-    began = time.monotonic()
-    size, total = batch_answer(spark, spec, table)
-    seconds = time.monotonic() - began
-    known = duckdb_answer(spec, table)
-    status = "correct" if (size, total) == (known.num_rows, checksum(known)) else "wrong"
-    records = [_record(spec, "batch", size, total, seconds, status=status)]
-    run = stream(spark, spec, slices(table, batch_rows), work)
+def judge(
+    spark: SparkSession,
+    spec: Spec,
+    mode: Mode,
+    table: pa.Table,
+    batch_rows: int,
+    work: Path,
+    conf: Mapping[str, str] | None = None,
+) -> tuple[Record, tuple[MicroBatch, ...]]:
+    """The batch answer against DuckDB's, the streaming answer against batch."""
+    query = workloads.find(spec.query)
+    if mode == "batch":
+        began = time.monotonic()
+        output = batch_output(spark, spec, table, conf)
+        answers = size_and_hash(output), size_and_hash(duckdb_answer(spec, table))
+        return judged(query, mode, *answers, time.monotonic() - began, table.num_rows, output.nbytes), ()
+    run = stream(spark, spec, slices(table, batch_rows), work, conf)
     wanted = expectation(offered(table), run.logs(), spec)
-    found = size_and_hash(run)
-    status = "correct" if found == answer(spark, wanted) else "wrong"
-    if workloads.find(spec.query).drops_counted == "rows" and run.dropped != wanted.late:
-        status = "wrong"
+    size, total = answer(spark, wanted)
     seconds = sum(batch.seconds for batch in run.batches)
-    record = _record(spec, "streaming", *found, seconds, status=status)
-    record |= {"late_drops_expected": wanted.late, "late_drops_reported": run.dropped}
-    return [*records, record | {"batches": [batch.to_dict(rows=False) for batch in run.batches]}]
+    peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
+    record = judged(
+        query, mode, size_and_hash(run.output), (size, f"{total:016x}"), seconds, table.num_rows, run.output.nbytes,
+        wanted.late, run.dropped, peak,
+    )  # fmt: skip
+    return record, run.batches
 
 
 def run_hard(
-    spark: SparkSession, work: Path, *, count: int = 400, disorder: float = 0.2, batches: int = 8
+    spark: SparkSession,
+    work: Path,
+    *,
+    count: int = 400,
+    disorder: float = 0.2,
+    batches: int = 8,
+    conf: Mapping[str, str] | None = None,
+    seen: Callable[[Record], None] | None = None,
 ) -> dict[str, Any]:
-    """Every hard query in both modes; a query that fails leaves its reason. And the worked example."""
+    """Every hard query in both modes, each record given to `seen`; a query that fails leaves its reason."""
     batch_rows = -(-count // batches)
     longest_s = 3 * batch_rows  # late by the watermark, which lies two micro-batches back
     table = events(count, disorder, longest_s)
     found: list[dict[str, Any]] = []
-    for spec in SPECS:
+    for mode, spec in product(MODES, SPECS):
         try:
-            found += judge(spark, spec, table, batch_rows, work / spec.query)
+            record, micro = judge(spark, spec, mode, table, batch_rows, work / mode / spec.query, conf)
         except Exception as problem:
-            reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-            found.append({"query": spec.query, "mode": "both", "status": "unsupported", "reason": reason})
-    given = {"events": count, "disorder": disorder, "longest_delay_s": longest_s}
-    return given | {"queries": found, "example": run_example(spark, work / "example")}
+            record, micro = unsupported(workloads.find(spec.query), mode, problem), ()
+        if seen is not None:
+            seen(record)
+        found.append({**record.to_dict(), "batches": [batch.to_dict(rows=False) for batch in micro]})
+    return {"events": count, "disorder": disorder, "longest_delay_s": longest_s, "queries": found}
 
 
 def run_example(spark: SparkSession, work: Path) -> list[dict[str, Any]]:
@@ -142,11 +166,6 @@ def run_example(spark: SparkSession, work: Path) -> list[dict[str, Any]]:
         table = rows([at for _, at in numbered], [value for value, _ in numbered], ["a"] * len(numbered))
         ends = accumulate(map(len, given), initial=0)
         parts = [table.slice(first, last - first) for first, last in pairwise(ends)]
-        run = stream(spark, EXAMPLE, parts, work / name, **conf)
+        run = stream(spark, EXAMPLE, parts, work / name, conf)
         records.append({"name": name, "given": given, "batches": [batch.to_dict() for batch in run.batches]})
     return records
-
-
-def _record(spec: Spec, mode: str, size: int, total: int, seconds: float, **more: Any) -> dict[str, Any]:
-    fixed = {"query": spec.query, "mode": mode, "rows": size, "hash": f"{total:016x}", "seconds": round(seconds, 3)}
-    return fixed | {"late_drops_expected": 0, "late_drops_reported": 0} | more

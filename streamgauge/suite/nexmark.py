@@ -5,51 +5,26 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.errors import UserError
-from streamgauge.link.application import reason
 from streamgauge.link.engine import settings
 from streamgauge.link.finite import WAIT_SECONDS, FiniteRun, run_finite, write_source
 from streamgauge.link.oracle import expectation
 from streamgauge.suite.duck import answer, ask, size_and_hash
 from streamgauge.suite.events import Events
+from streamgauge.suite.record import Mode, Record, judged, short, unsupported
 from streamgauge.workloads import Query, Spec
 from streamgauge.workloads.nexmark import QUERIES, WAIT_US, standard
 
-Mode = Literal["batch", "streaming"]
-Status = Literal["correct", "wrong", "unsupported"]
 WATERMARK_MS = 5_000
 MICRO_BATCHES = 4
 PARTITIONS = ("day", "minute")
-
-
-@dataclass(frozen=True)
-class Record:
-    """rows and hash are of what the query's rule compares; why: of wrong and unsupported."""
-
-    query: str
-    mode: Mode
-    status: Status
-    rows: int | None = None
-    hash: str | None = None
-    seconds: float | None = None
-    late_drops_expected: int | None = None
-    late_drops_reported: int | None = None
-    late_drops_counted_in: str = "none"
-    events_per_s: float | None = None
-    output_bytes: int | None = None
-    state_rows: int | None = None
-    why: str | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def chosen(names: str) -> tuple[Query, ...]:
@@ -61,10 +36,6 @@ def chosen(names: str) -> tuple[Query, ...]:
         if name not in known:
             raise UserError(f"--queries: found {name!r}, allowed: all, or some of {','.join(known)}")
     return tuple(known[name] for name in dict.fromkeys(names.split(",")))
-
-
-def short(query: Query) -> str:
-    return query.name.rpartition(".")[2]
 
 
 def run_suite(
@@ -92,7 +63,7 @@ def run_suite(
                 else:
                     yield in_streaming(spark, spec, query, events, batches, place)
         except Exception as problem:
-            yield Record(short(query), mode, "unsupported", why=reason(str(problem)) or type(problem).__name__)
+            yield unsupported(query, mode, problem)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -146,37 +117,7 @@ def to_files(
 
 
 def _judged(
-    query: Query,
-    mode: Mode,
-    output: pa.Table,
-    wanted: pa.Table,
-    seconds: float,
-    events: Events,
-    expected: int = 0,
-    reported: int = 0,
-    state_rows: int | None = None,
+    query: Query, mode: Mode, output: pa.Table, wanted: pa.Table, seconds: float, events: Events, *more: Any
 ) -> Record:
-    rows, found = size_and_hash(output, query.rule)
-    wanted_rows, wanted_hash = size_and_hash(wanted, query.rule)
-    why = None
-    if rows != wanted_rows:
-        why = f"{rows} rows, {wanted_rows} expected"
-    elif found != wanted_hash:
-        why = f"{rows} rows as expected, but with other values"
-    elif query.drops_counted == "rows" and expected != reported:
-        why = f"{reported} late rows reported as dropped, {expected} expected"
-    return Record(
-        short(query),
-        mode,
-        "correct" if why is None else "wrong",
-        rows,
-        found,
-        round(seconds, 3),
-        expected,
-        reported,
-        query.drops_counted,
-        round(events.rows.num_rows / seconds, 1),
-        output.nbytes,
-        state_rows,
-        why,
-    )
+    answers = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
+    return judged(query, mode, *answers, seconds, events.rows.num_rows, output.nbytes, *more)

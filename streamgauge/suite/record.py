@@ -1,17 +1,99 @@
-"""What suites leave in a run's directory: rows, appended as they come, and the capability matrix that follows."""
+"""What suites say of a query in a mode, and what they leave in a run's directory: rows, appended as they come, and the
+capability matrix that follows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from streamgauge.artifacts import append_json, read_jsonl, write_json
+from streamgauge.link.application import reason
 from streamgauge.suite.capabilities import capabilities
+from streamgauge.workloads import Query
 
 ROWS, CAPABILITIES = "nexmark.jsonl", "capabilities.json"
+Mode = Literal["batch", "streaming"]
+MODES: tuple[Mode, ...] = ("batch", "streaming")
+Status = Literal["correct", "wrong", "unsupported"]
+Answer = tuple[int, str]  # rows, and their hash
+
+
+@dataclass(frozen=True)
+class Record:
+    """rows and hash are of what the query's rule compares; why: of wrong and unsupported."""
+
+    query: str
+    mode: Mode
+    status: Status
+    rows: int | None = None
+    hash: str | None = None
+    seconds: float | None = None
+    late_drops_expected: int | None = None
+    late_drops_reported: int | None = None
+    late_drops_counted_in: str = "none"
+    events_per_s: float | None = None
+    output_bytes: int | None = None
+    state_rows: int | None = None
+    why: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def short(query: Query) -> str:
+    return query.name.rpartition(".")[2]
+
+
+def judged(
+    query: Query,
+    mode: Mode,
+    found: Answer,
+    wanted: Answer,
+    seconds: float,
+    events: int,
+    output_bytes: int,
+    expected: int = 0,
+    reported: int = 0,
+    state_rows: int | None = None,
+) -> Record:
+    """expected, reported: late rows dropped."""
+    why = None
+    if found[0] != wanted[0]:
+        why = f"{found[0]} rows, {wanted[0]} expected"
+    elif found != wanted:
+        why = f"{found[0]} rows as expected, but with other values"
+    elif query.drops_counted == "rows" and expected != reported:
+        why = f"{reported} late rows reported as dropped, {expected} expected"
+    return Record(
+        short(query),
+        mode,
+        "correct" if why is None else "wrong",
+        *found,
+        round(seconds, 3),
+        expected,
+        reported,
+        query.drops_counted,
+        round(events / seconds, 1),
+        output_bytes,
+        state_rows,
+        why,
+    )
+
+
+def unsupported(query: Query, mode: Mode, problem: Exception) -> Record:
+    """With the engine's own message."""
+    return Record(short(query), mode, "unsupported", why=reason(str(problem) or type(problem).__name__))
 
 
 def keep(directory: Path, row: Mapping[str, Any]) -> None:
     append_json(directory / ROWS, dict(row))
     write_json(directory / CAPABILITIES, capabilities(read_jsonl(directory / ROWS)))
+
+
+def keep_hard(directory: Path, system: str, disorder_percent: float, record: Mapping[str, Any]) -> None:
+    """What suite.hard found, for the run's page."""
+    about = {"system": system, "disorder_percent": disorder_percent}
+    write_json(directory / f"hard-{system}-{disorder_percent:g}.json", {**about, **record})

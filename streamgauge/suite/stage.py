@@ -1,46 +1,91 @@
-"""The stage nexmark: the whole suite on an experiment's stream, in batch and in streaming."""
+"""The stage nexmark: the suite on an experiment's stream, and the hard queries, in batch and in streaming."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from streamgauge.artifacts import Store
-from streamgauge.config import Benchmark, Experiment
+from streamgauge.config import Benchmark, Experiment, System
 from streamgauge.errors import UserError
-from streamgauge.suite.events import read_events
-from streamgauge.suite.nexmark import run_suite
-from streamgauge.suite.record import keep
-from streamgauge.suite.systems import system
-from streamgauge.workloads.nexmark import QUERIES
+from streamgauge.suite.events import Events, make_events, read_events, smaller
+from streamgauge.suite.hard import run_example, run_hard
+from streamgauge.suite.nexmark import chosen, run_suite
+from streamgauge.suite.record import MODES, Record, keep, keep_hard
+from streamgauge.suite.systems import asked, conf
+from streamgauge.workloads import Query
 
 log = logging.getLogger("streamgauge")
-SYSTEM = "spark"
-MODES: tuple[Literal["batch", "streaming"], ...] = ("batch", "streaming")
+#: events of the hard queries; and how few suffice where only answers count, and no times
+HARD, FEW_HARD, FEW = 400, 100, 5_000
 
 
 def run(
     spark: SparkSession, benchmark: Benchmark, store: Store, experiment: Experiment, directory: Path
 ) -> dict[str, int]:
-    """Rows go to the run's directory as they come. How many there are of each status; UserError unless all are correct."""
+    """The first system is asked on the experiment's stream. The others are asked for the capability matrix alone: on
+    fewer events, and only in the experiment with the most disorder. Rows go to the run's directory as they come.
+
+    Gives how many of the first system's rows have each status. Raises UserError unless all are correct.
+    """
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
-    events = read_events(stream, benchmark.source.tick)
-    about = {"system": SYSTEM, "disorder_percent": experiment.target_percent, "events": events.rows.num_rows}
-    conf = {**system(SYSTEM), "spark.sql.shuffle.partitions": "2"}
+    events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
+    first, *others = asked(benchmark)
+    queries = chosen(",".join(benchmark.suite.queries or ["all"]))
     found: Counter[str] = Counter()
     bad: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as work:
-        for mode in MODES:
-            for record in run_suite(spark, events, QUERIES, mode, Path(work) / mode, conf=conf):
-                log.info("%s in %s: %s %s", record.query, mode, record.status, record.why or "")
-                keep(directory, {**record.to_dict(), **about})
-                found[record.status] += 1
-                bad += [f"{record.query} in {mode} is {record.status}"] if record.status != "correct" else []
+
+    def tell(system: System, events: int, record: Record) -> None:
+        why = record.why or ""
+        log.info("%s in %s on %s: %s %s", record.query, record.mode, system.name, record.status, why)
+        about = {"system": system.name, "disorder_percent": percent, "events": events}
+        keep(directory, {**record.to_dict(), **about})
+        if system == first:
+            found[record.status] += 1
+            if record.status != "correct":
+                bad.append(f"{record.query} in {record.mode} is {record.status}")
+
+    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as place:
+        work = Path(place)
+        hard = _ask(spark, first, percent, queries, events, HARD, work / "first", tell)
+        keep_hard(directory, first.name, percent, hard | {"example": run_example(spark, work / "example")})
+        if experiment != max(benchmark.experiments, key=lambda one: one.target_percent):
+            others = []
+        if others:
+            few = make_events(spark, Store(work / "few"), smaller(benchmark, experiment, FEW))
+        for system in others:
+            _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
     if bad:
         raise UserError(f"{experiment.name}: {len(bad)} of {sum(found.values())} answers: {', '.join(bad)}")
     return dict(found)
+
+
+def _ask(
+    spark: SparkSession,
+    system: System,
+    percent: float,
+    queries: Sequence[Query],
+    events: Events,
+    hard_events: int,
+    work: Path,
+    tell: Callable[[System, int, Record], None],
+) -> dict[str, Any]:
+    """All queries in both modes, each answer told at once. Gives the record of the hard queries."""
+    settings = {**conf(system), "spark.sql.shuffle.partitions": "2"}
+    for mode in MODES:
+        for record in run_suite(spark, events, queries, mode, work / mode, conf=settings):
+            tell(system, events.rows.num_rows, record)
+    return run_hard(
+        spark,
+        work / "hard",
+        count=hard_events,
+        disorder=percent / 100,
+        conf=settings,
+        seen=lambda record: tell(system, hard_events, record),
+    )

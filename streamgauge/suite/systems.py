@@ -1,27 +1,35 @@
-"""Systems that a suite of queries can be asked of by name: settings of the built-in Spark."""
+"""Systems that a suite of queries can be asked of: the built-in Spark with their settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streamgauge.config import Benchmark, System
 from streamgauge.errors import UserError
-from streamgauge.link.engine import PROVIDER, ROCKSDB
-from streamgauge.link.finite import GLOBAL_WATERMARK
+from streamgauge.link.engine import GLOBAL_WATERMARK, state_store
 
-HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-SYSTEMS: Mapping[str, Mapping[str, str]] = {
-    "spark": {PROVIDER: ROCKSDB},
-    "spark-changelog": {
-        PROVIDER: ROCKSDB,
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    },
-    "spark-hdfs": {PROVIDER: HDFS},
-    "spark-one-watermark": {PROVIDER: ROCKSDB, **GLOBAL_WATERMARK},
-}
+SYSTEMS = (
+    System(name="spark", state_store="rocksdb"),
+    System(name="spark-changelog", state_store="rocksdb", changelog_checkpointing=True),
+    System(name="spark-hdfs", state_store="hdfs"),
+    System(name="spark-one-watermark", state_store="rocksdb", conf=GLOBAL_WATERMARK),
+)
+
+
+def conf(system: System) -> Mapping[str, str]:
+    """What of a system a running session can take on."""
+    return {**state_store(system), **{key: value for key, value in system.conf.items() if key.startswith("spark.sql.")}}
 
 
 def system(name: str) -> Mapping[str, str]:
-    """Raises UserError naming what there is."""
-    if name not in SYSTEMS:
-        raise UserError(f"--system: found {name!r}, allowed: {', '.join(SYSTEMS)}")
-    return SYSTEMS[name]
+    """Settings of one of SYSTEMS. Raises UserError naming what there is."""
+    for one in SYSTEMS:
+        if one.name == name:
+            return conf(one)
+    raise UserError(f"--system: found {name!r}, allowed: {', '.join(one.name for one in SYSTEMS)}")
+
+
+def asked(benchmark: Benchmark) -> tuple[System, ...]:
+    """The benchmark's systems that are the built-in Spark, the first of which must answer all; without any, `spark`."""
+    found = tuple(s for s in benchmark.systems if s.engine == "spark" and s.spark_home is None)
+    return found or SYSTEMS[:1]

@@ -156,6 +156,7 @@ REGISTRY = (
         "append",
         late="never",
         line=True,
+        features=("projection",),
     ),
     Query(
         "windowed_aggregation",
@@ -166,6 +167,7 @@ REGISTRY = (
         needs=("key", "value"),
         drops_counted="groups",
         slides=True,
+        features=("windowed aggregation",),
     ),
     Query(
         "windowed_join",
@@ -177,6 +179,7 @@ REGISTRY = (
         streams=2,
         drops_counted="rows",
         slides=True,
+        features=("stream-stream join",),
     ),
     Query(
         "outer_join",
@@ -188,6 +191,7 @@ REGISTRY = (
         streams=2,
         drops_counted="rows",
         slides=True,
+        features=("stream-stream outer join",),
     ),
     Query(
         "top_n",
@@ -198,6 +202,7 @@ REGISTRY = (
         needs=("key", "value"),
         drops_counted="groups",
         slides=True,
+        features=("top N per window",),
     ),
     Query(
         "sessions",
@@ -208,6 +213,7 @@ REGISTRY = (
         needs=("key", "value"),
         late="session",
         drops_counted="groups",
+        features=("session window",),
     ),
     Query(
         "deduplication",
@@ -219,6 +225,7 @@ REGISTRY = (
         late="event",
         drops_counted="rows",
         needs_watermark=True,
+        features=("deduplication within the watermark",),
     ),
     Query(
         "custom_windows",
@@ -230,6 +237,7 @@ REGISTRY = (
         drops_counted="groups",
         spans=4,
         marked="failures",
+        features=("custom windows", "sliding window"),
     ),
     Query(
         "chained_windows",
@@ -239,6 +247,7 @@ REGISTRY = (
         "append",
         needs=("key", "value"),
         drops_counted="groups",
+        features=("chained aggregations", "per-operator watermarks"),
     ),
     Query(
         "incremental_join",
@@ -251,6 +260,7 @@ REGISTRY = (
         drops_counted="rows",
         rocksdb=True,
         marked="persons",
+        features=("incremental join", "transformWithState", "event-time timer"),
     ),
 )
 

@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts import read_jsonl
+from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.config import Benchmark, parse
 from streamgauge.report.blocks import Table, Text
-from streamgauge.report.nexmark import section
-from streamgauge.suite.capabilities import capabilities
+from streamgauge.report.nexmark import expected, section
+from streamgauge.report.page import render
+from streamgauge.report.records import Records
+from streamgauge.suite.capabilities import HARD, SUITE, capabilities
 from streamgauge.suite.record import CAPABILITIES, ROWS, keep
 
 
@@ -57,15 +60,48 @@ def test_rows_are_kept_as_they_come_and_the_matrix_with_them(tmp_path: Path) -> 
 
 
 def test_the_page_shows_states_with_their_reasons_the_slowest_and_every_answer() -> None:
-    features, queries, slowest, answers = section(ROWS_BY_HAND).blocks
+    features, queries, reasons, slowest, ordered, late, others = section(ROWS_BY_HAND).blocks
     assert isinstance(features, Table)
-    assert features.columns == ["feature", "spark, streaming", "spark, batch", "spark-hdfs, batch"]
+    assert features.columns == ["feature", "spark", "spark-hdfs"]
     assert features.rows[0] == [
-        "stream-stream join", Text("wrong", "bad", hint="nexmark.q20: 6 rows, 5 expected"), Text("works", "good"), None,
+        "stream-stream join", Text("wrong in streaming", "bad", hint="nexmark.q20: 6 rows, 5 expected"), None,
     ]  # fmt: skip
     assert isinstance(queries, Table)
-    assert len(queries.rows) == 4
+    assert [
+        [row[0], *(cell and cell.text for cell in row[1:] if not isinstance(cell, str))] for row in queries.rows
+    ] == [
+        ["q3", "works", None],
+        ["q20", "wrong in streaming", None],
+        ["q23", "unsupported in streaming", None],
+        ["q18", None, "unsupported in batch"],
+    ]
     assert isinstance(slowest, Table)
     assert slowest.rows[0][0] == "q20"
-    assert isinstance(answers, Table)
-    assert len(answers.rows) == 6
+    assert isinstance(reasons, Table)
+    assert [(row[0], row[4]) for row in reasons.rows] == [
+        ("q20", "6 rows, 5 expected"), ("q23", "no joins here"), ("q18", "needs RocksDB"),
+    ]  # fmt: skip
+    answers = [(table.caption, table.folded, len(table.rows)) for table in (ordered, late, others)]
+    assert answers == [
+        ("Answers of spark, 0\u202f% out of order", "", 4),
+        ("Answers of spark, 20\u202f% out of order", "", 1),
+        ("", "Answers of spark-hdfs, 0\u202f% out of order", 1),
+    ]
+
+
+def test_an_answer_that_is_missing_is_a_visible_hole(tmp_path: Path) -> None:
+    raw = {
+        "name": "auction",
+        "source": {"format": "nexmark"},
+        "experiments": [{"name": "late", "target_percent": 20}],
+    }
+    store = Store(tmp_path)
+    wanted = expected(Records(parse(Benchmark, raw, "here"), store, "mine"))
+    assert len(wanted) == 2 * 31
+    found = section([row("q5", "batch", "correct", disorder_percent=20.0)], wanted)
+    queries = found.blocks[1]
+    assert isinstance(queries, Table)
+    assert {str(line[0]): line[1].text for line in queries.rows if isinstance(line[1], Text)} == {
+        name: "not run in streaming" if name == "q5" else "not run" for name in (*SUITE, *HARD)
+    }
+    assert "not run: see generate late" in render(Records(parse(Benchmark, raw, "here"), store, "mine"))

@@ -1,0 +1,64 @@
+"""The stage nexmark with several systems: what each can do, and a query that fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.config import Benchmark, parse
+from streamgauge.errors import UserError
+from streamgauge.report.records import Records
+from streamgauge.spark import generate, ingest
+from streamgauge.suite import hard, stage
+from streamgauge.suite.record import CAPABILITIES, ROWS
+
+ONE_WATERMARK = {"spark.sql.streaming.statefulOperator.allowMultiple": "false", "spark.driver.memory": "1g"}
+RAW: dict[str, Any] = {
+    "name": "auction",
+    "source": {"format": "nexmark", "nexmark": {"events": 600, "rate": 6}},
+    "experiments": [{"name": "late", "target_percent": 20, "delay": {"max": "60s"}}],
+    "suite": {"queries": ["q18"]},
+    "systems": [
+        {"name": "hdfs"},
+        {"name": "one", "state_store": "rocksdb", "conf": ONE_WATERMARK},
+        {"name": "strange", "engine": "known", "capacity": 5},
+    ],
+}
+
+
+@pytest.mark.spark
+def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's default state store cannot do q18. With one watermark for all, chained windows lose rows."""
+
+    monkeypatch.setattr(hard, "SPECS", [spec for spec in hard.SPECS if spec.query == "chained_windows"])
+    benchmark, store = parse(Benchmark, RAW, "here"), Store(tmp_path)
+    ingest.run(spark, benchmark, store)
+    generate.run(spark, benchmark, store, benchmark.experiments[0])
+    run = store.run("mine")
+    with pytest.raises(UserError, match="late: 1 of 4 answers: q18 in streaming is unsupported"):
+        stage.run(spark, benchmark, store, benchmark.experiments[0], run)
+    found = {(row["system"], row["query"], row["mode"]): row["status"] for row in read_jsonl(run / ROWS)}
+    assert found == {
+        ("hdfs", "q18", "batch"): "correct",
+        ("hdfs", "q18", "streaming"): "unsupported",
+        ("hdfs", "chained_windows", "batch"): "correct",
+        ("hdfs", "chained_windows", "streaming"): "correct",
+        ("one", "q18", "batch"): "correct",
+        ("one", "q18", "streaming"): "correct",
+        ("one", "chained_windows", "batch"): "correct",
+        ("one", "chained_windows", "streaming"): "wrong",
+    }
+    matrix = json.loads((run / CAPABILITIES).read_text())["features"]
+    own = {(cell["system"], cell["mode"]): cell["status"] for cell in matrix if cell["feature"].startswith("per-op")}
+    assert own == {
+        ("hdfs", "batch"): "works", ("hdfs", "streaming"): "works", ("one", "batch"): "works",
+        ("one", "streaming"): "wrong",
+    }  # fmt: skip
+    (record,) = Records(benchmark, store, "mine").hard
+    assert (record["system"], len(record["example"])) == ("hdfs", 3)
