@@ -30,9 +30,18 @@ from streamgauge.errors import UserError
 from streamgauge.schemas import NEXMARK
 from streamgauge.units import Duration, Tick, TimeUnit, parse_bytes, tick_of
 
+
+def _length(found: object) -> Duration:
+    """Times are lengths throughout: none is negative."""
+    duration = Duration.parse(found)
+    if duration.ps < 0:
+        raise ValueError(f"found {found}, allowed: 0 or more")
+    return duration
+
+
 Delay = Annotated[
     Duration,
-    BeforeValidator(Duration.parse),
+    BeforeValidator(_length),
     PlainSerializer(str),
     WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)?\s*(ps|ns|us|ms|s|m|min|h|d)$"}),
 ]
@@ -241,9 +250,6 @@ class DelaySpec(Model):
 
     @model_validator(mode="after")
     def _bounds(self) -> Self:
-        for key in ("min", "mean", "stddev"):
-            if (given := getattr(self, key)) is not None and given.ps < 0:
-                raise ValueError(f"{key}: found {given}, allowed: 0 or more")
         if self.min > self.max:
             raise ValueError(f"min: found {self.min}, which is above max {self.max}")
         known = self.distribution in DELAY_PARAMETERS or ":" in self.distribution

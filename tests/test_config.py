@@ -92,7 +92,7 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
         (("experiments", 0, "target_percent"), float("nan"), "experiments.0.target_percent: found nan"),
         (("experiments", 0, "seed"), -1, "experiments.0.seed: found -1"),
         (("experiments", 0, "delay"), {"min": "3s"}, "experiments.0.delay: min: found 3s, which is above max 2s"),
-        (("experiments", 0, "delay"), {"min": "-1s"}, "experiments.0.delay: min: found -1s, allowed: 0 or more"),
+        (("experiments", 0, "delay"), {"min": "-1s"}, "experiments.0.delay.min: found -1s, allowed: 0 or more"),
         (
             ("experiments", 0, "delay"),
             {"max": "2 weeks"},
@@ -112,6 +112,16 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
         (("experiments", 0, "delay"), {"distribution": "normal", "stddev": "-1s"}, "stddev: found -1s, allowed: 0 or"),
         (("experiments", 0, "outputs"), ["avro"], "experiments.0.outputs.0: found 'avro', allowed: 'parquet', 'csv'"),
         (("scale",), 0, "scale: found 0, allowed: greater than 0"),
+        (
+            ("workloads",),
+            [{"name": "w", "query": "passthrough", "watermark": "-1s"}],
+            "workloads.0.watermark: found -1s, allowed: 0 or more",
+        ),
+        (
+            ("workloads",),
+            [{"name": "w", "query": "passthrough", "window": "-10s"}],
+            "workloads.0.window: found -10s, allowed: 0 or more",
+        ),
         (("search",), {"rates": [2, 1]}, "search: rates: found [2.0, 1.0], allowed: ascending"),
         (("search",), {"min_rate": 10, "max_rate": 5}, "search: min_rate: found 10, which is above max_rate 5"),
         (
