@@ -129,6 +129,22 @@ def test_charts_carry_the_numbers_of_the_records(page: Page) -> None:
     assert sum(len(bar["y"]) for bar in timings["data"]) == 7
 
 
+def test_stages_link_what_spark_kept_of_them(store: Store, tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    r = Recorder(store, made)
+    history = "http://history.example.org:18080/history/app-2/"
+    r.stage("ingest", outcome={"spark": {"id": "local-1", "events": "file:/spark-events"}})
+    r.stage("analyze", outcome={"spark": {"id": "app-2", "events": "file:/spark-events", "history": history}})
+    r.stage("generate", outcome={"spark": {"id": "app-3"}}, experiment="late20")
+    page = Page(build(made, store, RUN))
+    assert [link for link in page.links if "spark" in link or "history" in link] == ["file:/spark-events", history]
+    assert [row[-1] for row in page.rows if row[0] in ("ingest", "analyze", "generate late20")] == [
+        "local-1",
+        "app-2",
+        "—",
+    ]
+
+
 def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> None:
     """1000 events: 40 late at 0, 9 later than 5 s, 1 later than 30 s, none later than 60 s."""
     made = benchmark(tmp_path / "source.csv")

@@ -56,6 +56,7 @@ def timings(records: Records) -> Section:
                 f"+{seconds(start)}",
                 seconds(s.seconds),
                 one_line(s.error) or ("reused, not built again" if s.outcome.get("reused") else ""),
+                _spark_log(s),
             ]
         )
         colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED}[kind]
@@ -91,10 +92,18 @@ def timings(records: Records) -> Section:
             height=110 + 26 * len(names),
             barmode="overlay",
         ),
-        Table(["stage", "state", "start", "took", "remark"], rows),
+        Table(["stage", "state", "start", "took", "remark", "Spark's log"], rows),
         f"{count(len(rows))} attempts; {seconds(sum(s.seconds or 0 for s in records.stages))} in stages.",
     )
     return Section("timings", "Timings", blocks=[chart])
+
+
+def _spark_log(s: StageRecord) -> Cell:
+    """Its page in the history server where one is known, else the folder of the event log."""
+    spark = s.outcome.get("spark") or {}
+    if "events" not in spark:
+        return None
+    return Text(spark["id"], href=spark.get("history") or spark["events"], code=True)
 
 
 def _kind(s: StageRecord) -> str:

@@ -43,10 +43,12 @@ class Job:
     @property
     def spark(self) -> SparkSession:
         if self._session is None:
+            from streamgauge.spark.history import application
             from streamgauge.spark.session import batch_session
 
             self._session = batch_session(self.args.stage)
             self.pipeline.attach(self._session)
+            self.outcome["spark"] = application(self._session)
         return self._session
 
     @property

@@ -1,0 +1,21 @@
+"""Where Spark keeps what a stage did: its event log, which a history server shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: in Spark's own configuration: the address that a person's browser has for the history server
+SERVER = "spark.streamgauge.historyServer"
+
+
+def application(session: SparkSession) -> dict[str, str]:
+    """Of a session: `id`; `events`, the folder of its event log, where one is kept; `history`, its page, where known."""
+    conf, found = session.sparkContext.getConf(), {"id": session.sparkContext.applicationId}
+    if conf.get("spark.eventLog.enabled", "false") == "true":
+        found["events"] = str(conf.get("spark.eventLog.dir", "file:/tmp/spark-events"))
+        if server := conf.get(SERVER):
+            found["history"] = f"{server.rstrip('/')}/history/{found['id']}/"
+    return found
