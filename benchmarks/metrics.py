@@ -1,11 +1,12 @@
 """What 20 metrics updated per Arrow batch cost: the same Spark job with and without them, side by side.
 
-    .venv/bin/python benchmarks/metrics.py [--rows 3000000] [--repeats 14] [--cores 2] [--json]
+    .venv/bin/python benchmarks/metrics.py [--rows 1000000] [--pairs 80] [--warmups 10] [--cores 2] [--json]
 
 The job parses lines with mapInArrow, 10,000 rows a batch. CPU seconds (user + system) of the whole process tree: JVM,
-workers, this process with its pusher, which posts to an HTTP server. The two take turns in changing order, in one warm
-Spark. The JVM's compiler and collector vary by more than metrics cost, so what the Python processes took is told apart:
-there the updates are made, told, merged and pushed.
+workers, this process with its pusher, which posts to an HTTP server. Short runs take turns in changing order in one
+warm Spark, the JVM's heap collected before each, outside the measured time: a drift of the machine meets both. Of the
+pairs' differences the Hodges-Lehmann estimate and its 95 % interval (the signed-rank test turned round), which a few
+disturbed pairs do not move. What Python took is told apart: there the updates are made, told, merged and pushed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH_ROWS = 10_000
-WARM_UP = 4  # pairs
+PARTITIONS = 4
 SCHEMA = "id long, value long"
 SERVER = """
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -89,7 +91,7 @@ def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def job(spark: SparkSession, rows: int, work: Callable[..., Any]) -> DataFrame:
     line = "concat_ws(',', id, id * 7919 % 1000003, 'some-channel', 'https://example.org/item', id % 97) as line"
-    return spark.range(0, rows, 1, 8).selectExpr(line).mapInArrow(work, SCHEMA)
+    return spark.range(0, rows, 1, PARTITIONS).selectExpr(line).mapInArrow(work, SCHEMA)
 
 
 def run(frame: DataFrame) -> None:
@@ -113,11 +115,12 @@ def cpu() -> tuple[float, float]:
 Runs = list[tuple[float, float]]
 
 
-def compare(spark: SparkSession, rows: int, repeats: int, url: str) -> tuple[Runs, Runs]:
+def compare(spark: SparkSession, rows: int, pairs: int, warmups: int, url: str) -> tuple[Runs, Runs]:
     """CPU seconds (tree, Python) of each run without and with metrics, in pairs."""
 
     def measured(work: Callable[..., Any]) -> tuple[float, float]:
         frame = job(spark, rows, work)
+        spark.sparkContext._jvm.System.gc()
         before = cpu()
         run(frame)
         after = cpu()
@@ -125,21 +128,34 @@ def compare(spark: SparkSession, rows: int, repeats: int, url: str) -> tuple[Run
 
     without, with_them = Runs(), Runs()
     with metrics.start(spark, sinks=[{"type": "http", "url": url}], name="benchmark") as pipeline:
-        for number in range(WARM_UP + repeats):
+        for number in range(warmups + pairs):
             sides = [(plain, without), (counted, with_them)]
             for work, found in sides if number % 2 else reversed(sides):
                 found.append(measured(work))
         [seen] = pipeline.query(name="count_0")
-        assert seen.committed == {"value": rows * (WARM_UP + repeats)}, seen
-    return without[WARM_UP:], with_them[WARM_UP:]
+        assert seen.committed == {"value": rows * (warmups + pairs)}, seen
+    return without[warmups:], with_them[warmups:]
 
 
-def microseconds_per_batch() -> float:
-    """Of the updates alone, in this process."""
+def shift(differences: list[float]) -> tuple[float, float, float]:
+    """(low, estimate, high): the median of all means of two, and its 95 % interval."""
+    d, n = np.array(differences), len(differences)
+    means = np.sort([(d[i] + d[j]) / 2 for i in range(n) for j in range(i, n)])
+    spread = 1.96 * (n * (n + 1) * (2 * n + 1) / 24) ** 0.5
+    rank = max(0, int(n * (n + 1) / 4 - spread))
+    return float(means[rank]), float(np.median(means)), float(means[-1 - rank])
+
+
+def alone(url: str) -> tuple[float, float]:
+    """CPU of the updates of a batch, in us, and of a push of the 20 metrics, in ms, both in this process."""
     column = pa.array(np.arange(BATCH_ROWS) * 7919 % 1000003)
     batch = pa.RecordBatch.from_arrays([column, column], names=["id", "value"])
-    with metrics.start(name="alone"):
-        return min(timeit.repeat(lambda: update(batch, batch), number=500, repeat=7)) / 500 * 1e6
+    with metrics.start(name="alone", sinks=[{"type": "http", "url": url}], period="100ms"):
+        updates = min(timeit.repeat(lambda: update(batch, batch), number=500, repeat=7)) / 500
+        before = time.process_time()
+        time.sleep(3)
+        push = (time.process_time() - before) / 30
+    return updates * 1e6, push * 1e3
 
 
 @contextmanager
@@ -155,50 +171,54 @@ def backend() -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What metrics cost")
-    parser.add_argument("--rows", type=int, default=3_000_000)
-    parser.add_argument("--repeats", type=int, default=14)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--pairs", type=int, default=80)
+    parser.add_argument("--warmups", type=int, default=10, help="pairs that do not count")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     from streamgauge.spark.session import batch_session
 
-    alone = microseconds_per_batch()
     conf = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS)}
-    spark = batch_session("metrics", f"local[{args.cores}]", conf)
     with backend() as url:
-        without, with_them = compare(spark, args.rows, args.repeats, url)
-    spark.stop()
+        updates_us, push_ms = alone(url)
+        spark = batch_session("metrics", f"local[{args.cores}]", conf)
+        without, with_them = compare(spark, args.rows, args.pairs, args.warmups, url)
+        spark.stop()
     base = statistics.median(tree for tree, _ in without)
 
-    def more(part: int) -> tuple[float, float, float]:
-        """Of the pairs' differences the quartiles, in percent of the job's CPU."""
-        differences = [w[part] - o[part] for o, w in zip(without, with_them, strict=True)]
-        low, middle, high = (100 * q / base for q in statistics.quantiles(differences, n=4))
-        return low, middle, high
+    def more(part: int) -> list[float]:
+        """In percent of the job's CPU."""
+        return [100 * one / base for one in shift([w[part] - o[part] for o, w in zip(without, with_them, strict=True)])]
 
     figures = {
         "rows": args.rows,
         "cpu_s_tree_and_python": {"without": without, "with_metrics": with_them},
         "more_percent_tree": more(0),
         "more_percent_python": more(1),
-        "updates_us_per_batch": alone,
-        "updates_percent": 100 * alone * 1e-6 * args.rows / BATCH_ROWS / base,
+        "updates_us_per_batch": updates_us,
+        "updates_percent": 100 * updates_us * 1e-6 * args.rows / BATCH_ROWS / base,
+        "push_cpu_ms": push_ms,
     }
     if args.json:
         print(json.dumps(figures))
         return
-    table = Table(title=f"CPU seconds: {args.rows:,} rows, {BATCH_ROWS:,} a batch, 20 metrics, {args.repeats} pairs")
-    for name in ("side", "tree, median", "least", "most", "Python, median", "least", "most"):
+    table = Table(title=f"CPU seconds: {args.rows:,} rows, {BATCH_ROWS:,} a batch, 20 metrics, {args.pairs} pairs")
+    for name in ("side", "tree, median", "quartiles", "Python, median", "quartiles"):
         table.add_column(name, justify="right")
     for side, runs in (("without", without), ("with metrics", with_them)):
-        cells = [f"{f([r[part] for r in runs]):.2f}" for part in (0, 1) for f in (statistics.median, min, max)]
+        cells = []
+        for part in (0, 1):
+            low, middle, high = statistics.quantiles([r[part] for r in runs], n=4)
+            cells += [f"{middle:.3f}", f"{low:.3f} to {high:.3f}"]
         table.add_row(side, *cells)
     console = Console(width=120)
     console.print(table)
     for name, part in (("whole tree", 0), ("Python processes", 1)):
         low, middle, high = more(part)
-        console.print(f"more by the {name}: {middle:+.2f} % of the job (quartiles {low:+.2f}, {high:+.2f})")
-    console.print(f"the updates alone: {alone:.0f} us a batch, {figures['updates_percent']:.2f} % of the job")
+        console.print(f"more by the {name}: {middle:+.2f} % of the job (95 % interval {low:+.2f} to {high:+.2f})")
+    console.print(f"the updates alone: {updates_us:.0f} us a batch, {figures['updates_percent']:.2f} % of the job")
+    console.print(f"a push: {push_ms:.2f} ms of CPU, {push_ms / 50:.3f} % of a core at a push every 5 s")
 
 
 if __name__ == "__main__":
