@@ -1,0 +1,59 @@
+"""One extra is enough for what it is for: the jobs run without Airflow, the ground floor without any extra."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.extras import blocker, distributions, modules
+from tests.test_floors import FILES, PACKAGE, imports
+
+#: the DAGs' own parsing is in tests/test_dags.py
+JOBS = """
+from importlib import import_module
+from pathlib import Path
+from runpy import run_path
+
+for file in sorted(Path("streamgauge").rglob("*.py")):
+    if not {"airflow", "otel.py", "__main__.py", "migrations"} & set(file.parts):
+        import_module(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
+for file in sorted(Path("jobs").glob("*.py")):
+    sys.argv = [str(file), "--help"]
+    try:
+        run_path(str(file), run_name="__main__")
+    except SystemExit as end:
+        assert end.code == 0
+"""
+CHECK = """
+import streamgauge.driver.process
+from streamgauge.cli import main
+sys.argv = ["streamgauge", "check", "configs/flights.yaml"]
+main()
+"""
+
+
+def test_an_extra_brings_its_own_and_not_the_other_s() -> None:
+    assert {"pyspark", "great-expectations", "py4j"} <= distributions("jobs") - distributions("airflow")
+    assert {"apache-airflow-core"} <= distributions("airflow") - distributions("jobs")
+    assert not {"pyspark", "apache-airflow", "scipy"} & distributions()
+
+
+@pytest.mark.parametrize(("extras", "program"), [(["jobs"], JOBS), ([], CHECK)], ids=["jobs", "ground floor"])
+def test_what_it_is_for_runs_where_nothing_else_is(extras: list[str], program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", blocker(*extras) + program], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_what_a_file_imports_late_comes_with_its_extra(file: Path) -> None:
+    here = file.relative_to(PACKAGE)
+    extra = "airflow" if here.parts[0] == "airflow" else "otel" if here.name == "otel.py" else "jobs"
+    for module, _ in imports(file):
+        brought = modules().get(module.partition(".")[0])  # None: Python's own
+        assert brought is None or brought & distributions(extra), f"{module} does not come with {extra}"
