@@ -184,6 +184,19 @@ def test_crlf_bom_and_a_missing_last_newline(tmp_path: Path) -> None:
     assert lines == [b"1,a\n", b"2,b\rc\n", b"3,d\n"]
 
 
+def test_a_line_end_in_quotes_ends_the_line_and_its_pieces_are_bad(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text('t,v\n1,"a, b"\n2,"a\nb"\n3,c\n')
+    (split,) = plan(Source.model_validate({"files": str(file), "time": {"column": "t", "unit": "ns"}}), 1 << 20)
+    found = parse(next(iter(split.blocks(1 << 20))), split.layout, 0)
+    assert found.events["seq"].to_pylist() == [0, 3]
+    assert found.bad is not None
+    assert [(row["at"], row["reason"]) for row in found.bad.to_pylist()] == [
+        (1, "unbalanced quote"),
+        (2, "unbalanced quote"),
+    ]
+
+
 def test_the_first_lines_of_a_block() -> None:
     assert ranges.first_lines(b"a\rb\nc\nd\n", 2) == b"a\rb\nc\n"
 
