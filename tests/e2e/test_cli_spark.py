@@ -65,10 +65,14 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         return ["generate", str(root / name), "--out", str(root / PLACE / out), "--json", *options]
 
     (root / PLACE).mkdir()
+    drawn = ["--delay", "empirical", "--profile", str(root / "profile.json"), "--max", "1d"]
+    drawn += ["--order", "event_time", "--target", "20", "--seed", "3"]
     calls = {
         "analyze": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--arrival", "actual", "--json", *MASTER]),
         "full": Call(["analyze", str(root / "bom;crlf.csv"), "--separator", ";", "--full", "--json", *SECONDS]),
-        "words": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, *MASTER]),
+        "words": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--profile", str(root / "profile.json"), *MASTER]),
+        "no profile": Call(["analyze", str(root / "sparse.csv"), "--profile", str(root / "no" / "profile"), *SECONDS]),
+        "empirical": Call(generate(str(FLIGHTS), "empirical", *FLIGHTS_TIME, *drawn, "--csv", *MASTER)),
         "generate": Call(generate(str(FLIGHTS), "flights", *FLIGHTS_TIME, *LATE, "--csv", *MASTER)),
         "header only": Call(generate("header.csv", "no", *TWO)),
         "not UTF-8": Call(generate("bytes.csv", "no", *TWO)),
@@ -135,6 +139,21 @@ def test_for_people_it_prints_lines(answers: dict[str, Answer]) -> None:
     assert told.code == 0
     assert "26,475" in told.out
     assert "14,878  (56.1964 %)" in told.out
+
+
+def test_a_profile_is_written_whole_and_drawn_from(answers: dict[str, Answer], root: Path) -> None:
+    answers["no profile"].refused("--profile ", "no/profile: cannot be written: No such file or directory")
+    profile, told = json.loads((root / "profile.json").read_text()), answers["analyze"].json
+    assert [profile[key] for key in ("events", "out_of_order", "delay")] == [26_475, 14_878, told["delay_ns"]]
+    assert answers["empirical"].json["achieved_out_of_order"] == round(26_475 * 0.2)
+    with open(root / PLACE / "empirical" / "stream.csv", newline="") as handle:
+        delays = [int(row["ingestion_time"]) - int(row["event_time"]) for row in csv.DictReader(handle)]
+    delayed = [delay for delay in delays if delay]
+    assert len(delayed) >= round(26_475 * 0.2)
+    bins = profile["delay_histogram"]
+    assert bins[0][0] <= min(delayed) <= max(delayed) <= bins[-1][1]
+    outside = sum(not any(low <= delay <= high for low, high, _ in bins) for delay in delayed)
+    assert outside < len(delayed) / 100, "the table of 4,096 steps may straddle a gap"
 
 
 def test_generate_writes_what_it_says(answers: dict[str, Answer], root: Path) -> None:
@@ -205,4 +224,4 @@ def test_a_full_disk(answers: dict[str, Answer], root: Path, full_disk: bool) ->
 
 def test_nothing_is_left_of_what_was_refused(answers: dict[str, Answer], root: Path) -> None:
     assert {name for name, answer in answers.items() if answer.code} >= {"header only", "infeasible", "changes"}
-    assert sorted(path.name for path in (root / PLACE).iterdir()) == ["closest", "flights"]
+    assert sorted(path.name for path in (root / PLACE).iterdir()) == ["closest", "empirical", "flights"]
