@@ -57,6 +57,14 @@ def _loadable(spark: SparkSession, names: tuple[str, ...]) -> str | None:
     return next((name for name in names if loader.classIsLoadable(name)), None)
 
 
+def is_alive(spark: SparkSession) -> bool:
+    """False when its application has ended, or its JVM."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:
+        return False
+
+
 def gc_seconds(spark: SparkSession) -> float:
     """Since the JVM's start, all collectors."""
     beans = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()

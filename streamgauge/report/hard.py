@@ -95,7 +95,8 @@ def _watermarks(record: Json) -> Chart:
     rows: list[list[Cell]] = []
     for position in range(len(before_end[0]["operators"])):
         for kind, name in (("late_ms", "late rows"), ("eviction_ms", "end of state")):
-            seconds = [(batch["operators"][position][kind] or 0) / 1000 for batch in before_end]
+            times = [batch["operators"][position][kind] for batch in before_end]
+            seconds = [time / 1000 if time else None for time in times]  # 0: none yet
             label = f"operator {position + 1}, {name}"
             traces.append(line(label, numbers, seconds, len(traces), line={"shape": "hv"}))
             rows.append([label, *map(number, seconds)])
@@ -108,7 +109,7 @@ def _beside(cases: list[Json]) -> Table:
     """The first case and the others with its values, batch by batch."""
     alike = [case for case in cases if case["given"] == cases[0]["given"]]
     rows: list[list[Cell]] = [
-        [batches[0]["batch"], _values(alike[0], batches[0]), *map(_result, batches)]
+        [batches[0]["batch"], _values(alike[0], batches[0]), *map(_with_losses, batches)]
         for batches in zip(*(case["batches"] for case in alike), strict=True)
     ]
     columns = ["batch", "values", *(f"result with {case['name']}" for case in alike)]
@@ -130,10 +131,13 @@ def _values(case: Json, batch: Json) -> str:
     return given[batch["batch"]] if batch["input_rows"] and batch["batch"] < len(given) else "no rows"
 
 
-def _result(batch: Json) -> Text:
+def _result(batch: Json) -> str:
+    return "; ".join(f"{row['total']} from {row['groups']} of 2 windows" for row in batch["output"]) or "nothing"
+
+
+def _with_losses(batch: Json) -> Cell:
     lost = sum(operator["dropped"] for operator in batch["operators"])
-    result = "; ".join(f"{row['total']} from {row['groups']} of 2 windows" for row in batch["output"]) or "nothing"
-    return Text(f"{result}, {lost} lost" if lost else result, "bad" if lost else "plain")
+    return Text(f"{_result(batch)}, {lost} lost", "bad") if lost else _result(batch)
 
 
 def _operator(operator: dict[str, Any]) -> Text:

@@ -124,7 +124,7 @@ def _answers(rows: list[Json], system: str, percent: float, fold: bool) -> Table
             _status(row["status"], row.get("why")),
             count(row.get("rows")),
             count(row.get("output_bytes")),
-            Text(row.get("hash") or "", code=True),
+            Text((row.get("hash") or "")[:12], code=True, hint=row.get("hash") or ""),
             number(row.get("seconds"), "s"),
             count(row.get("events_per_s")),
             _late(row),

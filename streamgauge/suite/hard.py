@@ -146,7 +146,7 @@ def run_hard(
         try:
             record, micro = judge(spark, spec, mode, table, batch_rows, work / mode / spec.query, conf)
         except Exception as problem:
-            record, micro = unsupported(workloads.find(spec.query), mode, problem), ()
+            record, micro = unsupported(spark, workloads.find(spec.query), mode, problem), ()
         if seen is not None:
             seen(record)
         found.append({**record.to_dict(), "batches": [batch.to_dict(rows=False) for batch in micro]})

@@ -63,7 +63,7 @@ def run_suite(
                 else:
                     yield in_streaming(spark, spec, query, events, batches, place)
         except Exception as problem:
-            yield unsupported(query, mode, problem)
+            yield unsupported(spark, query, mode, problem)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from streamgauge.artifacts import append_json, read_jsonl, write_json
 from streamgauge.link.application import reason
+from streamgauge.link.engine import is_alive
 from streamgauge.suite.capabilities import capabilities
 from streamgauge.workloads import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROWS, CAPABILITIES = "nexmark.jsonl", "capabilities.json"
 Mode = Literal["batch", "streaming"]
@@ -83,8 +87,10 @@ def judged(
     )
 
 
-def unsupported(query: Query, mode: Mode, problem: Exception) -> Record:
-    """With the engine's own message."""
+def unsupported(spark: SparkSession, query: Query, mode: Mode, problem: Exception) -> Record:
+    """With the engine's own message. Raises the problem when the engine itself is gone: no query is to blame."""
+    if not is_alive(spark):
+        raise problem
     return Record(short(query), mode, "unsupported", why=reason(str(problem) or type(problem).__name__))
 
 
