@@ -5,7 +5,7 @@ BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test quick lint ui requirements lock browser clean
+.PHONY: help setup bench test quick lint ui requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -22,7 +22,7 @@ setup: .venv/.ready ## Build .venv, which holds the streamgauge command
 bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
-test: setup browser lint ## Run everything that CI runs
+test: setup browser network lint ## Run everything that CI runs
 	@$(BIN)/pytest -q
 
 quick: setup lint ## Run the tests that take seconds
@@ -39,6 +39,9 @@ ui: setup ## Start Airflow with its web page; Ctrl-C stops all of it
 
 browser: ## Install headless Chromium for the page's tests, where apt is at hand
 	@scripts/install-browser.sh
+
+network: ## Install iproute2 for the tests on several hosts, where apt is at hand
+	@scripts/install-iproute.sh
 
 lock: setup ## Resolve the dependencies anew
 	@$(BIN)/uv lock --quiet

@@ -330,6 +330,10 @@ class Replay(Model):
     max_slip: Delay = Field(
         default=Duration.parse("100ms"), description="p99 of the schedule's slip; above it a trial is invalid"
     )
+    max_clock_offset: Delay = Field(
+        default=Duration.parse("100ms"),
+        description="between the clocks that stamp offers and emissions, error bound included; above it a trial is invalid",
+    )
     remote: tuple[Annotated[str, Field(pattern=r"^[^\s:,]+:\d{1,5}$")], ...] = Field(
         default=(),
         description="host:port of drivers started by hand, in the order of their --share; none: on this host",
@@ -373,6 +377,9 @@ class Search(Model):
         default=1, description="whole searches, each with a fresh system; the median counts, the spread is shown"
     )
     trial_seconds: PositiveFloat = 20.0
+    warmup_rounds: Annotated[int, Field(ge=0, le=20)] = Field(
+        default=6, description="at most so many trials of 5 s before a fresh system counts; fewer when it is steady"
+    )
     warmup_batches: Annotated[int, Field(ge=0)] = 3
     fresh: Literal["search", "trial"] = "search"
     verdict: str = Field(default="age_slope", description="age_slope, or package.module:function")

@@ -5,6 +5,7 @@ Wall times are int64 nanoseconds since the epoch; ages and latencies are seconds
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -54,3 +55,8 @@ class Trial:
     carried_events_per_s: float | None = None  # what the system took while overloaded
     valid: bool = True  # False: it measured nothing, whatever its verdict says
     details: dict[str, Any] = field(default_factory=dict)
+
+
+def worst_clock(offsets: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+    """Of (offset, error bound) the one that may be furthest from 0."""
+    return max(offsets, key=lambda clock: abs(clock[0]) + clock[1], default=None)

@@ -299,12 +299,12 @@ def test_each_trial_shows_what_was_counted_and_what_it_cost(measured: Page) -> N
     rows = [row for row in measured.rows if row[0] == "80 %"]
     counted = next(row for row in rows if len(row) == 10)
     assert counted[2:] == ["633 600", "633 600", "2 000", "42", "40", "groups", "—", "3 600"]
-    cost = next(row for row in rows if len(row) == 14)
+    cost = next(row for row in rows if len(row) == 15)
     batches, system, driver = cost[1:5], cost[5:9], cost[9:13]
     assert batches == ["730", "760", "1 900", "19"]
     assert system == ["19", "29.99", "900", "0.4"]
     assert driver == ["1.25", "1.973", "200", "0.25"]
-    assert cost[13] == "-1.500 ± 0.020"
+    assert cost[13:] == ["-1.500 ± 0.020", "+0.250 ± 0.030"]
 
 
 def test_batches_are_drawn_with_the_state_beside_them(measured: Page) -> None:

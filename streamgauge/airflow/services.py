@@ -50,6 +50,7 @@ def ui(
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",  # what a dead scheduler ran goes on soon
     }
     environment.pop("STREAMGAUGE_RUN_ID", None)
     started: list[subprocess.Popen[bytes]] = []

@@ -12,12 +12,17 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from streamgauge.driver.server import MAX_LINE, VERSION
 from streamgauge.driver.system import Endpoint
+
+if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
+    from streamgauge.driver.serving import Serving
+
+LOAD_SECONDS = 120.0
 
 
 class WireError(ConnectionError):
@@ -73,6 +78,8 @@ class Connection:
         hello = self._ask("hello", version=VERSION, token=endpoint.token, attempt=attempt)
         self.partitions = int(hello["partitions"])
         self.attempt = str(hello["attempt"])
+        self.serves: dict[str, Any] | None = hello.get("serves")
+        self.agent = bool(hello.get("agent"))  # it serves what it is told to
         self.schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(hello["schema"])))
 
     def __enter__(self) -> Self:
@@ -141,6 +148,11 @@ class Connection:
         return offset, int(best) // 2
 
     # -- the controller
+
+    def serve(self, key: str, serving: Serving) -> None:
+        """Tells an agent which stream of its store to load, and how it is replayed."""
+        self._send({"verb": "serve", "key": key, "serving": serving.told()}, extra_s=LOAD_SECONDS)
+        self.serves = self._line()["serves"]
 
     def open(self, attempt: str, rate: float, seconds: float, *, hold: bool = False) -> dict[str, Any]:
         """hold: full queues hold the stream back instead of ending the trial, to see what is carried."""

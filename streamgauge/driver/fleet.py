@@ -10,15 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from streamgauge.artifacts import Artifact
 from streamgauge.config import Replay
-from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.process import TOKEN
-from streamgauge.driver.replay import wire_schema
+from streamgauge.driver.serving import Serving
 from streamgauge.driver.system import Endpoint
 from streamgauge.errors import UserError
 from streamgauge.units import Tick
@@ -54,7 +56,7 @@ class Drivers(Protocol):
 
 
 def drivers(
-    stream: Path,
+    stream: Artifact,
     replay: Replay,
     *,
     tick: Tick,
@@ -64,49 +66,63 @@ def drivers(
 ) -> Drivers:
     """Those at replay.remote, or else processes of this host."""
     if replay.remote:
-        return RemoteDrivers.at(replay, tick=tick, columns=columns, line=line)
-    return Fleet(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
+        return RemoteDrivers.at(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
+    return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted)
 
 
 @dataclass(frozen=True)
 class RemoteDrivers:
-    """Processes that somebody started by hand, on any host: `streamgauge driver … --share i/n`."""
+    """Processes that somebody started by hand, on any host: `streamgauge driver … --share i/n`, or with --store."""
 
     endpoints: tuple[Endpoint, ...]
     tick: Tick
     columns: dict[str, str]
     line: bool = False
+    key: str = ""  # of the stream
+    servings: tuple[Serving, ...] = ()  # what each has to serve
 
     @classmethod
-    def at(cls, replay: Replay, *, tick: Tick, columns: dict[str, str], line: bool = False) -> Self:
-        """Asks each for what it serves. Raises UserError when one is away, or serves something else."""
+    def at(
+        cls,
+        stream: Artifact,
+        replay: Replay,
+        *,
+        tick: Tick,
+        columns: dict[str, str],
+        line: bool = False,
+        salted: Sequence[str] = (),
+    ) -> Self:
+        """Asks each for what it serves, tells agents. Raises UserError when one is away, or serves something else."""
         token = os.environ.get(replay.token_variable) if replay.token_variable else ""
         if token is None:
             raise UserError(
                 f"replay.token_variable: the environment has no {replay.token_variable}; put the drivers' token there"
             )
-        endpoints, options = [], f"--columns {','.join(columns)}" + (" --line" if line else "")
-        for address in replay.remote:
+        if replay.shares > replay.partitions:
+            raise UserError(
+                f"replay.partitions: found {replay.partitions}, allowed: at least {replay.shares}, as remote"
+            )
+        sha256 = str(stream.manifest.get("sha256", ""))
+        endpoints, servings = [], []
+        for number, address in enumerate(replay.remote):
             host, _, port = address.rpartition(":")
-            endpoint = Endpoint(host, int(port), token=token, cafile=replay.cafile)
+            share = f"{number}/{replay.shares}"
+            serving = Serving.of(replay, sha256, columns, line, salted, share)
+            partitions = len(range(number, replay.partitions, replay.shares))
+            endpoint = Endpoint(host, int(port), partitions, token, replay.cafile)
             try:
-                with Connection(endpoint) as asked:
-                    endpoints.append(replace(endpoint, partitions=asked.partitions))
-                    found = asked.schema.names
+                _agree(endpoint, stream.key, serving)
             except WireError as problem:
                 raise UserError(f"replay.remote: {problem}; is `streamgauge driver` running there?") from None
-            if found != wire_schema(columns, line=line).names:
-                raise UserError(f"replay.remote: {address} sends {', '.join(found)}; start it with {options}")
-        partitions = sum(endpoint.partitions for endpoint in endpoints)
-        if partitions != replay.partitions:
-            raise UserError(
-                f"replay.partitions: found {replay.partitions}, but the drivers at replay.remote serve {partitions}; "
-                "start each with the same --partitions and its own --share i/n"
-            )
-        return cls(tuple(endpoints), tick, columns, line)
+            endpoints.append(endpoint)
+            servings.append(serving)
+        return cls(tuple(endpoints), tick, columns, line, stream.key, tuple(servings))
 
     def start(self) -> None:
-        """Whoever started them keeps them running."""
+        """Whoever started them keeps them running; one that started anew since is told again what to serve."""
+        for endpoint, serving in zip(self.endpoints, self.servings, strict=False):
+            with suppress(WireError):  # one that is away makes the trial invalid, with its reason
+                _agree(endpoint, self.key, serving)
 
     def dead(self) -> str | None:
         """Nothing is known of them but their connections."""
@@ -118,6 +134,18 @@ class RemoteDrivers:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+def _agree(endpoint: Endpoint, key: str, serving: Serving) -> None:
+    """Raises WireError when it is away, UserError when it serves something else and does not change that."""
+    with Connection(endpoint) as asked:
+        if asked.agent:
+            try:
+                asked.serve(key, serving)
+            except RefusedError as problem:
+                raise UserError(f"replay.remote: {problem}") from None
+        for difference in serving.differences(asked.serves or {}):
+            raise UserError(f"replay.remote: {endpoint.address} does not serve what this benchmark says: {difference}")
 
 
 class Fleet:

@@ -13,7 +13,9 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +145,8 @@ def _serve(
     cpu_begin_s = time.process_time()
     first_row = begin = free_at = reported = time.monotonic()
     idle = True
+    readers = ThreadPoolExecutor(len(connections))  # hosts' links carry at the same time
+    side_by_side = map if len(connections) == 1 else readers.map
     while not stop.is_set():
         latest = [connection.latest() for connection in connections]
         there = [[b - a for a, b in zip(at, new.rows, strict=True)] for at, new in zip(position, latest, strict=True)]
@@ -157,9 +161,8 @@ def _serve(
         else:
             first_row = now if rows == 0 else first_row
             share = min(1.0, limit / count)
-            taken = 0
-            for connection, at, new in zip(connections, position, there, strict=True):
-                taken += _take(connection, at, [-(-int(n * share * 1000) // 1000) for n in new], emitter)
+            wanted = [[-(-int(n * share * 1000) // 1000) for n in new] for new in there]
+            taken = sum(side_by_side(partial(_take, emitter), connections, position, wanted))
             if behaviour.capacity is not None:
                 factor = noise.gamma(behaviour.noise**-2, behaviour.noise**2) if behaviour.noise else 1.0
                 free_at = (now if idle else free_at) + taken / behaviour.capacity * factor  # the wire's cost is within
@@ -180,7 +183,7 @@ def _serve(
     return {"rows": rows, "batch_count": batches, "cpu_seconds": time.process_time() - cpu_begin_s}
 
 
-def _take(connection: Connection, at: list[int], rows: list[int], emitter: Emitter) -> int:
+def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[int]) -> int:
     """Plans and reads so many more rows of each partition; returns how many."""
     connection.planned({partition: at[partition] + n for partition, n in enumerate(rows)})
     for partition, n in enumerate(rows):

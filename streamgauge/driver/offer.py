@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from streamgauge.driver.queues import MAX_BATCHES, OffsetError, Queues
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.driver.schedule import NS, Schedule, check_rate, check_seconds, schedule
 from streamgauge.driver.server import Refused
+from streamgauge.driver.serving import Serving
 from streamgauge.histogram import Histogram
 
 TICK_NS = 10_000_000  # how often the clock is compared with the schedule
@@ -58,10 +60,18 @@ class Driver:
     """Behind the wire (`server.Handler`). Serves partitions share[0], share[0] + share[1], … of replay.partitions."""
 
     def __init__(
-        self, stream: Stream, replay: config.Replay, *, share: tuple[int, int] = (0, 1), horizon_ps: int = DAY_PS
+        self,
+        stream: Stream,
+        replay: config.Replay,
+        *,
+        share: tuple[int, int] = (0, 1),
+        horizon_ps: int = DAY_PS,
+        sha256: str = "",
+        salted: Sequence[str] = (),
     ) -> None:
         self._replay, self._settings, self._horizon_ps = Replay(stream), replay, horizon_ps
         self.partitions = range(share[0], replay.partitions, share[1])
+        self.serving = Serving.of(replay, sha256, stream.columns, stream.line, salted, f"{share[0]}/{share[1]}")
         self._process = psutil.Process()
         self._lock = threading.RLock()
         self._attempt: Attempt | None = None
@@ -82,6 +92,11 @@ class Driver:
             "stream_bytes": stream.table.nbytes,
         }
 
+    def end(self) -> None:
+        """Ends the trial that runs, if one does."""
+        if self._attempt is not None:
+            self._end(self._attempt, time.time_ns())
+
     # -- server.Handler
 
     @property
@@ -90,7 +105,8 @@ class Driver:
 
     def hello(self) -> dict[str, Any]:
         attempt = self._attempt
-        return {"partitions": len(self.partitions), "attempt": attempt.name if attempt else ""}
+        told = {"partitions": len(self.partitions), "attempt": attempt.name if attempt else ""}
+        return {**told, "serves": self.serving.told()}
 
     def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
         queues = self._current().queues
@@ -196,6 +212,7 @@ class Driver:
         return {
             "attempt": attempt.name,
             "state": attempt.state,
+            "hold": attempt.hold,
             "failure": attempt.failure,
             "ready": attempt.ready,
             "wall_ns": now,

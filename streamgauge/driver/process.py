@@ -12,17 +12,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from streamgauge import config
 from streamgauge.artifacts import MANIFEST
+from streamgauge.driver.agent import Agent, driver_of
 from streamgauge.driver.offer import Driver
-from streamgauge.driver.replay import load_stream
 from streamgauge.driver.schedule import check_rate, check_seconds
 from streamgauge.driver.server import Server
 from streamgauge.errors import UserError
-from streamgauge.schemas import COLUMN_TYPES, STREAM
 from streamgauge.units import Duration
 
 TOKEN = "STREAMGAUGE_TOKEN"  # in the environment: arguments are seen by everybody on the host
@@ -32,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     """`streamgauge driver`: prints one JSON line with host, port and pid, then serves until it is told to end."""
     args = _parser().parse_args(arguments)
     try:
-        driver, server = _listen(args)
+        handler, server = _listen(args)
     except UserError as problem:
         print(f"streamgauge driver: {problem}", file=sys.stderr)
         return 2
@@ -41,91 +37,55 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: done.set())
     if args.until_stdin_closes:
         threading.Thread(target=end_with_parent, args=(done,), daemon=True).start()
-    about = {"host": args.host, "port": server.port, "pid": os.getpid(), "partitions": len(driver.partitions)}
-    print(json.dumps({**about, **driver.about()}), flush=True)
+    about = {"host": args.host, "port": server.port, "pid": os.getpid(), "partitions": handler.hello()["partitions"]}
+    print(json.dumps({**about, **handler.about()}), flush=True)
     done.wait()
     server.close()
     return 0
 
 
-def _listen(args: argparse.Namespace) -> tuple[Driver, Server]:
-    share = _share(args.share)
-    replay = config.parse(
-        config.Replay,
-        {
-            "mode": args.mode,
-            "profile": args.profile,
-            "partitions": args.partitions,
-            "densify": args.densify,
-            "queue_seconds": args.queue_seconds,
-            "max_memory_mb": args.max_memory_mb,
-        },
-        "streamgauge driver",
-    )
-    if share[0] >= replay.partitions:
-        raise UserError(f"--share: found {args.share}, but {replay.partitions} partitions leave nothing for it")
+def _listen(args: argparse.Namespace) -> tuple[Driver | Agent, Server]:
+    if (args.stream is None) == (args.store is None):
+        raise UserError("give the directory of a stream, or --store and let the controller name one")
     if (args.rate is None) != (args.seconds is None):
         raise UserError("give --rate and --seconds both, or none and let the controller open the trials")
     if args.rate is not None:
         check_rate(args.rate), check_seconds(args.seconds)
+        if args.stream is None:
+            raise UserError("--rate: needs the directory of a stream")
     pin(args.cpus)
-    files, tick, columns = _artifact(Path(args.stream), args.columns)
-    stream = load_stream(
-        files,
-        tick,
-        columns,
-        line=args.line,
-        max_memory_mb=args.max_memory_mb,
-        densify=args.densify,
-        salted=args.salt or (),
-    )
     try:
         horizon = Duration.parse(args.sentinel_horizon).ps
     except ValueError as problem:
         raise UserError(f"--sentinel-horizon: {problem}") from None
-    driver = Driver(stream, replay, share=share, horizon_ps=horizon)
+    handler = Agent(Path(args.store), horizon_ps=horizon) if args.store else _driver(args, horizon)
     server = Server(
-        driver, args.host, args.port, token=os.environ.get(TOKEN, ""), context=_tls(args.certificate, args.key)
+        handler, args.host, args.port, token=os.environ.get(TOKEN, ""), context=_tls(args.certificate, args.key)
     )
-    driver.drop_others = lambda name: server.drop(lambda attempt: attempt not in ("", name))
+    handler.drop_others = lambda name: server.drop(lambda attempt: attempt not in ("", name))
     if args.rate is not None:
-        driver.verb("open", {"attempt": args.attempt, "rate": args.rate, "seconds": args.seconds})
-    return driver, server
+        handler.verb("open", {"attempt": args.attempt, "rate": args.rate, "seconds": args.seconds})
+    return handler, server
 
 
-def _artifact(place: Path, wanted: str | None) -> tuple[list[Path], Any, dict[str, str]]:
-    """Files, tick and declared columns of a stream artifact's directory."""
+def _driver(args: argparse.Namespace, horizon_ps: int) -> Driver:
+    keys = ("mode", "profile", "partitions", "densify", "queue_seconds", "max_memory_mb")
+    replay = config.parse(config.Replay, {key: getattr(args, key) for key in keys}, "streamgauge driver")
+    names = None if args.columns is None else [name for name in args.columns.split(",") if name]
+    manifest, files = _artifact(Path(args.stream))
+    return driver_of(
+        manifest, files, replay, names=names, line=args.line, salted=args.salt or (), share=args.share,
+        horizon_ps=horizon_ps,
+    )  # fmt: skip
+
+
+def _artifact(place: Path) -> tuple[dict[str, Any], list[Path]]:
+    """Manifest and files of the stream in a directory."""
     try:
         manifest = json.loads((place / MANIFEST).read_text())
     except (OSError, ValueError) as problem:
         raise UserError(f"{place}: no finished stream there ({problem}); name the directory of its manifest") from None
-    files = [place / name for name in manifest.get("files", []) if name.endswith(".parquet")]
-    if not files:
-        raise UserError(f"{place}: its manifest names no Parquet files; generate the stream with output parquet")
-    try:
-        found = pq.read_schema(files[0])
-    except (OSError, pa.ArrowException) as problem:
-        raise UserError(f"{files[0]}: no readable part of a stream: {problem}") from None
-    kinds = {kind: name for name, kind in COLUMN_TYPES.items()}
-    declared = {
-        field.name: kinds[field.type]
-        for field in found
-        if field.name not in {*STREAM.names, "arrival_time"} and field.type in kinds
-    }
-    if wanted is not None:
-        names = [name for name in wanted.split(",") if name]
-        for name in names:
-            if name not in declared:
-                raise UserError(f"--columns: found {name!r}, allowed: {', '.join(declared) or 'none'}")
-        declared = {name: declared[name] for name in names}
-    return files, manifest.get("tick", "ns"), declared
-
-
-def _share(text: str) -> tuple[int, int]:
-    first, slash, count = text.partition("/")
-    if not slash or not first.isdigit() or not count.isdigit() or int(first) >= int(count):
-        raise UserError(f"--share: found {text!r}, allowed: i/n with i below n, such as 0/2")
-    return int(first), int(count)
+    return manifest, [place / name for name in manifest.get("files", [])]
 
 
 def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
@@ -159,7 +119,8 @@ def end_with_parent(done: threading.Event) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="streamgauge driver", description="Serves a stream to systems under test.")
-    parser.add_argument("stream", help="directory of a finished stream: the one with manifest.json")
+    parser.add_argument("stream", nargs="?", help="directory of a finished stream: the one with manifest.json")
+    parser.add_argument("--store", help="or the artifacts' directory: the controller names the stream and the rest")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
     parser.add_argument("--port", type=int, default=0, help="0: any free one, see the JSON line")
     parser.add_argument("--partitions", type=int, default=1, help="queues of the whole trial")

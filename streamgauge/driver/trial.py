@@ -17,7 +17,7 @@ from streamgauge.driver.schedule import NS, check_rate, check_seconds
 from streamgauge.driver.split import Plans, batch_log, overall
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
 from streamgauge.histogram import Histogram
-from streamgauge.trial import Sample, TrialObservation
+from streamgauge.trial import Sample, TrialObservation, worst_clock
 
 START_DELAY_NS = NS // 2
 LOOK_S = 0.2
@@ -32,6 +32,7 @@ class Bounds:
     drain_s: float = 60.0
     end_s: float = 60.0
     max_slip_s: float = 0.1
+    max_clock_offset_s: float = 0.1
     warmup_batches: int = 3
 
 
@@ -183,11 +184,14 @@ class _Trial:
                 f"the driver limited this trial: its schedule slipped by {slipped_s:.3f} s (p99), allowed: "
                 f"{self._bounds.max_slip_s:g} s; lower the rate, or give the driver more processes or a CPU of its own"
             )
+        host = worst_clock(epoch["clock_offset_ns"] for epoch in epochs if epoch["clock_offset_ns"])
+        self._invalid = self._invalid or self._apart(host)
         sentinels = sum(s["partitions"] for s in seen if s["state"] == "stopped")
         samples = _samples(seen, self._bounds.warmup_batches)
         offered = sum(sum(s["offered"]) for s in seen) - sentinels
         self._details |= {
             "system": figures,
+            "system_clock_offset_ns": host,
             "drivers": [{k: v for k, v in s.items() if k not in ("samples", "reports", "slip", "ok")} for s in seen],
             "slip_ns": summary(slip),
             "emitted": sum(epoch["rows"] for epoch in epochs),
@@ -201,6 +205,19 @@ class _Trial:
         overflow = any(s["overflow"] for s in seen)
         observation = TrialObservation(rate, seconds, samples, offered, taken, overflow, self._invalid)
         return TrialRun(observation, self._details, event, processing)
+
+    def _apart(self, host: tuple[int, int] | None) -> str | None:
+        """Why the clocks that stamp offers and emissions are not in step: a latency would be wrong by as much."""
+        first, *others = self._details.get("clock_offset_ns") or [(0, 0)]
+        among = [(offset - first[0], error + first[1]) for offset, error in others]
+        worst = worst_clock([*among, *([host] if host else [])])
+        if worst is None or abs(worst[0]) + worst[1] <= self._bounds.max_clock_offset_s * NS:
+            return None
+        whose = "the system's and the first driver's" if worst == host else "two drivers'"
+        return (
+            f"{whose} clocks differ by {worst[0] / NS:.3f} ± {worst[1] / NS:.3f} s, allowed: "
+            f"{self._bounds.max_clock_offset_s:g} s; keep the hosts' clocks in step (NTP), or raise replay.max_clock_offset"
+        )
 
 
 def _failure(status: Sequence[dict[str, Any]]) -> str | None:
@@ -227,6 +244,7 @@ def _epoch(
     event.merge(own)
     processing.merge(other)
     walls = body.get("emitted_wall_ns") or None
+    clock = body.get("clock_offset_ns")
     mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)
     return {
         "epoch": report["epoch"],
@@ -234,6 +252,7 @@ def _epoch(
         "rows": body["rows"],
         "negative": body["negative"],
         "checksum": body.get("checksum"),
+        "clock_offset_ns": (int(clock[0]), int(clock[1])) if clock else None,
         "event_latency_ns": summary(own),
         "processing_latency_ns": summary(other),
         "latency_split_ns": plans.split(walls, mean, own, other, log.get(report["epoch"])) if walls else None,

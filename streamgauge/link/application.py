@@ -34,7 +34,7 @@ from streamgauge.workloads import Spec
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0  # a cluster's executors start with the first batch
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 

@@ -15,6 +15,8 @@ PATIENCE_S = 3.0  # with a network that is away
 
 #: one for each process, endpoint and attempt that this process works for; a forked worker must not share a socket
 _held: dict[tuple[int, Endpoint], tuple[str, Connection]] = {}
+#: likewise: the attempt, and how far the driver's clock was from this host's
+_clocks: dict[tuple[int, Endpoint], tuple[str, tuple[int, int]]] = {}
 
 
 def endpoints_of(options: Mapping[str, str]) -> tuple[Endpoint, ...]:
@@ -73,3 +75,16 @@ def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T])
         raise
     except WireError:
         return call(connection(endpoint, attempt))
+
+
+def clock_offset(endpoint: Endpoint, attempt: str) -> tuple[int, int] | None:
+    """(driver's clock − this host's, error bound), ns, measured once an attempt; None while it cannot be had."""
+    key = (os.getpid(), endpoint)
+    asked, found = _clocks.get(key, ("", None))
+    if found is None or asked != attempt:
+        try:
+            found = once_more(endpoint, attempt, Connection.clock_offset)
+        except WireError:
+            return None
+        _clocks[key] = attempt, found
+    return found

@@ -21,7 +21,8 @@ from pyspark.sql.types import StructType
 
 from streamgauge.histogram import Histogram
 from streamgauge.link.checksum import checksum, result_columns
-from streamgauge.link.connections import endpoints_of, once_more
+from streamgauge.link.connections import clock_offset, endpoints_of, once_more
+from streamgauge.trial import worst_clock
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Tally(WriterCommitMessage):
     processing_latency: Histogram = field(default_factory=Histogram)
     emitted: list[int] = field(default_factory=list)  # first and last emission
     emitted_sum: int = 0  # over rows
+    clock: tuple[int, int] | None = None  # driver's − the task's host's, with its error bound: the worst
     files: list[str] = field(default_factory=list)  # written, not yet in their place
 
     def add(self, batch: pa.RecordBatch, now_ns: int) -> None:
@@ -63,6 +65,7 @@ class Tally(WriterCommitMessage):
         walls = self.emitted + other.emitted
         self.emitted = [min(walls), max(walls)] if walls else []
         self.emitted_sum += other.emitted_sum
+        self.clock = worst_clock(clock for clock in (self.clock, other.clock) if clock)
         self.files += other.files
 
     def body(self) -> dict[str, Any]:
@@ -75,6 +78,7 @@ class Tally(WriterCommitMessage):
             "processing_latency": self.processing_latency.to_dict(),
             "emitted_wall_ns": self.emitted,
             "emitted_mean_wall_ns": self.emitted_sum // self.rows if self.rows else None,
+            "clock_offset_ns": self.clock,
         }
 
 
@@ -99,7 +103,7 @@ class Writer(DataSourceStreamArrowWriter):
         self._output = options.get("output")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Tally:
-        tally = Tally()
+        tally = Tally(clock=clock_offset(self._endpoint, self._attempt))
         kept = []
         for batch in iterator:
             now_ns = time.time_ns()

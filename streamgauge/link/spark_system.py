@@ -22,12 +22,13 @@ from streamgauge.driver.system import TrialSetup
 from streamgauge.errors import UserError
 from streamgauge.link.engine import PROVIDER, ROCKSDB, TRANSPORT
 from streamgauge.link.processes import Session
-from streamgauge.spark.session import check_master, library_zip
+from streamgauge.spark.session import check_master, driver_address, library_zip
 from streamgauge.units import PS
 from streamgauge.workloads import Spec, find
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
+BEGIN_SECONDS = 210.0  # more than the application's own patience
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 #: sets its CPUs and becomes the command: nothing can be forked in between
 PINNED = (
@@ -106,7 +107,7 @@ class SparkSystem:
                 "batch_rows": self._system.batch_rows,
                 "trigger_ms": self._system.trigger.ps // PS["ms"],
             },
-            ANSWER_SECONDS,
+            BEGIN_SECONDS,
         )
         if not answer.get("ok"):
             raise UserError(f"systems.{self.name}: the query did not begin: {answer.get('error', self._failure)}")
@@ -225,7 +226,7 @@ class SparkSystem:
             count = len(self._system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
             conf |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
             conf["spark.driver.bindAddress"] = "127.0.0.1"
-        return conf | self._system.conf
+        return conf | driver_address(self._system.master) | self._system.conf
 
     def _accept(self, listener: socket.socket) -> socket.socket:
         assert self._process is not None

@@ -34,7 +34,7 @@ def calibrate_for_real(capacity: float, noise: float, seed: int, plan: Search | 
     known = System(name="known", engine="known", capacity=capacity, noise=noise, trigger=Duration.parse("100ms"))
     trials: list[Trial] = []
     with tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch, measuring(f"calibration {seed}"):
-        stream = _stream(Path(scratch), seed)
+        stream = small_stream(Path(scratch), seed)
         system = make_system(known, stream)
         with Fleet(stream, Replay(), tick="ns", columns={}) as fleet:
             while not isinstance(step := next_step(plan, trials), Done):
@@ -55,7 +55,7 @@ def calibrate_for_real(capacity: float, noise: float, seed: int, plan: Search | 
     return CalibrationResult(capacity, step.rate_events_per_s, step.interval, step.outcome, step.reason, tuple(trials))
 
 
-def _stream(directory: Path, seed: int) -> Path:
+def small_stream(directory: Path, seed: int) -> Path:
     """A small stream artifact: a millisecond between events, a little disorder."""
     rng = np.random.default_rng(seed)
     ingestion = np.arange(ROWS, dtype=np.int64) * 1_000_000

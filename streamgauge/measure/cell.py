@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
 WARM_UP_SECONDS = 5.0
-WARM_UP_ROUNDS = 6
 #: warm when a round costs at least that part of the CPU time that the round before it cost, an event
 STEADY = 0.9
 
@@ -112,7 +111,9 @@ class ReadyCell:
     def _warm_up(self, rate: float, token: int) -> None:
         """Until an event costs no less CPU time than in the round before: a JVM compiles for a while."""
         before = math.inf
-        rounds = 1 if self.settings.engine == "known" else WARM_UP_ROUNDS  # a known capacity is set, not compiled
+        rounds = self.benchmark.search.warmup_rounds
+        if self.settings.engine == "known":
+            rounds = min(rounds, 1)  # its capacity is set, not compiled
         for number in range(1, rounds + 1):
             run = self._run(rate, WARM_UP_SECONDS, token=token, hold=True)
             spent, taken = run.details["system"].get("cpu_seconds"), run.observation.taken
@@ -131,7 +132,11 @@ class ReadyCell:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         search, replay = self.benchmark.search, self.benchmark.replay
-        bounds = Bounds(max_slip_s=replay.max_slip.seconds, warmup_batches=search.warmup_batches)
+        bounds = Bounds(
+            max_slip_s=replay.max_slip.seconds,
+            max_clock_offset_s=replay.max_clock_offset.seconds,
+            warmup_batches=search.warmup_batches,
+        )
         attempt = f"{token}-{self.cell.name}-{self._trials}-{time.time_ns()}"
         try:
             self.fleet.start()
@@ -207,7 +212,7 @@ def ready(
     query = find(workload.query)
     needed = {name: declared[name] for name in (*query.columns, workload.key, workload.value) if name is not None}
     fleet = drivers(
-        stream.path, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
+        stream, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
         line=query.line, salted=_salted(workload),
     )  # fmt: skip
     with fleet:

@@ -171,12 +171,17 @@ def spent(trials: list[Json]) -> Table:
                 _mib(sum(d.get("peak_memory_bytes") or 0 for d in drivers) or None),
                 number(None if slip is None else slip / 1e6),
                 _offsets(details.get("clock_offset_ns")),
+                _offsets([clock] if (clock := details.get("system_clock_offset_ns")) else None),
             ]
         )
     columns = ["trial", "batch p50 (ms)", "batch max (ms)", "state rows, max", "state (MiB)"]
     columns += [f"system {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "GC (s)")]
     columns += [f"driver {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "slip p99 (ms)")]
-    return Table([*columns, "driver's clock (ms)"], rows, folded="What each trial cost: batches, state, CPU, memory")
+    return Table(
+        [*columns, "driver's clock (ms)", "system's clock (ms)"],
+        rows,
+        folded="What each trial cost: batches, state, CPU, memory",
+    )
 
 
 def _per_event(cpu_seconds: float | None, events: int | None) -> str:
@@ -188,7 +193,7 @@ def _mib(size: float | None) -> str:
 
 
 def _offsets(found: list[list[int]] | None) -> str:
-    """Each driver's clock − ours, with its error bound, ms."""
+    """A driver's clock − the controller's or the system's hosts', with its error bound, ms."""
     return ", ".join(f"{offset / 1e6:+.3f} ± {error / 1e6:.3f}" for offset, error in found or ()) or MISSING
 
 

@@ -46,7 +46,8 @@ class Job:
             from streamgauge.spark.history import application
             from streamgauge.spark.session import batch_session
 
-            self._session = batch_session(self.args.stage)
+            # a measuring stage only checks answers: beside its controller, as the cluster's cores are the system's
+            self._session = batch_session(self.args.stage, "local[*]" if BY_NAME[self.args.stage].measures else None)
             self.pipeline.attach(self._session)
             self.outcome["spark"] = application(self._session)
         return self._session

@@ -8,37 +8,58 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from streamgauge.config import Replay, System, Workload, parse
+from streamgauge.artifacts import Artifact
+from streamgauge.config import Replay, Search, System, Workload, parse
 from streamgauge.driver.ceiling import ceiling
-from streamgauge.driver.fleet import drivers
+from streamgauge.driver.client import Connection, RefusedError
+from streamgauge.driver.fleet import Drivers, RemoteDrivers, drivers
 from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.process import TOKEN
-from streamgauge.driver.trial import run_trial
+from streamgauge.driver.trial import TrialRun, run_trial
 from streamgauge.errors import UserError
+from streamgauge.verdict import judge
 from tests.driver.conftest import COLUMNS, Certificate, Serve
+from tests.measure.benches import write_bench
 
 NAMES = ",".join(COLUMNS)
 
 
 @contextmanager
-def by_hand(artifact: Path, count: int, *options: str) -> Iterator[list[str]]:
-    """So many `streamgauge driver` processes, one share each; gives their addresses."""
+def by_hand(count: int, *options: str) -> Iterator[tuple[list[str], list[subprocess.Popen[str]]]]:
+    """So many `streamgauge driver` processes, `{share}` replaced by each one's; gives their addresses and them."""
     started = []
     try:
         for number in range(count):
-            command = [sys.executable, "-m", "streamgauge.driver", str(artifact), "--share", f"{number}/{count}"]
-            command += ["--partitions", "3", "--max-memory-mb", "64", *options]
+            command = [sys.executable, "-m", "streamgauge.driver", *options]
+            command = [part.format(share=f"{number}/{count}") for part in command]
             environment = {**os.environ, TOKEN: "secret"}
             started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
-        yield [f"127.0.0.1:{json.loads(process.stdout.readline())['port']}" for process in started if process.stdout]
+        lines = [process.stdout.readline() for process in started if process.stdout]
+        yield [f"127.0.0.1:{json.loads(line)['port']}" for line in lines], started
     finally:
         for process in started:
             process.terminate()
             process.communicate(timeout=15)
+
+
+def named(place: Path, **more: str) -> Artifact:
+    return Artifact("stream", "", place, json.loads((place / "manifest.json").read_text()) | more)
+
+
+def counted(found: Drivers, work: Path, rate: float, seconds: float) -> TrialRun:
+    """A trial whose every event is counted once."""
+    known, workload = KnownSystem(System(name="k", engine="known"), work), Workload(name="w", query="passthrough")
+    found.start()
+    run = run_trial(known, found, workload, rate=rate, seconds=seconds, work=work)
+    assert run.observation.invalid is None
+    assert run.observation.offered == run.details["emitted"] == round(rate * seconds)
+    return run
 
 
 def test_two_drivers_with_tls_and_token_serve_trials_of_one_stream(
@@ -46,38 +67,91 @@ def test_two_drivers_with_tls_and_token_serve_trials_of_one_stream(
 ) -> None:
     cert, key = certificate
     monkeypatch.setenv("GENERATORS", "secret")
-    with by_hand(artifact, 2, "--columns", NAMES, "--certificate", cert, "--key", key) as addresses:
+    fixed = ["--partitions", "3", "--max-memory-mb", "64", "--columns", NAMES, "--certificate", cert, "--key", key]
+    with by_hand(2, str(artifact), "--share", "{share}", *fixed) as (addresses, _):
         given = {"remote": addresses, "partitions": 3, "token_variable": "GENERATORS", "cafile": cert}
-        replay = parse(Replay, given, "test")
-        with drivers(artifact, replay, tick="ns", columns=COLUMNS) as found:
+        replay = parse(Replay, given | {"max_memory_mb": 128}, "test")
+        with drivers(named(artifact), replay, tick="ns", columns=COLUMNS) as found:
             assert [endpoint.partitions for endpoint in found.endpoints] == [2, 1]
             assert ceiling(found, 0.2).processes == 2
-            system = KnownSystem(System(name="k", engine="known"), artifact)
-            workload = Workload(name="w", query="passthrough")
             for _ in range(2):
-                run = run_trial(system, found, workload, rate=3000, seconds=0.5, work=artifact)
-                assert run.observation.invalid is None
-                assert (run.observation.offered, run.details["emitted"]) == (1500, 1500)
-                offsets = run.details["clock_offset_ns"]
+                offsets = counted(found, artifact, 3000, 0.5).details["clock_offset_ns"]
                 assert len(offsets) == 2
                 assert all(abs(offset) <= error + 1_000_000 for offset, error in offsets)
+
+
+def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is lost makes the trial invalid; started anew at its address, it is told again what to serve."""
+    monkeypatch.setenv("GENERATORS", "secret")
+    bench = write_bench(tmp_path)
+    stream = bench.store.need("stream", bench.store.stream_key(bench.benchmark, bench.benchmark.experiments[0]), "test")
+    with by_hand(2, "--store", str(bench.store.root)) as (addresses, processes):
+        given = {"remote": addresses, "token_variable": "GENERATORS", "max_memory_mb": 128}
+        for settings, columns in (({"partitions": 2}, {}), ({"partitions": 3, "densify": 2}, COLUMNS)):
+            replay = parse(Replay, given | settings, "test")
+            found = drivers(stream, replay, tick="ns", columns=columns, salted=["carrier"] if columns else [])
+            assert isinstance(found, RemoteDrivers)
+            counted(found, tmp_path, 3000, 0.5)
+            with Connection(found.endpoints[1]) as asked:
+                assert asked.serves is not None
+                assert (asked.serves["share"], asked.serves["columns"]) == ("1/2", columns)
+                with pytest.raises(RefusedError, match="no finished stream there; run the stage generate first"):
+                    asked.serve("0123456789abcdef", replace(found.servings[1], densify=3))
+                with pytest.raises(RefusedError, match="no stream is served here yet; the controller says serve first"):
+                    asked.latest()
+        processes[1].kill()
+        processes[1].wait()
+        found.start()
+        lost = run_trial(
+            KnownSystem(System(name="k", engine="known"), tmp_path), found, Workload(name="w", query="passthrough"),
+            rate=3000, seconds=0.5, work=tmp_path,
+        )  # fmt: skip
+        assert str(lost.observation.invalid).startswith(f"driver {addresses[1]}: ")
+        assert judge(lost.observation, Search()).outcome == "inconclusive"
+        with by_hand(1, "--store", str(bench.store.root), "--port", addresses[1].rpartition(":")[2]):
+            counted(found, tmp_path, 3000, 0.5)
 
 
 @pytest.mark.parametrize(
     ("settings", "columns", "message"),
     [
-        ({}, {"carrier": "string"}, "sends seq, .*start it with --columns carrier"),
-        ({"partitions": 4}, COLUMNS, "replay.partitions: found 4, but the drivers at replay.remote serve 1; "),
+        ({}, {"carrier": "string"}, "its columns is carrier,flight; start it with --columns carrier"),
+        ({"partitions": 4}, COLUMNS, "its partitions is 1; start it with --partitions 4"),
+        ({"mode": "time_map"}, COLUMNS, "its mode is constant; start it with --mode time_map"),
+        ({"profile": "sine"}, COLUMNS, "its profile is constant; start it with --profile sine"),
+        ({"densify": 2}, COLUMNS, "its salted is none; start it with --salt carrier"),
+        ({"queue_seconds": 9}, COLUMNS, "its queue_seconds is 30.0; start it with --queue-seconds 9.0"),
+        ({"max_memory_mb": 99}, COLUMNS, "its max_memory_mb is 1024; start it with --max-memory-mb 99"),
+        ({"remote": 2, "partitions": 2}, COLUMNS, "its partitions is 1; start it with --partitions 2"),
+        ({"remote": 2}, COLUMNS, "replay.partitions: found 1, allowed: at least 2, as remote"),
         ({"token_variable": "NO_SUCH"}, COLUMNS, "replay.token_variable: the environment has no NO_SUCH; "),
         ({"remote": ["127.0.0.1:1"]}, COLUMNS, "replay.remote: driver 127.0.0.1:1: .*refused.*is `streamgauge driver`"),
     ],
 )
 def test_what_does_not_fit_is_told_before_the_first_trial(
-    serve: Serve, settings: dict[str, object], columns: dict[str, str], message: str
+    serve: Serve, settings: dict[str, Any], columns: dict[str, str], message: str
 ) -> None:
     given = {"remote": [serve([1, 2, 3]).address], **settings}
-    with pytest.raises(UserError, match=message):
-        drivers(Path("."), parse(Replay, given, "test"), tick="ns", columns=columns, line=True)
+    if isinstance(count := given["remote"], int):
+        given["remote"] = [serve([1, 2, 3]).address for _ in range(count)]
+    with pytest.raises(UserError, match=message) as told:
+        drivers(
+            Artifact("stream", "", Path("."), {}),
+            parse(Replay, given, "test"),
+            tick="ns",
+            columns=columns,
+            line=True,
+            salted=["carrier"],
+        )
+    assert "\n" not in str(told.value)
+
+
+def test_another_stream_under_the_same_settings_is_told(artifact: Path, serve: Serve) -> None:
+    replay = parse(Replay, {"remote": [serve([1, 2, 3]).address]}, "test")
+    with pytest.raises(UserError, match=f"its stream is none; start it with the directory of the stream {'5' * 16}$"):
+        drivers(named(artifact, sha256="5" * 64), replay, tick="ns", columns=COLUMNS, line=True)
 
 
 @pytest.mark.parametrize("settings", [{"remote": ["gen1"]}, {"remote": ["gen1:7100"], "processes": 2}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -16,12 +17,14 @@ import pytest
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.driver.known import Behaviour, KnownSystem, run
-from streamgauge.driver.system import SystemUnderTest, TrialSetup, make_system
+from streamgauge.driver.known import Behaviour, KnownSystem, _Epoch, run
+from streamgauge.driver.offer import Driver
+from streamgauge.driver.server import Server
+from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
 from streamgauge.driver.trial import Bounds, TrialRun, run_trial
 from streamgauge.errors import UserError
 from streamgauge.units import Duration
-from tests.driver.conftest import COLUMNS, stream_table
+from tests.driver.conftest import COLUMNS, stream_of, stream_table
 
 WORKLOAD = Workload(name="pass", query="passthrough")
 
@@ -218,6 +221,37 @@ def test_drivers_of_another_host_serve_trial_after_trial(fleet: Fleet) -> None:
     remote = RemoteDrivers(fleet.endpoints, "ns", COLUMNS)
     found = [run_trial(InThread(), remote, WORKLOAD, rate=100, seconds=0.3, work=Path(".")) for _ in range(2)]
     assert [(f.observation.offered, f.details["emitted"], f.observation.invalid) for f in found] == [(30, 30, None)] * 2
+
+
+class Ahead(Driver):
+    """Its host's clock is 0.3 s ahead."""
+
+    def _latest(self, request: dict[str, Any]) -> dict[str, Any]:
+        told = super()._latest(request)
+        return told | {"wall_ns": told["wall_ns"] + 300_000_000}
+
+
+def test_clocks_out_of_step_make_a_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    two, stream = Replay(partitions=2), stream_of([i * 1_000_000 for i in range(1000)])
+    servers = [
+        Server(kind(stream, two, share=(i, 2)), "127.0.0.1", 0)
+        for i, kind in enumerate((Driver, Ahead))
+    ]  # fmt: skip
+    remote = RemoteDrivers(tuple(Endpoint("127.0.0.1", server.port) for server in servers), "ns", COLUMNS)
+
+    def reason(bound_s: float) -> str | None:
+        bounds = Bounds(max_clock_offset_s=bound_s)
+        run = run_trial(InThread(), remote, WORKLOAD, rate=100, seconds=0.3, work=Path("."), bounds=bounds)
+        assert run.details["emitted"] == 30
+        return run.observation.invalid
+
+    assert re.match(r"two drivers' clocks differ by 0\.[23]\d\d ± 0\.\d+ s, allowed: 0\.1 s; .*NTP", str(reason(0.1)))
+    assert reason(2.0) is None
+    body = _Epoch.body
+    monkeypatch.setattr(_Epoch, "body", lambda epoch: body(epoch) | {"clock_offset_ns": [-(5 * 10**9), 10**6]})
+    assert str(reason(2.0)).startswith("the system's and the first driver's clocks differ by -5.000 ± 0.001 s")
+    for server in servers:
+        server.close()
 
 
 def test_a_driver_that_cannot_go_on_says_why(tmp_path: Path) -> None:

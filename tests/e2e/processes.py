@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -29,11 +29,12 @@ def write_config(path: Path, experiments: list[str]) -> Path:
     return path
 
 
-def start(arguments: list[str], log: Path, **variables: str) -> subprocess.Popen[bytes]:
+def start(arguments: list[str], log: Path, prefix: Sequence[str] = (), **variables: str) -> subprocess.Popen[bytes]:
+    """prefix: a command that starts it elsewhere."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "STREAMGAUGE"))}
     with open(log, "wb") as output:
         return subprocess.Popen(
-            [COMMAND, *arguments], env=environment | variables, stdout=output, stderr=subprocess.STDOUT
+            [*prefix, COMMAND, *arguments], env=environment | variables, stdout=output, stderr=subprocess.STDOUT
         )
 
 

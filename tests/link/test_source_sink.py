@@ -147,6 +147,7 @@ def test_windowed_latency_is_emission_minus_the_latest_of_its_contributors(
     query = start(spark, driver, tmp_path, change=lambda frame: workloads.run([frame], spec))
     assert query.awaitTermination(60)
     (body,) = [body for body in driver.reports.values() if body["rows"]]
+    assert body["clock_offset_ns"][0] == pytest.approx(-time.time_ns(), rel=1e-6)  # this driver's clock is at 0
     event, processing = body["event_latency"], body["processing_latency"]
     lag = body["emitted_wall_ns"][0] - now
     assert 0 < lag < 120 * 10**9
