@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from streamgauge.spark.session import check_master, driver_address
+from streamgauge.spark.session import check_master
 
 CONNECTION = "streamgauge_spark"
 #: what a job prints for a user's mistake, see streamgauge/spark/job.py
@@ -23,7 +23,6 @@ class StageOperator(SparkSubmitOperator):
     """scope: {"experiment": name, …}, given to the job as arguments of these names, and part of Spark's app name."""
 
     name: str
-    conf: dict[str, str]
     application_args: list[str]
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "scope")
 
@@ -33,7 +32,7 @@ class StageOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> None:
         """Raises AirflowFailException (no retry) with the job's own line for a user's mistake."""
-        self.conf = self.conf | driver_address(self._master())
+        self._check_master()
         self.name = " ".join([self.name, *self.scope.values()])
         self.application_args = [*self.application_args, *(f"--{key}={value}" for key, value in self.scope.items())]
         try:
@@ -51,8 +50,8 @@ class StageOperator(SparkSubmitOperator):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def _master(self) -> str:
-        """The connection's. A missing one would silently mean master yarn, an unreachable one a long wait."""
+    def _check_master(self) -> None:
+        """A missing connection would silently mean master yarn, an unreachable one a long wait."""
         try:
             connection = BaseHook.get_connection(CONNECTION)
         except AirflowNotFoundException:
@@ -62,4 +61,3 @@ class StageOperator(SparkSubmitOperator):
         host, port = str(connection.host), f":{connection.port}" if connection.port else ""
         master = host if "://" in host or not port else f"{connection.conn_type}://{host}"
         check_master(master + port)
-        return master + port

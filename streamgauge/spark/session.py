@@ -24,8 +24,6 @@ BATCH_CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "4",
 }
@@ -45,18 +43,9 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     )
     from pyspark.sql import SparkSession
 
-    if master is not None:
-        check_master(master)
     builder = SparkSession.builder.appName(f"streamgauge {name}")
-    given = _submitted_conf()
-    address = driver_address(master) if master is not None else {}
-    for key, value in {**BATCH_CONF, **address, **(conf or {})}.items():
-        if key not in given:
-            builder = builder.config(key, value)
-    if master is not None:
-        builder = builder.master(master)
-    elif "spark.master" not in given:
-        builder = builder.master("local[*]")
+    for key, value in session_conf(_submitted_conf(), master, conf or {}).items():
+        builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
     except Exception as problem:
@@ -65,6 +54,14 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     if not session.sparkContext.master.startswith("local"):
         session.sparkContext.addPyFile(str(library_zip()))
     return session
+
+
+def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]) -> dict[str, str]:
+    """What is set beside what spark-submit was given. Raises UserError for a master that is none."""
+    master = master or given.get("spark.master", "local[*]")
+    check_master(master)
+    wanted = {**BATCH_CONF, **driver_address(master), **conf}
+    return {key: value for key, value in wanted.items() if key not in given} | {"spark.master": master}
 
 
 def read_parquet(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
@@ -92,11 +89,14 @@ def check_master(master: str) -> None:
 
 def driver_address(master: str) -> dict[str, str]:
     """Executors call the driver back: by this host's address as seen from a standalone master."""
-    if not master.startswith("spark://"):
-        return {}
-    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as probe:
-        address = str(probe.getsockname()[0])
+    if master.startswith("local"):
+        address = "127.0.0.1"
+    elif master.startswith("spark://"):
+        host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=5) as probe:
+            address = str(probe.getsockname()[0])
+    else:
+        return {}  # Spark's own choice
     return {"spark.driver.host": address, "spark.driver.bindAddress": address}
 
 
@@ -111,14 +111,14 @@ def library_zip() -> Path:
     return target
 
 
-def _submitted_conf() -> set[str]:
-    """Keys that spark-submit has set, which must not be overridden."""
+def _submitted_conf() -> dict[str, str]:
+    """What spark-submit has set, which must not be overridden."""
     from pyspark import SparkConf, SparkContext
 
     if os.environ.get("PYSPARK_GATEWAY_PORT") is None and SparkContext._gateway is None:
-        return set()
+        return {}
     SparkContext._ensure_initialized()  # else SparkConf sees no JVM, hence nothing of --master and --conf
-    return {key for key, _ in SparkConf().getAll()}
+    return dict(SparkConf().getAll())
 
 
 def _first_line(problem: BaseException) -> str:

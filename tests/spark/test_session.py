@@ -1,0 +1,39 @@
+"""Where executors find the driver, however the master was named."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from streamgauge.errors import UserError
+from streamgauge.spark.session import session_conf
+
+
+def own_address() -> str:
+    """As other hosts see it; loopback where there is no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def test_the_driver_is_reachable_from_the_master_s_host() -> None:
+    address = own_address()
+    with socket.create_server((address, 0)) as standing_in:
+        master = f"spark://{address}:{standing_in.getsockname()[1]}"
+        for found in (session_conf({"spark.master": master}, None, {}), session_conf({}, master, {})):
+            assert found["spark.master"] == master
+            assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == address
+        behind_a_gateway = {"spark.master": master, "spark.driver.host": "gateway"}
+        assert "spark.driver.host" not in session_conf(behind_a_gateway, None, {}), "what was submitted wins"
+    with pytest.raises(UserError, match="no Spark master answers there"):
+        session_conf({"spark.master": master}, None, {})
+
+
+def test_alone_on_this_host_it_is_reachable_from_nowhere_else() -> None:
+    assert session_conf({}, None, {})["spark.driver.host"] == "127.0.0.1"
+    assert session_conf({"spark.master": "local[*]"}, "local[1]", {})["spark.master"] == "local[1]"
+    assert "spark.driver.host" not in session_conf({"spark.master": "yarn"}, None, {})
