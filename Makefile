@@ -5,7 +5,7 @@ BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test quick lint ui requirements lock browser network clean
+.PHONY: help setup bench test quick lint ui spark-env requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ lint: setup ## Check style and types
 ui: setup ## Start Airflow with its web page; Ctrl-C stops all of it
 	@$(BIN)/streamgauge ui configs
 
+spark-env: setup ## Build the environment of another Spark: make spark-env SPARK=4.2.1
+	@scripts/spark-env.sh "$(SPARK)"
+
 browser: ## Install headless Chromium for the page's tests, where apt is at hand
 	@scripts/install-browser.sh
 
@@ -51,4 +54,4 @@ requirements: setup ## Write requirements.txt for plain pip from uv.lock
 	@$(BIN)/uv export --quiet --frozen --all-extras --no-default-groups --no-emit-project --no-annotate --output-file requirements.txt
 
 clean: ## Remove what was built and measured
-	rm -rf .venv artifacts dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venvs artifacts dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,7 @@
-"""One Airflow DAG per benchmark file."""
+"""One Airflow DAG per benchmark file, and one more for its release check."""
 
+from streamgauge.airflow import release
 from streamgauge.airflow.factory import dags
 
-for dag in dags():
+for dag in (*dags(), *release.dags()):
     globals()[dag.dag_id] = dag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -410,6 +411,42 @@ class Latency(Model):
     seconds: PositiveFloat = 20.0
 
 
+#: of a release check: lower is better
+RELEASE_METRICS = {
+    "event_latency_ms_p50": "ms",
+    "event_latency_ms_p99": "ms",
+    "system_cpu_us_per_event": "us",
+}
+
+
+class Release(Model):
+    """What a release check asks of two systems: answers first, then latency and CPU at a fixed rate, in turns."""
+
+    rate: PositiveFloat = Field(description="events/s at which both are measured; below what the slower one sustains")
+    seconds: PositiveFloat = 8.0
+    warmup_seconds: PositiveFloat = Field(default=8.0, description="of each fresh process, before it is measured")
+    repetitions: Annotated[int, Field(ge=4, le=100)] = Field(
+        default=4, description="rounds of baseline, candidate, baseline; each a fresh process"
+    )
+    reruns: Annotated[int, Field(ge=1, le=100)] = Field(default=4, description="further rounds of suspects")
+    tolerance: dict[str, Annotated[float, Field(gt=0, lt=10)]] = Field(
+        default_factory=lambda: dict.fromkeys(RELEASE_METRICS, 0.1),
+        description="metric -> the smallest relative slowdown that must not ship; other metrics are not judged",
+    )
+    queries: tuple[str, ...] = Field(default=("all",), description="of the Nexmark suite: all, or some of q0 to q23")
+    events: Annotated[int, Field(ge=50)] = Field(default=5_000, description="that those queries are asked about")
+    disorder_percent: Percent = Field(default=20.0, description="of these events")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+
+    @field_validator("tolerance")
+    @classmethod
+    def _known_metrics(cls, tolerance: dict[str, float]) -> dict[str, float]:
+        unknown = [metric for metric in tolerance if metric not in RELEASE_METRICS]
+        if unknown or not tolerance:
+            raise ValueError(f"found {unknown[0] if unknown else 'none'!r}, allowed: {', '.join(RELEASE_METRICS)}")
+        return tolerance
+
+
 class MetricsSink(Model):
     """A backend that metrics are pushed to."""
 
@@ -564,6 +601,7 @@ class Benchmark(Model):
     replay: Replay = Replay()
     search: Search = Search()
     latency: Latency = Latency()
+    release: Release | None = Field(default=None, description="none: no release check")
     metrics: Metrics | None = Field(default=None, description="none: nothing is pushed")
     scale: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0, description="fraction of the source's lines to take, from its beginning"
@@ -643,7 +681,7 @@ def pick(items: tuple[T, ...], name: str, what: str) -> T:
 
 
 def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
-    """Reads a YAML benchmark file, or the JSON of the DEBS 2019 poster. Raises UserError."""
+    """Reads a YAML benchmark file, the JSON of the DEBS 2019 poster, or a release check's manifest. Raises UserError."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -659,15 +697,18 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         raise UserError(f"{path}:{line} not valid YAML: {getattr(problem, 'problem', problem)}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
+    base = path.parent
     if "dataSource" in raw:
         raw = _from_debs2019(raw, path)
+    elif "configuration" in raw:
+        raw, base = _from_manifest(raw, path), Path()
     benchmark = parse(Benchmark, raw, str(path))
-    files = tuple(_located(name, path.parent) for name in benchmark.source.files)
+    files = tuple(_located(name, base) for name in benchmark.source.files)
     replay = benchmark.replay
     if replay.cafile:
-        replay = replay.model_copy(update={"cafile": _located(replay.cafile, path.parent)})
+        replay = replay.model_copy(update={"cafile": _located(replay.cafile, base)})
     experiments = tuple(
-        e.model_copy(update={"delay": e.delay.model_copy(update={"profile": _located(e.delay.profile, path.parent)})})
+        e.model_copy(update={"delay": e.delay.model_copy(update={"profile": _located(e.delay.profile, base)})})
         if e.delay.profile
         else e
         for e in benchmark.experiments
@@ -677,6 +718,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
             "source": benchmark.source.model_copy(update={"files": files}),
             "experiments": experiments,
             "replay": replay,
+            "systems": tuple(_with_its_spark(system, base) for system in benchmark.systems),
         }
     )
     return overrides.apply(benchmark) if overrides else benchmark
@@ -727,6 +769,13 @@ def _located(name: str, base: Path) -> str:
     return name if re.match(r"[a-z0-9]+://", name) else str((base / name).resolve())
 
 
+def _with_its_spark(system: System, base: Path) -> System:
+    """A program without a slash in its name is one on PATH. A link stays: it is what makes an environment's Python."""
+    places = {"spark_home": system.spark_home, "python": system.python}
+    there = {key: os.path.normpath(base.absolute() / name) for key, name in places.items() if name and "/" in name}
+    return system.model_copy(update=there)
+
+
 def _one_line(problem: ValidationError, model: type[BaseModel]) -> str:
     # a list with a bad item is also said to be too short
     errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
@@ -762,6 +811,15 @@ def _resolve(node: Any, schema: Any) -> Any:
             node = next((n for n in node["anyOf"] if n.get("type") != "null"), {})
         else:
             return node
+
+
+def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
+    """Names in it are meant from the working directory."""
+    from streamgauge.manifest import holds
+
+    if not holds(raw):
+        raise UserError(f"{path}: its sha256 does not hold: it was changed after it was signed")
+    return raw["configuration"]
 
 
 def _from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:

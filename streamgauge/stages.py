@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Scope = Literal["benchmark", "experiment", "cell"]
+Scope = Literal["benchmark", "experiment", "cell", "pair"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Stage:
     name: str  # also jobs/<name>.py and the task's name
     reads: tuple[str, ...]
     writes: str
-    scope: Scope  # once per benchmark, per experiment, or per cell
+    scope: Scope  # once per benchmark, per experiment, per cell, or for a pair of systems
     measures: bool  # needs the machine to itself
     does: str
     source: str = "any"  # only for sources of this format
@@ -38,4 +38,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("report", ("events", "profile", "stream", "validation", "answers", "search", "latency"), "page",
           "benchmark", False, "puts everything on one HTML page"),
 )  # fmt: skip
-BY_NAME = {stage.name: stage for stage in STAGES}
+#: of the release check's own DAG
+RELEASE = Stage("release", ("stream",), "release verdict", "pair", True,
+                "compares a candidate with a baseline: answers, capabilities, latency and CPU in turns")  # fmt: skip
+BY_NAME = {stage.name: stage for stage in (*STAGES, RELEASE)}

@@ -40,6 +40,7 @@ name: auction
 source: {format: nexmark, nexmark: {events: 1000}}
 experiments: [{name: calm, target_percent: 0}]
 """,
+    "versions.yaml": "name: versions\nrelease: {rate: 100}" + BASE + CELLS,
     "broken.yaml": "name: broken\nexperiment: []" + BASE,
     "nightly.yaml": "name: nightly\nschedule: nightly" + BASE,
     "twin.yaml": "name: plain" + BASE,
@@ -105,7 +106,8 @@ def tasks(parsed: Any, name: str) -> dict[str, Any]:
 
 def test_one_dag_per_file_that_loads(parsed: Any) -> None:
     assert sorted(parsed["dags"]) == [
-        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster",
+        "streamgauge-release_versions",
+        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster", "streamgauge_versions",
     ]  # fmt: skip
 
 
@@ -178,3 +180,19 @@ def test_a_dag_tells_what_it_is_and_when_it_runs(parsed: Any) -> None:
     assert "| wild | 50 % | uniform 0s to 2s | 42 |" in plain["doc"]
     assert (plain["catchup"], plain["max_active_runs"], plain["schedule"]) == (False, 1, "0 3 * * *")
     assert plain["serialized"] > 1000
+
+
+def test_a_release_check_is_a_dag_of_its_own_whose_form_offers_the_systems(parsed: Any) -> None:
+    dag = parsed["dags"]["streamgauge-release_versions"]
+    tasks = dag["tasks"]
+    assert {name: task["after"] for name, task in tasks.items()} == {
+        "plan": [], "ingest": ["plan"], "per_experiment.generate": ["ingest", "plan"],
+        "release": ["per_experiment.generate"], "verdict": ["release"],
+    }  # fmt: skip
+    assert Path(tasks["release"]["application"]) == ROOT / "jobs" / "release.py"
+    assert (tasks["release"]["pool"], tasks["release"]["slots"]) == ("streamgauge", 4)
+    assert tasks["verdict"]["retries"] == 0
+    assert {key: (param["value"], param["schema"]["enum"]) for key, param in dag["params"].items()} == {
+        "baseline": ("one", ["one", "two"]), "candidate": ("two", ["one", "two"]),
+    }  # fmt: skip
+    assert dag["schedule"] in ("Never, external triggers only", "None")

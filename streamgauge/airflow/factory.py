@@ -97,7 +97,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         for scope, members in groupby(stages, key=lambda stage: stage.scope):
             if scope == "benchmark":
                 for stage in members:
-                    made = _stage_task(stage, benchmark, file, {})
+                    made = stage_task(stage, benchmark, file, {})
                     _after(made, [producers[kind] for kind in stage.reads if kind in producers])
                     producers[stage.writes] = made
                 continue
@@ -111,7 +111,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
                 )
                 _after(scopes, before)
                 before = []
-            group = _mapped_group(GROUPS[scope], inside, benchmark, file, scopes)
+            group = mapped_group(GROUPS[scope], inside, benchmark, file, scopes)
             _after(group, before)
             producers |= {stage.writes: group for stage in inside}
         finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
@@ -139,7 +139,7 @@ def _chosen(file: str, params: dict[str, Any]) -> Benchmark:
     return load(Path(file), parse(Overrides, json.loads(overrides_json(params)), "parameters"))
 
 
-def _stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> StageOperator:
+def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> StageOperator:
     python = os.environ.get("STREAMGAUGE_PYTHON", sys.executable)
     return StageOperator(
         task_id=stage.name,
@@ -163,13 +163,13 @@ def _stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> S
     )  # fmt: skip
 
 
-def _mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Path, scopes: XComArg) -> TaskGroup:
+def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Path, scopes: XComArg) -> TaskGroup:
     """The stages in a row, once for each scope: one that fails stops only its own row."""
 
     def body(scope: Any) -> None:
         made: dict[str, StageOperator] = {}
         for stage in stages:
-            made[stage.writes] = _stage_task(stage, benchmark, file, scope)
+            made[stage.writes] = stage_task(stage, benchmark, file, scope)
             _after(made[stage.writes], [made[kind] for kind in stage.reads if kind in made])
 
     return task_group(group_id=name)(body).expand(scope=scopes)

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from streamgauge import __version__
-from streamgauge.cli import hard, judging, keeping, measuring, nexmark, oneshot, planning
+from streamgauge.cli import hard, judging, keeping, measuring, nexmark, oneshot, planning, releasing
 from streamgauge.errors import UserError
 
 app = typer.Typer(
@@ -16,7 +16,7 @@ app = typer.Typer(
     add_completion=False,
     help="Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries.",
 )
-for room in (planning, oneshot, measuring, judging, keeping, hard, nexmark):
+for room in (planning, oneshot, measuring, judging, keeping, hard, nexmark, releasing):
     room.register(app)
 
 

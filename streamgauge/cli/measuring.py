@@ -92,7 +92,7 @@ def trial(
     from streamgauge.measure.cell import ready
     from streamgauge.measure.lock import measuring
 
-    with _session(benchmark, store, cell) as session:
+    with sessions(benchmark, store, cell.experiment) as session:
         work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
         with measuring(f"trial {cell.name}") as token, ready(benchmark, store, cell, work / "work", session) as bench:
             measured = bench.trial(rate, seconds, token=token)
@@ -127,7 +127,7 @@ def search(
         benchmark = benchmark.model_copy(update={"search": search_plan})
     from streamgauge.measure import search as stage
 
-    with _session(benchmark, store, cell) as session:
+    with sessions(benchmark, store, cell.experiment) as session:
         run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
         found = stage.run(benchmark, store, cell, run, session)
     if as_json:
@@ -171,24 +171,29 @@ def workloads(as_json: AsJson = False) -> None:
 
 def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Benchmark, Store]:
     """The benchmark, with this cell among its cells."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     benchmark = config.load(file)
     benchmark.experiment(cell.experiment), benchmark.workload(cell.workload), benchmark.system(cell.system)
     if cell not in benchmark.all_cells():
         benchmark = benchmark.model_copy(update={"cells": (*benchmark.all_cells(), cell)})
+    return benchmark, checked(benchmark, artifacts)
+
+
+def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
+    """Where artifacts are kept, once everything is there that a measurement needs. Raises UserError."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     from streamgauge import preflight
     from streamgauge.measure import plan
 
     plan.check(benchmark)
     store = Store(artifacts)
     preflight.check(store, benchmark.source.files)
-    return benchmark, store
+    return store
 
 
 @contextmanager
-def _session(benchmark: config.Benchmark, store: Store, cell: config.Cell) -> Iterator[Any]:
-    """Gives a Spark session when it is asked for; builds the cell's stream first if it is missing."""
+def sessions(benchmark: config.Benchmark, store: Store, *experiments: str) -> Iterator[Any]:
+    """Gives a Spark session when it is asked for; builds the experiments' streams first where they are missing."""
     from streamgauge.metrics.pipeline import Pipeline
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -204,9 +209,9 @@ def _session(benchmark: config.Benchmark, store: Store, cell: config.Cell) -> It
         return made[0]
 
     try:
-        experiment = benchmark.experiment(cell.experiment)
-        if store.find("stream", store.stream_key(benchmark, experiment)) is None:
-            _build_stream(benchmark, store, experiment, session())
+        for experiment in map(benchmark.experiment, experiments):
+            if store.find("stream", store.stream_key(benchmark, experiment)) is None:
+                _build_stream(benchmark, store, experiment, session())
         yield session
     finally:
         pipeline.stop()

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO, Any
 
 from streamgauge.config import System
 from streamgauge.driver.system import TrialSetup
 from streamgauge.errors import UserError
-from streamgauge.link.engine import PROVIDER, ROCKSDB, TRANSPORT
+from streamgauge.link import submit
 from streamgauge.link.processes import Session
-from streamgauge.spark.session import check_master, driver_address, library_zip
+from streamgauge.spark.session import check_master, library_zip
 from streamgauge.units import PS
 from streamgauge.workloads import Spec, find
 
@@ -30,10 +27,7 @@ START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
 BEGIN_SECONDS = 210.0  # more than the application's own patience
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
-#: sets its CPUs and becomes the command: nothing can be forked in between
-PINNED = (
-    "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); os.execvp(sys.argv[2], sys.argv[2:])"
-)
+APPLICATION = Path(__file__).with_name("application.py")
 
 
 class SparkSystem:
@@ -60,11 +54,16 @@ class SparkSystem:
         self._library = library_zip()
         secret = secrets.token_hex(16)
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            environment = self._environment(listener.getsockname()[1], secret)
+            environment = submit.environment(self._system, self._library) | {
+                "STREAMGAUGE_CONTROL_PORT": str(listener.getsockname()[1]),
+                "STREAMGAUGE_CONTROL_SECRET": secret,
+                "STREAMGAUGE_FILE_MANAGER": self._system.checkpoint_file_manager,
+            }
+            command = submit.command(self._system, APPLICATION, ["--py-files", str(self._library)])
             with self._log.open("ab") as log:
                 try:
                     self._process = subprocess.Popen(
-                        self._command(),
+                        command,
                         env=environment,
                         stdin=subprocess.DEVNULL,
                         stdout=log,
@@ -72,7 +71,7 @@ class SparkSystem:
                         start_new_session=True,
                     )
                 except OSError as problem:
-                    raise UserError(f"systems.{self.name}: {self._submit} cannot be started: {problem}") from None
+                    raise UserError(f"systems.{self.name}: spark-submit cannot be started: {problem}") from None
             self._session = Session(self._process.pid)
             try:
                 self._control = self._accept(listener)
@@ -166,67 +165,6 @@ class SparkSystem:
     @property
     def _log(self) -> Path:
         return self._work / "system.log"
-
-    @property
-    def _submit(self) -> str:
-        home = self._system.spark_home
-        if home is None:
-            try:  # not by import: within a spark-submit that finds the zip that Spark itself has put first
-                home = str(distribution("pyspark").locate_file("pyspark"))
-            except PackageNotFoundError:
-                raise UserError(
-                    f"systems.{self.name}: no Spark here; install the extra `jobs` or give spark_home"
-                ) from None
-        if not Path(home, "bin", "spark-submit").exists():
-            raise UserError(f"systems.{self.name}.spark_home: found {home}, which has no bin/spark-submit")
-        return str(Path(home, "bin", "spark-submit"))
-
-    def _environment(self, port: int, secret: str) -> dict[str, str]:
-        python = self._system.python or sys.executable
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_", "PYTHONPATH"))}
-        return kept | {
-            "SPARK_HOME": str(Path(self._submit).parents[1]),
-            "PYSPARK_PYTHON": python,
-            "PYSPARK_DRIVER_PYTHON": python,
-            "PYTHONPATH": str(self._library),
-            "STREAMGAUGE_CONTROL_PORT": str(port),
-            "STREAMGAUGE_CONTROL_SECRET": secret,
-            "STREAMGAUGE_FILE_MANAGER": self._system.checkpoint_file_manager,
-        }
-
-    def _command(self) -> list[str]:
-        local = re.fullmatch(r"local\[(\d+|\*)\]", self._system.master)
-        # without a second number, a local Spark tries every task only once
-        master = f"local[{local[1]},4]" if local else self._system.master
-        command = [self._submit, "--master", master, "--driver-memory", self._system.memory]
-        command += ["--py-files", str(self._library), "--name", f"streamgauge {self.name}"]
-        for key, value in self._conf(local[1] if local else None).items():
-            command += ["--conf", f"{key}={value}"]
-        command.append(str(Path(__file__).with_name("application.py")))
-        cpus = self._system.cpus
-        return [sys.executable, "-c", PINNED, ",".join(map(str, cpus)), *command] if cpus else command
-
-    def _conf(self, cores: str | None) -> dict[str, str]:
-        log4j = Path(__file__).parents[1] / "spark" / "log4j2.properties"
-        conf = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
-            "spark.sql.streaming.numRecentProgressUpdates": "100000",  # the trial's own log of offsets and watermarks
-            "spark.sql.streaming.stopTimeout": "30s",
-            **TRANSPORT,
-            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(
-                self._system.changelog_checkpointing
-            ).lower(),
-        }
-        if self._system.state_store == "rocksdb":
-            conf[PROVIDER] = ROCKSDB
-        if cores is not None:
-            count = len(self._system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
-            conf |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
-            conf["spark.driver.bindAddress"] = "127.0.0.1"
-        return conf | driver_address(self._system.master) | self._system.conf
 
     def _accept(self, listener: socket.socket) -> socket.socket:
         assert self._process is not None

@@ -39,7 +39,7 @@ def run(
             log.info("latency at %g %% of %.6g events/s", 100 * fraction, rate)
             measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
             append_json(directory / "latency-trials.jsonl", {"fraction": fraction, **measured.record()})
-            found.append(_figures(fraction, measured))
+            found.append(figures_of(fraction, measured))
             log.info("  %s", _one_line(found[-1]))
             for result in _results(benchmark, cell, run_directory.name, found[-1]):
                 results.append(run_directory, result)
@@ -57,7 +57,7 @@ def _sustainable(directory: Path, cell: Cell) -> float:
     return rate
 
 
-def _figures(fraction: float, measured: Measured) -> dict[str, Any]:
+def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
     details = measured.run.details
     valid = measured.observation.invalid is None
     check = measured.check or {}

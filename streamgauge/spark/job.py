@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("streamgauge")
+#: what tells one run of a stage from another
+SCOPES = ("experiment", "workload", "system", "baseline", "candidate")
 
 
 @dataclass
@@ -83,7 +85,7 @@ def job(stage: str) -> Iterator[Job]:
         benchmark = config.load(Path(args.config), overrides)
         run = RunLog(store.run(args.run_id))
         current = Job(benchmark, store, args.run_id, args, run, {}, Pipeline(benchmark.metrics, benchmark.name))
-        scope = {k: v for k in ("experiment", "workload", "system") if (v := getattr(args, k, None))}
+        scope = {k: v for k in SCOPES if (v := getattr(args, k, None))}
         started = time.monotonic()
         cpu = time.process_time()
         with current.pipeline.start(), metrics.step(stage):
@@ -115,9 +117,8 @@ def _arguments(stage: str) -> argparse.Namespace:
     parser.add_argument("--overrides", default="{}", help="JSON: experiments, scale, seed, outputs")
     if scope in ("experiment", "cell"):
         parser.add_argument("--experiment", required=True)
-    if scope == "cell":
-        parser.add_argument("--workload", required=True)
-        parser.add_argument("--system", required=True)
+    for key in {"cell": ("workload", "system"), "pair": ("baseline", "candidate")}.get(scope, ()):
+        parser.add_argument(f"--{key}", required=True)
     args = parser.parse_args()
     args.stage = stage
     return args

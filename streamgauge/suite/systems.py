@@ -31,5 +31,5 @@ def system(name: str) -> Mapping[str, str]:
 
 def asked(benchmark: Benchmark) -> tuple[System, ...]:
     """The benchmark's systems that are the built-in Spark, the first of which must answer all; without any, `spark`."""
-    found = tuple(s for s in benchmark.systems if s.engine == "spark" and s.spark_home is None)
+    found = tuple(s for s in benchmark.systems if s.engine == "spark" and s.spark_home is None and s.python is None)
     return found or SYSTEMS[:1]

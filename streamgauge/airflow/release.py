@@ -1,0 +1,80 @@
+"""The release check as a DAG: streams, the check on a quiet machine, and a task that ends as the verdict says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from streamgauge.airflow.factory import (
+    ARTIFACTS,
+    GROUPS,
+    config_files,
+    load_all,
+    mapped_group,
+    overrides_json,
+    plan_experiments,
+    stage_task,
+)
+from streamgauge.config import Benchmark
+from streamgauge.stages import BY_NAME, RELEASE
+
+PAIR = {side: f"{{{{ params.{side} }}}}" for side in ("baseline", "candidate")}
+
+
+def run_name(benchmark: Benchmark, run_id: str) -> str:
+    """The directory of a DAG run's records."""
+    return f"{benchmark.name}-release-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
+
+
+def build(benchmark: Benchmark, file: Path) -> DAG:
+    """The DAG of a benchmark with a release section; what it compares is chosen in its form."""
+    names = [system.name for system in benchmark.systems]
+    with DAG(
+        dag_id=f"streamgauge-release_{benchmark.name}",
+        description=f"Release check: {benchmark.description}",
+        doc_md=f"{RELEASE.does}\n\nFrom `{file}`; page: `{ARTIFACTS}/runs/{run_name(benchmark, '<run id>')}/release.html`",
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=["streamgauge", "release"],
+        params={
+            "baseline": Param(names[0], type="string", enum=names, title="Baseline", description="what is known"),
+            "candidate": Param(names[-1], type="string", enum=names, title="Candidate", description="what is new"),
+        },
+        user_defined_filters={
+            "overrides": overrides_json,
+            "run_name": lambda run_id: run_name(benchmark, run_id),
+        },
+        default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
+    ) as dag:
+        plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
+        ingest = stage_task(BY_NAME["ingest"], benchmark, file, {})
+        streams = mapped_group(GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
+        check = stage_task(RELEASE, benchmark, file, PAIR)
+        ended = task(task_id="verdict", retries=0)(verdict)("{{ run_id | run_name }}")
+        plan >> ingest >> streams >> check >> ended
+    return dag
+
+
+def verdict(run: str) -> str:
+    """Fails with the verdict's line unless it is go: what is inconclusive has not passed."""
+    found = json.loads(
+        (ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run) / "release.json").read_text()
+    )
+    if found["verdict"] != "go":
+        raise AirflowFailException(found["line"])
+    return str(found["line"])
+
+
+def dags() -> Iterator[DAG]:
+    for file, benchmark in load_all(config_files())[0].items():
+        if benchmark.release and benchmark.systems:
+            yield build(benchmark, file)

@@ -1,0 +1,100 @@
+"""release-check: go, no-go or inconclusive, also for CI."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import uuid
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from streamgauge import config
+from streamgauge.cli.measuring import checked, sessions
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
+from streamgauge.errors import UserError
+
+EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
+#: whatever kept the check from a verdict: a user's mistake, too
+NO_VERDICT = 3
+
+
+class _Verdict(TyperCommand):
+    """0, 1 and 2 are verdicts: nothing else ends with them."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().make_context(*args, **kwargs)
+        except typer.Exit:
+            raise
+        except Exception as problem:  # a wrong option ends with 2
+            vars(problem)["exit_code"] = NO_VERDICT
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as problem:
+            print(f"streamgauge: {problem}", file=sys.stderr)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception:
+            traceback.print_exc()
+        raise typer.Exit(NO_VERDICT)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("release-check", cls=_Verdict)(release_check)
+
+
+def release_check(
+    file: ConfigFile,
+    baseline: Annotated[str, typer.Option(help="a system of the file: what is known")],
+    candidate: Annotated[str, typer.Option(help="a system of the file: what is new")],
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    run_id: Annotated[str | None, typer.Option(help="the run's name; without it, a new one")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
+    from streamgauge import store as index
+    from streamgauge.measure import release
+    from streamgauge.report.release import build
+
+    benchmark = config.load(file)
+    release.check(benchmark, baseline, candidate)
+    store = checked(benchmark, artifacts)
+    directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
+    with sessions(benchmark, store, *(experiment.name for experiment in benchmark.experiments)) as session:
+        found = release.run(benchmark, store, baseline, candidate, directory, session)
+    index.index_run(store.root, directory.name)
+    page = build(directory)
+    if as_json:
+        typer.echo(json.dumps({**found, "page": str(page)}))
+    else:
+        _show(found)
+        typer.echo(f"page: {page}")
+        typer.echo(f"manifest: {directory / release.MANIFEST}")
+    raise typer.Exit(EXITS[found["verdict"]])
+
+
+def _show(found: dict[str, Any]) -> None:
+    for reason in found["reasons"]:
+        typer.echo(f"{reason['state']:8} {reason['kind']:12} {reason['what']}: {reason['why']}")
+    for one in found["series"]:
+        typer.echo(f"{one['state']:8} {one['cell']} {one['metric']}: {_beside(one)}")
+    typer.echo(found["line"])
+
+
+def _beside(one: dict[str, Any]) -> str:
+    if one.get("interval") is None:
+        return str(one["reason"])
+    low, high = one["interval"]
+    floor, seen = (
+        f"{100 * one[key]:.1f} %" if one[key] is not None else "unknown" for key in ("noise_floor", "detectable_effect")
+    )
+    return (
+        f"ratio {one['ratio']:.3f} ({low:.3f} to {high:.3f}), tolerance {100 * one['tolerance']:g} %, "
+        f"noise floor {floor}, detectable {seen}, {one['n_baseline']} and {one['n_candidate']} values"
+    )

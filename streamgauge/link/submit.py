@@ -1,0 +1,87 @@
+"""The spark-submit of a system: whose Spark, whose Python, on which CPUs, with which settings."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from streamgauge.config import System
+from streamgauge.errors import UserError
+from streamgauge.link.engine import TRANSPORT, state_store
+from streamgauge.spark.session import driver_address
+
+#: sets its CPUs and becomes the command: nothing can be forked in between
+PINNED = (
+    "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); os.execvp(sys.argv[2], sys.argv[2:])"
+)
+_LOG4J = Path(__file__).parents[1] / "spark" / "log4j2.properties"
+
+
+def spark_home(system: System) -> Path:
+    """What it says, else the PySpark beside its Python, else the built-in one. Raises UserError."""
+    where = f"systems.{system.name}"
+    if system.spark_home is not None:
+        home = Path(system.spark_home)
+    elif system.python is not None and "/" in system.python:
+        if not Path(system.python).exists():
+            raise UserError(f"{where}.python: found {system.python}, which is not there; `make spark-env` builds one")
+        beside = Path(system.python).parents[1]
+        homes = [*beside.glob("lib/python3*/site-packages/pyspark")]
+        if not homes:
+            raise UserError(f"{where}.python: found {system.python}, which has no PySpark; give spark_home")
+        home = homes[0]
+    else:
+        try:  # not by import: within a spark-submit that finds the zip that Spark itself has put first
+            home = Path(str(distribution("pyspark").locate_file("pyspark")))
+        except PackageNotFoundError:
+            raise UserError(f"{where}: no Spark here; install the extra `jobs` or give spark_home") from None
+    if not (home / "bin" / "spark-submit").exists():
+        raise UserError(f"{where}.spark_home: found {home}, which has no bin/spark-submit")
+    return home
+
+
+def environment(system: System, library: Path | None) -> dict[str, str]:
+    """Of the process; library: a folder or zip that holds this package."""
+    python = system.python or sys.executable
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_", "PYTHONPATH"))}
+    return kept | {
+        "SPARK_HOME": str(spark_home(system)),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        "PYTHONPATH": str(library),
+    }
+
+
+def command(system: System, application: Path, options: Sequence[str] = ()) -> list[str]:
+    local = re.fullmatch(r"local\[(\d+|\*)\]", system.master)
+    # without a second number, a local Spark tries every task only once
+    master = f"local[{local[1]},4]" if local else system.master
+    made = [str(spark_home(system) / "bin" / "spark-submit"), "--master", master, "--driver-memory", system.memory]
+    made += ["--name", f"streamgauge {system.name}", *options]
+    for key, value in conf(system, local[1] if local else None).items():
+        made += ["--conf", f"{key}={value}"]
+    made.append(str(application))
+    return [sys.executable, "-c", PINNED, ",".join(map(str, system.cpus)), *made] if system.cpus else made
+
+
+def conf(system: System, cores: str | None) -> dict[str, str]:
+    """cores: of a local master, which may be *."""
+    found = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",  # the trial's own log of offsets and watermarks
+        "spark.sql.streaming.stopTimeout": "30s",
+        **TRANSPORT,
+        **state_store(system),
+    }
+    if cores is not None:
+        count = len(system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
+        found |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
+        found["spark.driver.bindAddress"] = "127.0.0.1"
+    return found | driver_address(system.master) | system.conf

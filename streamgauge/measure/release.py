@@ -1,0 +1,255 @@
+"""The release check: answers of both systems first, then repetitions in turns, suspects again, a signed manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from streamgauge import manifest, results
+from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
+from streamgauge.compare import release as judged
+from streamgauge.compare.release import TURNS, Reason, Release, Repetition, Side
+from streamgauge.config import RELEASE_METRICS, Benchmark, Cell, canonical
+from streamgauge.errors import UserError
+from streamgauge.measure.cell import ready
+from streamgauge.measure.latency import figures_of
+from streamgauge.measure.lock import measuring
+from streamgauge.results import Result
+from streamgauge.runs import environment
+from streamgauge.workloads.nexmark import QUERIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
+_ROOT = Path(__file__).resolve().parents[2]  # commands are given there
+
+Session = Callable[[], "SparkSession"]
+
+
+def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
+    """Before anything starts. Raises UserError."""
+    if benchmark.release is None:
+        raise UserError(f"{benchmark.name}: release: this key is missing; a release check needs at least its rate")
+    if not benchmark.workloads:
+        raise UserError(f"{benchmark.name}: workloads: found none, allowed: one or more to measure")
+    names = {query.name.rpartition(".")[2] for query in QUERIES} | {"all"}
+    for query in benchmark.release.queries:
+        if query not in names:
+            raise UserError(f"release.queries: found {query!r}, allowed: all, or some of q0 to q23")
+    for side, name in (("baseline", baseline), ("candidate", candidate)):
+        known = [system.name for system in benchmark.systems]
+        if name not in known:
+            raise UserError(f"--{side}: found {name!r}, allowed: {', '.join(known) or 'none'}")
+        system = benchmark.system(name)
+        if system.engine == "spark":
+            from streamgauge.link.submit import spark_home
+
+            spark_home(system)
+        elif benchmark.release.queries:
+            raise UserError(
+                f"systems.{name}.engine: found {system.engine}, which cannot be asked; set release.queries: []"
+            )
+
+
+def run(
+    benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path, session: Session
+) -> dict[str, Any]:
+    """Returns what release.json then holds; what an earlier attempt left of this run is measured anew."""
+    check(benchmark, baseline, candidate)
+    for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
+        (directory / name).unlink(missing_ok=True)
+    one = _Check(
+        benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory, session
+    )
+    with measuring(f"{directory.name} release check") as token:
+        found = one.run(token)
+    return one.publish(found)
+
+
+class _Check:
+    def __init__(
+        self, benchmark: Benchmark, store: Store, systems: dict[Side, str], directory: Path, session: Session
+    ) -> None:
+        assert benchmark.release is not None
+        self.plan = benchmark.release
+        self.systems, self.store, self.directory = systems, store, directory
+        self.pairs = list(dict.fromkeys((cell.experiment, cell.workload) for cell in benchmark.all_cells()))
+        names = dict.fromkeys(systems.values())
+        cells = [Cell(experiment=e, workload=w, system=s) for (e, w), s in product(self.pairs, names)]
+        self.benchmark = benchmark.model_copy(update={"cells": tuple(cells)})
+        self._session, self._work = session, directory / "work"
+        self.repetitions: list[Repetition] = []
+        self.versions: dict[str, dict[str, str]] = {}
+
+    def run(self, token: int) -> Release:
+        reasons = self._answers()
+        if any(reason.state == "failed" for reason in reasons):
+            return judged.decide(reasons, [])
+        for cell in self.pairs:
+            self._rounds(cell, self.plan.repetitions, token)
+        wrong = judged.outputs(self.repetitions)
+        series = judged.series(self.repetitions, self.plan.tolerance)
+        if not any(reason.state == "failed" for reason in wrong):
+            for cell in (pair for pair in self.pairs if ".".join(pair) in judged.suspects(series)):
+                log.info("suspect: %s", ".".join(cell))
+                self._rounds(cell, self.plan.reruns, token)
+            wrong = judged.outputs(self.repetitions)
+            series = judged.series(self.repetitions, self.plan.tolerance)
+        return judged.decide([*reasons, *wrong], series)
+
+    # -- answers
+
+    def _answers(self) -> list[Reason]:
+        """Differences between both systems' answers, and between what they can do."""
+        if not self.plan.queries:
+            return judged.answers([], [])
+        from streamgauge.suite.asked import ask  # not on the way of a system that is asked nothing
+        from streamgauge.suite.capabilities import capabilities
+        from streamgauge.suite.events import benchmark, make_events
+
+        wanted = benchmark(self.plan.events, self.plan.seed, self.plan.disorder_percent)
+        events = make_events(self._session(), self.store, wanted)
+        asked = {side: self.benchmark.system(self.systems[side]) for side in ("baseline", "candidate")}
+        log.info("asking %s, %d events, of both systems", ", ".join(self.plan.queries), self.plan.events)
+        rows = ask(asked, self.plan.queries, events, self._work / "answers")
+        features = []
+        for side, found in rows.items():
+            about = {"system": asked[side].name, "disorder_percent": self.plan.disorder_percent}
+            for row in found:
+                self.versions[asked[side].name] = row.pop("versions")
+                append_json(self.directory / ANSWERS, {"side": side, **row, **about})
+            features.append(capabilities({**row, **about} for row in found)["features"])
+        return judged.answers(rows["baseline"], rows["candidate"]) + judged.capabilities(*features)
+
+    # -- repetitions
+
+    def _rounds(self, pair: tuple[str, str], count: int, token: int) -> None:
+        """Rounds in turns; a wrong output of the candidate ends them."""
+        first = 1 + max((one.round for one in self.repetitions if one.cell == ".".join(pair)), default=0)
+        for number, side in product(range(first, first + count), TURNS):
+            one = self._repetition(pair, side, number, token)
+            self.repetitions.append(one)
+            append_json(self.directory / REPETITIONS, dataclasses.asdict(one))
+            figures = "  ".join(f"{metric} {value:.4g}" for metric, value in one.values.items())
+            log.info("%s round %d, %s: %s", one.cell, number, side, one.wrong or one.void or figures)
+            if one.wrong and side == "candidate":
+                return
+
+    def _repetition(self, pair: tuple[str, str], side: Side, number: int, token: int) -> Repetition:
+        cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
+        try:
+            with ready(self.benchmark, self.store, cell, self._work / "cell", self._session) as bench:
+                bench.trial(self.plan.rate, self.plan.warmup_seconds, token=token, hold=True)
+                measured = bench.trial(self.plan.rate, self.plan.seconds, token=token)
+        finally:
+            shutil.rmtree(self._work / "cell", ignore_errors=True)
+        figures, details = figures_of(1.0, measured), measured.run.details["system"]
+        self.versions[cell.system] = {key: details[key] for key in ("spark", "java") if key in details}
+        latency = figures["event_latency"]
+        given = (latency["p50_ms"], latency["p99_ms"], figures["system_cpu_us_per_event"])
+        values = {metric: value for metric, value in zip(RELEASE_METRICS, given, strict=True) if value is not None}
+        wrong = measured.check["wrong"] if measured.check else None
+        void = None if figures["valid"] or wrong else figures["reason"]
+        return Repetition(".".join(pair), side, number, values, measured.verdict.outcome, void, wrong)
+
+    # -- what remains
+
+    def publish(self, found: Release) -> dict[str, Any]:
+        """Results, the record, the manifest."""
+        asked = hashlib.sha256(canonical(self.benchmark).encode()).hexdigest()
+        for result in self._results(asked):
+            results.append(self.directory, result)
+        machine = environment()
+        about = {
+            "run": self.directory.name,
+            "benchmark": self.benchmark.name,
+            "baseline": self.systems["baseline"],
+            "candidate": self.systems["candidate"],
+            "verdict": found.decision,
+            "line": found.line,
+        }
+        record = {
+            **about,
+            "reasons": [dataclasses.asdict(reason) for reason in found.reasons],
+            "series": judged.table(found.series),
+            "versions": self.versions,
+            "environment": machine,
+        }
+        write_json(self.directory / RECORD, record)
+        signed = {
+            **about,
+            "configuration": json.loads(canonical(self.benchmark).replace(f'"{_ROOT}/', '"')),
+            "configuration_sha256": asked,
+            "sources": self.store.source_fingerprint(self.benchmark.source.files),
+            "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
+            **machine,
+            "commit": _commit(),
+            "records": {
+                name: hashlib.sha256((self.directory / name).read_bytes()).hexdigest()
+                for name in (ANSWERS, REPETITIONS, RECORD)
+                if (self.directory / name).exists()
+            },
+            "commands": list(self._commands()),
+        }
+        write_json(self.directory / MANIFEST, manifest.signed(signed))
+        shutil.rmtree(self._work, ignore_errors=True)
+        return record
+
+    def _results(self, asked: str) -> Iterable[Result]:
+        """Of each system, cell and metric the median; the control counts as the baseline that it is."""
+        for (experiment, workload), system, metric in product(
+            self.pairs, dict.fromkeys(self.systems.values()), self.plan.tolerance
+        ):
+            values = [
+                one.values[metric]
+                for one in self.repetitions
+                if one.cell == f"{experiment}.{workload}" and self.systems[one.side] == system
+                and not one.void and not one.wrong and metric in one.values
+            ]  # fmt: skip
+            if values:
+                yield Result(
+                    self.benchmark.name, experiment, workload, system, "streaming",
+                    f"{metric}_at_{self.plan.rate:g}_per_s", RELEASE_METRICS[metric], median(values),
+                    self.directory.name, asked[:16], min(values), max(values), len(values),
+                    software=environment()["software"] | self.versions.get(system, {}),
+                )  # fmt: skip
+
+    def _commands(self) -> Iterable[str]:
+        yield f"git checkout {_commit() or '<commit>'}"
+        yield "make setup"
+        built_in = environment()["software"]["spark"]
+        for name in dict.fromkeys(self.systems.values()):
+            version = self.versions.get(name, {}).get("spark")
+            if version and version != built_in:
+                yield f"make spark-env SPARK={version}"
+        yield (
+            f"streamgauge release-check {MANIFEST} --baseline {self.systems['baseline']} "
+            f"--candidate {self.systems['candidate']}"
+        )
+
+
+def repetitions(directory: Path) -> list[Repetition]:
+    """As they were recorded."""
+    return [Repetition(**record) for record in read_jsonl(directory / REPETITIONS)]
+
+
+def _commit() -> str | None:
+    """Of this library's checkout; with + where it was changed."""
+    place = str(Path(__file__).parent)
+    try:
+        head = subprocess.run(["git", "-C", place, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run(["git", "-C", place, "diff", "--quiet", "HEAD"], capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + ("+" if changed.returncode else "")

@@ -1,0 +1,117 @@
+"""The release verdict on one page: reasons, series with their noise, repetitions in turns, answers, how to rerun it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts import read_jsonl
+from streamgauge.compare.release import TURNS
+from streamgauge.report import nexmark
+from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Section, State, Table, Text, attempt, number
+from streamgauge.report.charts import SYMBOLS, Trace, axis, figure, line
+from streamgauge.report.overview import Verdict
+from streamgauge.report.page import fill, publish
+
+Json = dict[str, Any]
+_STATES: dict[str, State] = {"go": "good", "no-go": "bad", "inconclusive": "open"}
+_REASONS: dict[str, State] = {"passed": "good", "failed": "bad", "open": "open", "note": "plain"}
+
+
+def build(directory: Path) -> Path:
+    """Writes release.html beside the records of the run. Raises UserError when the disk refuses."""
+    record: Json = json.loads((directory / "release.json").read_text())
+    manifest: Json = json.loads((directory / "manifest.json").read_text())
+    path = directory / "release.html"
+    publish(path, _render(record, manifest, read_jsonl(directory / "release.jsonl"), _answers(directory)))
+    return path
+
+
+def _answers(directory: Path) -> list[Json]:
+    """The rows of both sides; the same system against itself as two."""
+    rows = read_jsonl(directory / "release-answers.jsonl")
+    return [{**row, "system": f"{row['system']} ({row['side']})"} for row in rows]
+
+
+def _render(record: Json, manifest: Json, repetitions: list[Json], answers: list[Json]) -> str:
+    baseline, candidate = record["baseline"], record["candidate"]
+    problems = [(_REASONS[r["state"]], r["what"], r["why"]) for r in record["reasons"]]
+    verdict = Verdict(_STATES[record["verdict"]], f"{record['verdict'].capitalize()}: {candidate}", problems)
+    sections = [
+        _series(record),
+        *(_cell(cell, repetitions) for cell in dict.fromkeys(one["cell"] for one in repetitions)),
+        nexmark.section(answers) if answers else Section("nexmark", "Answers", blocks=[Hole("Answers", "none asked")]),
+        _rerun(manifest),
+    ]
+    lead = f"{candidate}, the candidate, beside {baseline}, the baseline: answers first, then repetitions in turns."
+    meta = [f"run {record['run']}", f"signed sha256 {manifest['sha256'][:16]}"]
+    return fill(f"Release check: {candidate}", lead, meta, verdict, sections)
+
+
+def _series(record: Json) -> Section:
+    lead = (
+        "Slower is above 1. Noise floor: what the baseline against itself may show; detectable: what four of five "
+        "such checks would see. A series passes when no slowdown of its tolerance fits into the interval."
+    )
+    rows: list[list[Cell]] = [
+        [
+            one["cell"], one["metric"], Text(one["state"], _REASONS[one["state"]], hint=one["reason"]),
+            number(one.get("ratio")), _interval(one.get("interval")), _percent(one["tolerance"]),
+            _percent(one.get("noise_floor")), _percent(one.get("detectable_effect")),
+            f"{one.get('n_baseline', 0)} and {one.get('n_candidate', 0)}", one["reason"],
+        ]
+        for one in record["series"]
+    ]  # fmt: skip
+    columns = ["cell", "metric", "state", "ratio", "interval", "tolerance", "noise floor", "detectable", "repetitions"]
+    block: Block = Table([*columns, "because"], rows, cards=True)
+    if not rows:
+        block = Hole("Series", "nothing was measured: a difference of answers is no-go at once")
+    return Section("series", "Latency and CPU", lead, [block])
+
+
+def _cell(cell: str, repetitions: list[Json]) -> Section:
+    ours = [one for one in repetitions if one["cell"] == cell]
+    metrics = list(dict.fromkeys(metric for one in ours for metric in one["values"]))
+    charts = [attempt(metric, _chart, metric, ours) for metric in metrics]
+    return Section(f"cell-{cell}", cell, "Every point is a fresh process; in each round all turns.", charts)
+
+
+def _chart(metric: str, repetitions: list[Json]) -> Chart:
+    traces: list[Trace] = []
+    for nth, side in enumerate(TURNS):
+        ours = [one for one in repetitions if one["side"] == side and not one["void"] and not one["wrong"]]
+        marker = {"symbol": SYMBOLS[nth], "size": 9}
+        x, y = [one["round"] for one in ours], [one["values"].get(metric) for one in ours]
+        traces.append(line(side, x, y, nth, mode="lines+markers", marker=marker))
+    rows: list[list[Cell]] = [
+        [one["round"], one["side"], number(one["values"].get(metric)), one["wrong"] or one["void"]]
+        for one in repetitions
+    ]
+    table = Table(["round", "side", metric, "void because"], rows)
+    return Chart(metric, figure(traces, axis("round", dtick=1), axis(metric, rangemode="tozero")), table)
+
+
+def _rerun(manifest: Json) -> Section:
+    systems = [[name, found.get("spark"), found.get("java")] for name, found in manifest["systems"].items()]
+    facts: list[list[Cell]] = [
+        [name, Text(str(manifest[key]), code=True)]
+        for name, key in (("configuration", "configuration_sha256"), ("commit", "commit"), ("signature", "sha256"))
+    ]
+    machine = [[name, str(value)] for name, value in {**manifest["machine"], **manifest["software"]}.items() if value]
+    return Section(
+        "rerun", "To run it again", "All of it is in manifest.json, signed by its SHA-256.",
+        [
+            Table(["command"], [[Text(command, code=True)] for command in manifest["commands"]]),
+            Table(["system", "Spark", "Java"], systems), Table(["what", "value"], facts),
+            Table(["machine and software", "value"], machine, folded="Machine and software"),
+        ],
+    )  # fmt: skip
+
+
+def _interval(found: list[float] | None) -> str:
+    return f"{found[0]:.3f} to {found[1]:.3f}" if found else MISSING
+
+
+def _percent(fraction: float | None) -> str:
+    return MISSING if fraction is None else f"{100 * fraction:.1f}\u202f%"

@@ -1,0 +1,151 @@
+"""Release checks that end no-go, each for its own reason: a slow candidate, and one that answers wrongly."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.cli import app
+from streamgauge.compare.release import LEAST
+from streamgauge.config import load
+from streamgauge.errors import UserError
+from streamgauge.manifest import holds
+from streamgauge.measure import release
+from streamgauge.report.release import build
+from streamgauge.store import Index, default_url, index_run
+from tests.measure.benches import write_bench
+
+pytestmark = pytest.mark.e2e
+
+WRONG = {"spark.sql.streaming.statefulOperator.allowMultiple": "false"}
+
+
+def no_session() -> Any:
+    raise AssertionError("known systems need no Spark")
+
+
+def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))  # a lock of our own
+    known = {"engine": "known", "trigger": "50ms"}
+    bench = write_bench(
+        tmp_path,
+        systems=[{"name": "old", **known}, {"name": "new", **known, "delay": "3s"}],
+        release={
+            "rate": 1000, "seconds": 0.3, "warmup_seconds": 0.1, "reruns": 1, "queries": [],
+            "tolerance": {"event_latency_ms_p50": 0.5},
+        },
+    )  # fmt: skip
+    directory = bench.store.run("check")
+    found = release.run(bench.benchmark, bench.store, "old", "new", directory, no_session)
+
+    assert found["verdict"] == "no-go"
+    assert found["reasons"][0]["what"] == "e.all event_latency_ms_p50"
+    assert found["reasons"][0]["why"].startswith("slower by ")
+    [series] = found["series"]
+    assert series["ratio"] > 2
+    assert series["noise_floor"] is not None
+    assert (series["n_baseline"], series["n_candidate"]) == (2 * (LEAST + 1), LEAST + 1)
+    order = [(one["round"], one["side"]) for one in read_jsonl(directory / "release.jsonl")]
+    assert order == [(n, side) for n in range(1, LEAST + 2) for side in ("baseline", "candidate", "control")]
+
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert holds(manifest)
+    assert manifest["commands"][-1] == "streamgauge release-check manifest.json --baseline old --candidate new"
+    again = load(directory / "manifest.json")
+    assert (again.systems, again.release) == (bench.benchmark.systems, bench.benchmark.release)
+    changed = directory / "changed.json"
+    changed.write_text((directory / "manifest.json").read_text().replace('"no-go"', '"go"'))
+    with pytest.raises(UserError, match="its sha256 does not hold: it was changed after it was signed"):
+        load(changed)
+    assert "No-go: new" in build(directory).read_text()
+    index_run(bench.store.root, "check")
+    rows = Index(default_url(bench.store.root)).results(metric="event_latency_ms_p50_at_1000_per_s")
+    assert [(row["system"], row["samples"]) for row in rows] == [("old", 2 * (LEAST + 1)), ("new", LEAST + 1)]
+
+
+def test_a_candidate_that_answers_wrongly_is_no_go_before_anything_is_measured(tmp_path: Path) -> None:
+    system = {"engine": "spark", "state_store": "rocksdb", "memory": "1g"}
+    file = tmp_path / "b.yaml"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "name": "wrong",
+                "source": {"format": "nexmark", "nexmark": {"events": 200}},
+                "experiments": [{"name": "ordered", "target_percent": 0}],
+                "workloads": [{"name": "all", "query": "nexmark.q0", "watermark": "5s"}],
+                "systems": [{"name": "right", **system}, {"name": "odd", **system, "conf": WRONG}],
+                "release": {"rate": 1000, "queries": ["q0", "q7"], "events": 400},
+            }
+        )
+    )
+    done = CliRunner().invoke(
+        app,
+        ["release-check", str(file), "--baseline", "right", "--candidate", "odd", "--json", "--run-id", "check",
+         "--artifacts", str(tmp_path / "artifacts")],
+    )  # fmt: skip
+    assert done.exit_code == 1, done.output
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {(r["kind"], r["state"], r["what"]) for r in found["reasons"]} >= {
+        ("answer", "failed", "q7 in streaming"), ("capability", "failed", "tumbling window in streaming"),
+    }  # fmt: skip
+    assert all("q0" not in reason["what"] for reason in found["reasons"])
+    assert found["series"] == []
+    assert found["versions"]["odd"]["spark"].startswith("4.")
+    rows = read_jsonl(Store(tmp_path / "artifacts").run("check") / "release-answers.jsonl")
+    assert {(row["side"], row["query"], row["mode"]) for row in rows if row["status"] != "correct"} == {
+        ("candidate", "q7", "streaming")
+    }
+    assert holds(json.loads((Path(found["page"]).parent / "manifest.json").read_text()))
+
+
+CELLS = """
+name: b
+source: {files: data.csv, time: {column: 0, unit: s}, header: false}
+experiments: [{name: e, target_percent: 0}]
+workloads: [{name: all, query: passthrough}]
+systems: [{name: one}, {name: other, engine: known}, {name: gone, python: envs/none/bin/python}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "baseline", "candidate", "said"),
+    [
+        ("", "one", "one", "b: release: this key is missing; a release check needs at least its rate"),
+        ("release: {rate: 9}", "no", "one", "--baseline: found 'no', allowed: one, other, gone"),
+        ("release: {rate: 9}", "one", "no", "--candidate: found 'no', allowed: one, other, gone"),
+        ("release: {rate: 9, repetitions: 3}", "one", "one", "release.repetitions: found 3, allowed: greater than or equal to 4"),
+        ("release: {rate: 9, tolerance: {speed: 1}}", "one", "one", "release.tolerance: found 'speed', allowed: event_latency_ms_p50, event_latency_ms_p99, system_cpu_us_per_event"),
+        ("release: {rate: 9, queries: [q99]}", "one", "one", "release.queries: found 'q99', allowed: all, or some of q0 to q23"),
+        ("release: {rate: 9}", "one", "other", "systems.other.engine: found known, which cannot be asked; set release.queries: []"),
+        ("release: {rate: 9}", "one", "gone", "systems.gone.python: found {place}/envs/none/bin/python, which is not there; `make spark-env` builds one"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_no_verdict(
+    tmp_path: Path, more: str, baseline: str, candidate: str, said: str
+) -> None:
+    file = tmp_path / "b.yaml"
+    file.write_text(CELLS + more)
+    done = CliRunner().invoke(app, ["release-check", str(file), "--baseline", baseline, "--candidate", candidate])
+    assert done.exit_code == 3
+    assert done.stderr.strip().removeprefix("streamgauge: ").removeprefix(f"{file}: ") == said.format(place=tmp_path)
+
+
+def test_a_wrong_option_is_no_verdict_either() -> None:
+    assert CliRunner().invoke(app, ["release-check", "b.yaml", "--baseline", "a"]).exit_code == 3
+    assert CliRunner().invoke(app, ["release-check", "--help"]).exit_code == 0
+
+
+def test_the_example_compares_two_versions_and_two_that_are_bad_on_purpose() -> None:
+    benchmark = load(Path(__file__).parents[2] / "configs" / "release.yaml")
+    assert [system.name for system in benchmark.systems] == ["spark-4.3.0", "spark-4.2.1", "slow", "wrong"]
+    assert str(benchmark.system("spark-4.2.1").python).endswith("/.venvs/spark-4.2.1/bin/python")
