@@ -94,10 +94,10 @@ def _text(cell: Cell) -> str:
     return MISSING if cell is None else cell.text if isinstance(cell, Text) else str(cell)
 
 
-def attempt(what: str, make: Callable[..., Block], *args: Any) -> Block:
+def attempt(what: str, make: Callable[..., Block], *args: Any, **more: Any) -> Block:
     """A record with a key missing leaves a hole in the page, never a page missing."""
     try:
-        return make(*args)
+        return make(*args, **more)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
         return Hole(what, f"the record lacks or garbles something: {type(problem).__name__} {problem}")
 

@@ -80,7 +80,10 @@ def _drawn_and_observed(m: Json) -> list[Block]:
     if lost or not some:
         return [*lost] or [Note("No event of this stream is delayed.")]
     rows: list[list[Cell]] = [[name, *quantile_cells(d, tick)] for name, d in some.items()]
-    return [attempt("Delays", _delays, some, tick), attempt("Quantiles", Table, ["delay", *QUANTILES], rows)]
+    return [
+        attempt("Delays", _delays, some, tick),
+        attempt("Quantiles", Table, ["delay", *QUANTILES], rows, cards=True),
+    ]
 
 
 def _delays(found: dict[str, Json], tick: Tick) -> Chart:
@@ -110,10 +113,10 @@ def _validation(validation: Validation) -> list[Block]:
     passed = len(validation.checks) - len(failed)
     blocks: list[Block] = []
     if failed:
-        blocks.append(Table(columns, [_row(check) for check in failed], "Failed expectations"))
+        blocks.append(Table(columns, [_row(check) for check in failed], "Failed expectations", cards=True))
     if validation.checks:
         folded = f"{passed} of {len(validation.checks)} expectations passed"
-        blocks.append(Table(columns, [_row(check) for check in validation.checks], folded=folded))
+        blocks.append(Table(columns, [_row(check) for check in validation.checks], folded=folded, cards=True))
     else:
         blocks.append(Hole("No expectations", "the validation's result names none"))
     if validation.docs:

@@ -142,8 +142,4 @@ def _frequency(p: Json, tick: Tick) -> Block:
 def _recorded(delay: Json, tick: Tick) -> Table:
     columns = [*QUANTILES, "negative", "no arrival"]
     row = [*quantile_cells(delay, tick), count(delay.get("negative")), count(delay.get("missing"))]
-    return Table(
-        columns,
-        [row],
-        "Recorded delay: arrival − event time",
-    )
+    return Table(columns, [row], "Recorded delay: arrival − event time", cards=True)

@@ -97,6 +97,10 @@ def test_fits_the_width_with_all_tables_open(browser: Any, page: Path, width: in
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     wider = "return [...document.querySelectorAll('.chart')].filter(c => c.getBoundingClientRect().right > innerWidth).length"
     assert browser.execute_script(wider) == 0
+    cards = "[...document.querySelectorAll('.scroll')].filter(s => s.querySelector('.cards'))"
+    assert (
+        browser.execute_script(f"return {cards}.filter(s => s.scrollWidth > s.clientWidth).length") == 0 or width > 640
+    )
 
 
 def test_each_chart_has_its_table_and_the_data_docs_open(browser: Any, page: Path) -> None:
