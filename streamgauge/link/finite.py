@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.link.engine import checkpoint_manager, settings, state_writer
+from streamgauge.link.engine import GLOBAL_WATERMARK, checkpoint_manager, settings, state_writer
 from streamgauge.link.oracle import BatchLog
 from streamgauge.link.progress import batch_of, ran
 
@@ -68,6 +68,7 @@ class MicroBatch:
 @dataclass(frozen=True)
 class FiniteRun:
     batches: tuple[MicroBatch, ...]
+    one_watermark: bool = False  # for all operators
 
     @property
     def output(self) -> pa.Table:
@@ -84,7 +85,10 @@ class FiniteRun:
 
     def logs(self) -> list[BatchLog]:
         """What `oracle.expectation` reads."""
-        return [BatchLog(batch.number, batch.ends, batch.watermark_ms) for batch in self.batches]
+        return [
+            BatchLog(batch.number, batch.ends, batch.watermark_ms, batch.watermark_ms if self.one_watermark else None)
+            for batch in self.batches
+        ]
 
 
 def run_finite(
@@ -119,6 +123,7 @@ def run_finite(
         seen[number] = (output, _watermarks(spark, running))
 
     with settings(spark, wanted):
+        one_watermark = any(spark.conf.get(key, "true") == value for key, value in GLOBAL_WATERMARK.items())
         schema = spark.read.parquet(str(source)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         result = query([reader.parquet(str(source)) for _ in range(streams)])
@@ -131,7 +136,8 @@ def run_finite(
         finally:
             running.stop()
     reports = [json.loads(report.json) for report in running.recentProgress]
-    return FiniteRun(tuple(_batch(report, seen, ends, streams) for report in reports if ran(report)))
+    micro = tuple(_batch(report, seen, ends, streams) for report in reports if ran(report))
+    return FiniteRun(micro, one_watermark)
 
 
 def with_sentinel(rows: pa.Table, event_us: int) -> pa.Table:

@@ -1,7 +1,8 @@
 """Which rows a watermark rightly dropped in a trial, from the trial's own logs. Pure.
 
 A micro-batch n drops the rows that are late by the watermark by which batch n − 1 closed its windows; before the first
-batch it is 0. What is late by it depends on the query: see `late`.
+batch it is 0. Where all operators share one watermark, batch n judges by its own. What is late by it depends on the
+query: see `late`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class BatchLog:
     batch_id: int
     ends: tuple[Mapping[int, int], ...]  # for each frame of the query: partition -> first row of the next batch
     watermark_ms: int  # by which this batch closed its windows
+    late_ms: int | None = None  # by which it judged rows; None: the watermark of the batch before
 
 
 def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
@@ -62,10 +64,11 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
 
 
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
-    """The watermark against which the rows of each of these batches were judged: that of the batch before."""
+    """The watermark against which the rows of each of these batches were judged."""
     logs = sorted(logs, key=lambda log: log.batch_id)
-    before = np.array([0, *[log.watermark_ms for log in logs]], np.int64)
-    return before[batches] * 1000
+    before = (0, *(log.watermark_ms for log in logs))
+    judged = [mark if log.late_ms is None else log.late_ms for log, mark in zip(logs, before, strict=False)]
+    return np.array(judged, np.int64)[batches] * 1000
 
 
 def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ capability matrix that follows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ Mode = Literal["batch", "streaming"]
 MODES: tuple[Mode, ...] = ("batch", "streaming")
 Status = Literal["correct", "wrong", "unsupported"]
 Answer = tuple[int, str]  # rows, and their hash
+#: tells which run of the query failed, which is another every time
+_FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def unsupported(spark: SparkSession, query: Query, mode: Mode, problem: Exceptio
     """With the engine's own message. Raises the problem when the engine itself is gone: no query is to blame."""
     if not is_alive(spark):
         raise problem
-    return Record(short(query), mode, "unsupported", why=reason(str(problem) or type(problem).__name__))
+    why = _FAILED.sub("", reason(str(problem) or type(problem).__name__))
+    return Record(short(query), mode, "unsupported", why=why)
 
 
 def keep(directory: Path, row: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from hypothesis import settings as unhurried
 from hypothesis import strategies as st
 
 from streamgauge import workloads
@@ -18,7 +19,8 @@ from streamgauge.config import Workload
 from streamgauge.errors import UserError
 from streamgauge.link.check import answer
 from streamgauge.link.engine import PROVIDER, ROCKSDB, settings
-from streamgauge.link.oracle import expectation
+from streamgauge.link.finite import FiniteRun, MicroBatch
+from streamgauge.link.oracle import expectation, late_watermarks_us
 from streamgauge.link.sessions import deals
 from streamgauge.suite.capabilities import HARD
 from streamgauge.suite.hard import (
@@ -200,6 +202,7 @@ def sessions_one_by_one(events: list[Event], late: list[int], gap: int) -> set[f
     return {*ended, *live}
 
 
+@unhurried(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30), st.integers(0, 3)), min_size=1, max_size=25),
     st.lists(st.integers(0, 12), min_size=3, max_size=3),
@@ -238,6 +241,13 @@ def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], m
     with pytest.raises(UserError) as told:
         Spec.of(Workload.model_validate(given), {"name": "string", "amount": "int64", "price": "float64"})
     assert str(told.value) == message
+
+
+def test_a_batch_judges_rows_by_the_watermark_before_its_own_or_where_all_operators_share_one_by_its_own() -> None:
+    for one_watermark, microseconds in ((False, [0, 5000]), (True, [5000, 9000])):
+        micro = [MicroBatch(n, 0, pa.table({}), ms, ({},), (), 0.0) for n, ms in ((0, 5), (1, 9))]
+        logs = FiniteRun(tuple(micro), one_watermark).logs()
+        assert late_watermarks_us(np.array([0, 1]), logs).tolist() == microseconds
 
 
 def test_every_hard_query_is_in_the_capability_matrix() -> None:
