@@ -3,8 +3,9 @@
     ROOT/data/<kind>/<key>/       content-addressed: the key is a hash of everything that decides the content
     ROOT/runs/<run id>/           records of one run: stages, trials, results, page
 
-An artifact exists iff its directory holds manifest.json. It is built beside its final place and
-renamed there as a whole, so a job killed at any moment leaves nothing that looks finished.
+An artifact exists iff its directory holds manifest.json. On this machine it is built beside its final place
+and renamed there as a whole; on a store (s3://…) it is built in a folder of its own, which its manifest, written
+last, names. So a job killed at any moment leaves nothing that looks finished.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,12 +28,15 @@ from filelock import FileLock
 from streamgauge.config import Benchmark, Experiment, canonical
 from streamgauge.delays import table
 from streamgauge.errors import UserError
+from streamgauge.places import Remote, Status, place, reading, remove, status, write_whole
 
 MANIFEST = "manifest.json"
 #: of data that was collected to save room: the manifest alone, which results need
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
 ALGORITHM = {"events": 1, "profile": 1, "stream": 1, "validation": 1}
+#: on a store nobody knows whether a builder still lives: an unpublished folder is left alone for so long
+_GIVEN_UP_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,8 @@ def key_of(kind: str, *parts: Any) -> str:
 class Store:
     """The directory tree of all artifacts."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = Path(root).absolute()
+    def __init__(self, root: str | Path) -> None:
+        self.root = place(root)
 
     def path(self, kind: str, key: str) -> Path:
         return self.root / "data" / kind / key
@@ -78,7 +84,7 @@ class Store:
             manifest = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Artifact(kind, key, path, manifest)
+        return Artifact(kind, key, path / manifest.get("folder", "."), manifest)
 
     def recall(self, kind: str, key: str) -> Artifact | None:
         """The artifact, or what is known of it after its data were collected."""
@@ -96,12 +102,16 @@ class Store:
 
     @contextmanager
     def building(self, kind: str, key: str) -> Iterator[Build]:
-        """Gives a fresh directory; publishes it by one rename when the block ends without an error.
+        """Gives a fresh directory; publishes it when the block ends without an error.
 
-        One builder at a time per artifact: the lock dies with its process, and whoever takes it next
-        removes what a dead builder left.
+        On this machine by one rename, one builder at a time per artifact: the lock dies with its process,
+        and whoever takes it next removes what a dead builder left.
         """
         final = self.path(kind, key)
+        if isinstance(final, Remote):
+            with _building_there(final, kind, key) as build:
+                yield build
+            return
         try:
             final.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(f"{final}.lock")
@@ -130,21 +140,31 @@ class Store:
 
     def run(self, run_id: str) -> Path:
         path = self.root / "runs" / run_id
+        if isinstance(path, Remote):
+            path.require()
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise as_user_error(problem, path) from None
         return path
 
+    def runs(self) -> list[Path]:
+        """The directories of all runs."""
+        runs = self.root / "runs"
+        return sorted(runs.iterdir()) if runs.exists() else []
+
     def require_space(self, byte_count: int) -> None:
-        """Raises UserError before anything starts when the disk has less free."""
-        place = self.root
-        while not place.exists():
-            place = place.parent
-        free = shutil.disk_usage(place).free
+        """Raises UserError before anything starts when the disk has less free, or the store does not answer."""
+        there = self.root
+        if isinstance(there, Remote):
+            there.require()
+            return
+        while not there.exists():
+            there = there.parent
+        free = shutil.disk_usage(there).free
         if free < byte_count:
             raise UserError(
-                f"{place}: {free / 2**20:.0f} MiB free, {byte_count / 2**20:.0f} MiB needed; "
+                f"{there}: {free / 2**20:.0f} MiB free, {byte_count / 2**20:.0f} MiB needed; "
                 "free some space or choose another --artifacts"
             )
 
@@ -157,7 +177,7 @@ class Store:
         for name in files:
             mark, size = _mark(name)
             if mark not in cache:
-                with open(name, "rb") as handle:
+                with reading(name) as handle:
                     cache[mark] = hashlib.file_digest(handle, "sha256").hexdigest()
                 fresh = True
             found.append({"size": size, "sha256": cache[mark]})
@@ -205,45 +225,74 @@ class Store:
 def _mark(name: str) -> tuple[str, int]:
     """What tells this state of a file from others, and its size."""
     stat = stat_source(name)
-    return f"{Path(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
+    return f"{place(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
 
 
-def stat_source(name: str) -> os.stat_result:
+def stat_source(name: str) -> Status:
     try:
-        stat = os.stat(name)
+        return status(name)
+    except IsADirectoryError:
+        raise UserError(f"{name}: is a directory, allowed: a file") from None
     except FileNotFoundError:
         raise UserError(f"{name}: no such source file; check source.files (relative to the benchmark file)") from None
     except OSError as problem:
-        raise UserError(f"{name}: cannot be read: {problem.strerror}") from None
-    if not os.path.isfile(name):
-        raise UserError(f"{name}: is a directory, allowed: a file")
-    return stat
+        raise UserError(f"{name}: cannot be read: {' '.join(str(problem.strerror or problem).split())}") from None
 
 
-def as_user_error(problem: OSError, place: Path) -> UserError:
+@contextmanager
+def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
+    """Any number of builders, each in a folder of its own: the first manifest makes its folder the artifact."""
+    build = Build(final / uuid.uuid4().hex[:8])
+    published = False
+    try:
+        _sweep(final)
+        yield build
+        manifest = {"kind": kind, "key": key, "folder": build.path.name, **build.manifest}
+        write_json(build.path / MANIFEST, manifest)
+        if not (final / MANIFEST).exists():
+            write_json(final / MANIFEST, manifest)
+            published = True
+    except OSError as problem:
+        raise as_user_error(problem, final) from problem
+    finally:
+        if not published:
+            with suppress(OSError):
+                remove(build.path)
+
+
+def _sweep(final: Remote) -> None:
+    """Removes what builders left that must be dead by now."""
+    newest: dict[str, float] = {}
+    for file, at in final.changes().items():
+        folder, *inside = file.relative_to(final).parts
+        if not inside:  # published meanwhile
+            return
+        newest[folder] = max(newest.get(folder, 0.0), at.timestamp())
+    for folder, last in newest.items():
+        if time.time() - last > _GIVEN_UP_S:
+            remove(final / folder)
+
+
+def as_user_error(problem: OSError, where: Path) -> UserError:
     """A full or forbidden disk is the user's to mend: one line."""
-    return UserError(
-        f"{place}: cannot be written: {problem.strerror or problem}; free space or choose another --artifacts or --out"
-    )
+    said = " ".join(str(problem.strerror or problem).split())
+    return UserError(f"{where}: cannot be written: {said}; free space or choose another --artifacts or --out")
 
 
 def write_json(path: Path, value: Any) -> None:
     """Writes whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with open(temporary, "w") as handle:
-            json.dump(value, handle, indent=1, ensure_ascii=False)
-            handle.write("\n")
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def append_json(path: Path, record: dict[str, Any]) -> None:
-    """Appends one line by one write, so that a killed writer leaves whole lines or one torn last one."""
+    """Appends one line by one write, so that a killed writer leaves whole lines or one torn last one.
+
+    On a store, which cannot append, each line is a file of its own.
+    """
     data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
+    if isinstance(path, Remote):
+        (path / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json").write_bytes(data)
+        return
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         size = os.fstat(descriptor).st_size
@@ -257,7 +306,10 @@ def append_json(path: Path, record: dict[str, Any]) -> None:
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Records of a JSON-lines file; a torn line is left out."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        if isinstance(path, Remote):
+            lines = [_line(line) for line in sorted(path.iterdir())]
+        else:
+            lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
     records = []
@@ -267,6 +319,12 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
     return records
+
+
+@lru_cache(maxsize=10_000)
+def _line(file: Remote) -> bytes:
+    """Of a log on a store; it never changes."""
+    return file.read_bytes()
 
 
 def _sync(directory: Path) -> None:

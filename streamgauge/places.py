@@ -15,8 +15,9 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PosixPath
 from typing import Any, NamedTuple
@@ -83,9 +84,15 @@ class Remote(PosixPath):
         for one in filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True)):
             yield self / one.base_name
 
+    def glob(self, pattern: str, **_: Any) -> Generator[Remote, None, None]:
+        """Of names in this folder; no pattern goes deeper."""
+        if "/" in pattern:
+            os.fspath(self)
+        yield from (child for child in self.iterdir() if fnmatchcase(child.name, pattern))
+
     def read_bytes(self) -> bytes:
         filesystem, name = self.at()
-        with filesystem.open_input_stream(name) as source:
+        with filesystem.open_input_stream(name, compression=None) as source:
             return bytes(source.read())
 
     def read_text(self, *_: Any, **__: Any) -> str:
@@ -95,7 +102,7 @@ class Remote(PosixPath):
         """Whole or not at all."""
         filesystem, name = self.at()
         written = name if filesystem.type_name in _OBJECTS else f"{name}.{uuid.uuid4().hex[:8]}"
-        with filesystem.open_output_stream(written) as sink:
+        with filesystem.open_output_stream(written, compression=None) as sink:
             sink.write(data)
         if written != name:
             self.unlink(missing_ok=True)
@@ -128,7 +135,11 @@ def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
         return fs.S3FileSystem(
-            endpoint_override=endpoint, connect_timeout=_CONNECT_S, request_timeout=_ANSWER_S, retry_strategy=retry
+            endpoint_override=endpoint,
+            connect_timeout=_CONNECT_S,
+            request_timeout=_ANSWER_S,
+            retry_strategy=retry,
+            allow_delayed_open=True,  # one request for a small file
         ), host
     try:
         filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{host}/")
@@ -206,7 +217,7 @@ def publish(path: Path, write: Callable[[Any], object]) -> str:
     name = path.name if not isinstance(path, Remote) else f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
     if isinstance(path, Remote):
         filesystem, there = path.with_name(name).at()
-        with filesystem.open_output_stream(there) as sink:
+        with filesystem.open_output_stream(there, compression=None) as sink:
             write(sink)
         return name
     temporary = path.with_name(f".{name}.{uuid.uuid4().hex[:8]}")
@@ -239,7 +250,8 @@ def remove(path: Path) -> None:
     """A directory with all below it, if it is there."""
     if isinstance(path, Remote):
         filesystem, name = path.at()
-        filesystem.delete_dir_contents(name, missing_dir_ok=True)
+        with suppress(FileNotFoundError):
+            filesystem.delete_dir(name)
     else:
         shutil.rmtree(path, ignore_errors=True)
 

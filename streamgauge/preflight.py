@@ -21,7 +21,7 @@ SPACE_LEAST = 200 * 2**20
 def check(store: Store, files: Sequence[str]) -> None:
     """Java 17 or newer, sources that exist, and enough free space. Raises UserError."""
     check_java()
-    size = sum(stat_source(name).st_size for name in files if "://" not in name)
+    size = sum(stat_source(name).st_size for name in files)
     store.require_space(SPACE_LEAST + SPACE_PER_SOURCE_BYTE * size)
 
 

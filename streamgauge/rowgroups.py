@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.disorder import BEFORE_ALL, Times
+from streamgauge.places import opened
 
 LARGEST = int(np.iinfo(np.int64).max)
 
@@ -47,7 +48,7 @@ def row_groups(files: Sequence[Path | str]) -> list[RowGroup]:
     found: list[RowGroup] = []
     before = BEFORE_ALL
     for file in files:
-        footer = pq.read_metadata(str(file))
+        footer = pq.read_metadata(opened(file))
         column = footer.schema.names.index("event_time")
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
@@ -108,5 +109,5 @@ def _open(file: str) -> pq.ParquetFile:
     if file not in _opened:
         if len(_opened) > 16:
             _opened.clear()
-        _opened[file] = pq.ParquetFile(file, memory_map=False, pre_buffer=False)
+        _opened[file] = pq.ParquetFile(opened(file), memory_map=False, pre_buffer="://" in file)
     return _opened[file]

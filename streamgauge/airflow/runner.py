@@ -17,6 +17,7 @@ from streamgauge import config
 from streamgauge.airflow import home, processes, summary
 from streamgauge.airflow.services import ui
 from streamgauge.artifacts import Store
+from streamgauge.places import here
 from streamgauge.runs import RunLog, StageRecord
 from streamgauge.spark.session import check_master
 
@@ -45,9 +46,10 @@ def run(
         check_master(master)
     run_id = f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
     directory = store.run(run_id)
-    environment = home.environment(store.root / "airflow" / "run", store.root, path, master)
+    environment = home.environment(here(store.root) / "airflow" / "run", store.root, path, master)
     environment["STREAMGAUGE_RUN_ID"] = run_id
-    log = directory / "airflow.log"
+    log = here(directory) / "airflow.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     say(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
     command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(chosen)]
     begin = time.monotonic()

@@ -13,6 +13,7 @@ from pathlib import Path
 from streamgauge.airflow import home, processes
 from streamgauge.artifacts import Store
 from streamgauge.errors import UserError
+from streamgauge.places import here
 from streamgauge.spark.session import check_master
 
 SERVICES = (["api-server", "--workers", "1"], ["scheduler"], ["dag-processor"])
@@ -36,7 +37,7 @@ def ui(
     if master:
         check_master(master)
     port = _free_port(port)
-    base = store.root / "airflow" / "ui"
+    base = here(store.root) / "airflow" / "ui"
     environment = home.environment(base, store.root, Path(configs).absolute(), master) | {
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),

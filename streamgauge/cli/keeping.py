@@ -108,7 +108,9 @@ def export(
 @results.command()
 def rebuild(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
     """Empty the index and fill it from the JSON lines of all runs, all or nothing."""
-    runs = [path for path in (artifacts / "runs").glob("*") if path.is_dir()]
+    from streamgauge.artifacts import Store
+
+    runs = [path for path in Store(artifacts).runs() if path.is_dir()]
     added = _index(artifacts, database).rebuild(runs)
     typer.echo(f"{added} results of {len(runs)} runs")
 

@@ -66,6 +66,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     from streamgauge.artifacts import stat_source
 
     check_all(benchmark)
+    store.require_space(0)  # tells a store that does not answer
     # a file that no run has hashed has no artifacts here: a large one need not be read to say so
     quick = store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
 

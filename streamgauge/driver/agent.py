@@ -17,6 +17,7 @@ from streamgauge.driver.offer import Driver
 from streamgauge.driver.replay import DAY_PS, load_stream
 from streamgauge.driver.server import Refused
 from streamgauge.errors import UserError
+from streamgauge.places import opened
 from streamgauge.schemas import COLUMN_TYPES, STREAM
 
 
@@ -110,7 +111,7 @@ class Agent:
 def _columns(files: Sequence[Path], names: Sequence[str] | None) -> dict[str, str]:
     """Declared columns, these or all."""
     try:
-        found = pq.read_schema(files[0])
+        found = pq.read_schema(opened(files[0]))
     except (OSError, pa.ArrowException) as problem:
         raise UserError(f"{files[0]}: no readable part of a stream: {problem}") from None
     kinds = {kind: name for name, kind in COLUMN_TYPES.items()}

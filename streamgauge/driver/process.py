@@ -19,6 +19,7 @@ from streamgauge.driver.offer import Driver
 from streamgauge.driver.schedule import check_rate, check_seconds
 from streamgauge.driver.server import Server
 from streamgauge.errors import UserError
+from streamgauge.places import place
 from streamgauge.units import Duration
 
 TOKEN = "STREAMGAUGE_TOKEN"  # in the environment: arguments are seen by everybody on the host
@@ -72,20 +73,22 @@ def _driver(args: argparse.Namespace, horizon_ps: int) -> Driver:
     keys = ("mode", "profile", "partitions", "densify", "queue_seconds", "max_memory_mb")
     replay = config.parse(config.Replay, {key: getattr(args, key) for key in keys}, "streamgauge driver")
     names = None if args.columns is None else [name for name in args.columns.split(",") if name]
-    manifest, files = _artifact(Path(args.stream))
+    manifest, files = _artifact(place(args.stream))
     return driver_of(
         manifest, files, replay, names=names, line=args.line, salted=args.salt or (), share=args.share,
         horizon_ps=horizon_ps,
     )  # fmt: skip
 
 
-def _artifact(place: Path) -> tuple[dict[str, Any], list[Path]]:
+def _artifact(directory: Path) -> tuple[dict[str, Any], list[Path]]:
     """Manifest and files of the stream in a directory."""
     try:
-        manifest = json.loads((place / MANIFEST).read_text())
+        manifest = json.loads((directory / MANIFEST).read_text())
     except (OSError, ValueError) as problem:
-        raise UserError(f"{place}: no finished stream there ({problem}); name the directory of its manifest") from None
-    return manifest, [place / name for name in manifest.get("files", [])]
+        raise UserError(
+            f"{directory}: no finished stream there ({problem}); name the directory of its manifest"
+        ) from None
+    return manifest, [directory / name for name in manifest.get("files", [])]
 
 
 def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:

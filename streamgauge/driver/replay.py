@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.driver.schedule import Ints, Loop, Schedule
 from streamgauge.errors import UserError
+from streamgauge.places import opened
 from streamgauge.schemas import COLUMN_TYPES
 from streamgauge.units import PS, Tick
 
@@ -97,7 +98,7 @@ def load_stream(
     total = used = 0
     for file in files:
         try:
-            parquet = pq.ParquetFile(file)
+            parquet = pq.ParquetFile(opened(file))
         except (OSError, pa.ArrowException) as problem:
             raise UserError(f"{file}: no readable part of a stream: {problem}; generate the stream again") from None
         missing = [name for name in wanted if name not in parquet.schema_arrow.names]

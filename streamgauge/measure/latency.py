@@ -15,6 +15,7 @@ from streamgauge.errors import UserError
 from streamgauge.measure.cell import Measured, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search import cell_directory, plan_hash
+from streamgauge.places import here
 from streamgauge.results import Result
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def run(
     found: list[dict[str, Any]] = []
     with (
         measuring(f"{run_directory.name} {cell.name}") as token,
-        ready(benchmark, store, cell, directory / "work", session) as bench,
+        ready(benchmark, store, cell, here(directory) / "work", session) as bench,
     ):
         for fraction in benchmark.latency.fractions:
             log.info("latency at %g %% of %.6g events/s", 100 * fraction, rate)

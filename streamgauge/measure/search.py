@@ -14,6 +14,7 @@ from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
 from streamgauge.config import Benchmark, Cell, Search, canonical
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
+from streamgauge.places import here
 from streamgauge.results import Result
 from streamgauge.search import Done, Rate, next_step
 from streamgauge.trial import Trial, Verdict
@@ -41,7 +42,7 @@ def run(
     directory.mkdir(parents=True, exist_ok=True)
     with (
         measuring(f"{run_directory.name} {cell.name}") as token,
-        ready(benchmark, store, cell, directory / "work", session) as bench,
+        ready(benchmark, store, cell, here(directory) / "work", session) as bench,
     ):
         searches = []
         for number in range(1, benchmark.search.repeats + 1):

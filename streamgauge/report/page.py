@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import os
-import uuid
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -16,6 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from streamgauge.artifacts import Store, as_user_error
 from streamgauge.config import Benchmark
+from streamgauge.places import write_whole
 from streamgauge.report import cells, experiments, hard, machine, nexmark, overview, source, sweep
 from streamgauge.report.blocks import Section
 from streamgauge.report.records import Records
@@ -32,14 +31,10 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
 
 def publish(path: Path, page: str) -> None:
     """Writes the page whole or not at all. Raises UserError when the disk refuses."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        temporary.write_text(page, encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(path, page.encode())
     except OSError as problem:
         raise as_user_error(problem, path) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def render(records: Records) -> str:

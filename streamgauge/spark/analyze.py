@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, full: bool =
         profile = measure(spark, events, full=full)
         write_json(build.path / "profile.json", profile)
         build.manifest |= {"events": events.key, "full": full}
-    return Artifact("profile", key, store.path("profile", key), build.manifest, reused=False)
+    return replace(store.need("profile", key, "analyze"), reused=False)
 
 
 def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dict[str, Any]:

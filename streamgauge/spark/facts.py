@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -23,9 +24,10 @@ from streamgauge import disorder, rowgroups
 from streamgauge.artifacts import Artifact
 from streamgauge.config import Experiment
 from streamgauge.errors import UserError
+from streamgauge.places import opened
 from streamgauge.rowgroups import RowGroup
 from streamgauge.schemas import STREAM
-from streamgauge.spark.session import read_parquet
+from streamgauge.spark import frames
 
 TASK_ROWS = 2_000_000
 BIN_BITS = 7  # 2^7 to 2^8 bins of event time
@@ -87,7 +89,8 @@ def read(spark: SparkSession, artifact: Artifact) -> DataFrame:
     gone = [file for file in artifact.files() if not file.exists()]
     if gone:
         raise UserError(f"{gone[0]}: missing; remove {artifact.path} and run again to build it anew")
-    return read_parquet(spark, artifact.files())
+    files = artifact.files()
+    return frames.read(spark, files, pq.read_schema(opened(files[0])))
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from streamgauge.disorder import running_maximum
 from streamgauge.errors import UserError
 from streamgauge.generation import Chunk, Output, Selection
 from streamgauge.nexmark.generator import HEADER
+from streamgauge.places import publish, reading
 from streamgauge.profiling import Spread
 from streamgauge.rowgroups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
@@ -60,7 +60,7 @@ def run(
             outputs={"parquet", *experiment.outputs},  # later stages read Parquet
             chunk_rows=chunk_rows,
         )
-    return Artifact("stream", key, store.path("stream", key), build.manifest, reused=False)
+    return replace(store.need("stream", key, "generate"), reused=False)
 
 
 @dataclass(frozen=True)
@@ -177,11 +177,9 @@ class _Writer:
             columns = self._columns(output)
             digest.add(output.ingestion, output.seq, output.time, columns.column("line"))
             if "parquet" in self.outputs:
-                files.append(f"part-{number:05d}.parquet")
-                self._write_parquet(files[-1], output, columns)
+                files.append(self._write_parquet(f"part-{number:05d}.parquet", output, columns))
             if "csv" in self.outputs or "csv-parts" in self.outputs:
-                csv_files.append(f"part-{number:05d}.csv")
-                self._write_csv(csv_files[-1], output, columns.column("line"))
+                csv_files.append(self._write_csv(f"part-{number:05d}.csv", output, columns.column("line")))
         return Written(files, csv_files, rows, late, delayed, observed, digest)
 
     def _columns(self, output: Output) -> pa.Table:
@@ -196,16 +194,16 @@ class _Writer:
             start += group.rows
         return pa.concat_tables(parts).combine_chunks().take(pa.array(output.order))
 
-    def _write_parquet(self, name: str, output: Output, columns: pa.Table) -> None:
+    def _write_parquet(self, name: str, output: Output, columns: pa.Table) -> str:
         fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
         rows = pa.table(
             [fixed[f.name] if f.name in fixed else columns.column(f.name) for f in self.schema], schema=self.schema
         )
 
-        def write(path: Path) -> None:
+        def write(sink: pa.NativeFile) -> None:
             pq.write_table(
                 rows,
-                path,
+                sink,
                 row_group_size=ROW_GROUP_ROWS,
                 compression="zstd",
                 use_dictionary=[f for f in rows.column_names if f not in ENCODINGS],
@@ -213,34 +211,26 @@ class _Writer:
                 write_statistics=list(fixed),
             )
 
-        _publish(self.directory / name, write)
+        return publish(self.directory / name, write)
 
-    def _write_csv(self, name: str, output: Output, lines: pa.ChunkedArray) -> None:
+    def _write_csv(self, name: str, output: Output, lines: pa.ChunkedArray) -> str:
         """ingestion_time, event_time, original line: the line ends itself, so the joined buffer is the file."""
         separator = self.separator.encode()
         texts = [pa.array(times).cast(pa.string()).cast(pa.binary()) for times in (output.ingestion, output.time)]
         joined = pc.binary_join_element_wise(*texts, lines.combine_chunks(), separator)
 
-        def write(path: Path) -> None:
-            with open(path, "wb") as handle:
-                for chunk in joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]:
-                    offsets = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1, chunk.offset * 4)
-                    handle.write(chunk.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
+        def write(sink: pa.NativeFile) -> None:
+            for chunk in joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]:
+                offsets = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1, chunk.offset * 4)
+                sink.write(chunk.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
 
-        _publish(self.directory / name, write)
+        return publish(self.directory / name, write)
 
 
 def _take(part: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
     """Those rows, by a slice where they are neighbours."""
     first, last = int(rows[0]), int(rows[-1])
     return part.slice(first, len(rows)) if last - first + 1 == len(rows) else part.take(pa.array(rows))
-
-
-def _publish(path: Path, write: Any) -> None:
-    """A retried or speculative task writes the same bytes; whoever comes last wins whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    write(temporary)
-    os.replace(temporary, path)
 
 
 def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, spark: SparkSession) -> int:
@@ -267,14 +257,17 @@ def _header(source: Source) -> bytes:
 
 
 def _finish_csv(directory: Path, parts: list[str], names: bytes, *, one_file: bool) -> list[str]:
-    """One ordered file made of the parts (the kernel copies them), or the parts with the header in the first."""
-    target = "stream.csv" if one_file else parts[0]
-    with open(directory / f".{target}.joined", "wb") as joined:
-        joined.write(names)
-        for name in parts if one_file else parts[:1]:
-            with open(directory / name, "rb") as part:
-                shutil.copyfileobj(part, joined, 1 << 22)
-    for name in parts if one_file else []:
-        (directory / name).unlink()
-    os.replace(directory / f".{target}.joined", directory / target)
-    return [target] if one_file else parts
+    """One ordered file made of the parts, or the parts with the header in the first."""
+    joined, rest = (parts, []) if one_file else (parts[:1], parts[1:])
+
+    def write(sink: pa.NativeFile) -> None:
+        sink.write(names)
+        for name in joined:
+            with reading(directory / name) as part:
+                shutil.copyfileobj(part, sink, 1 << 22)
+
+    written = publish(directory / ("stream.csv" if one_file else parts[0]), write)
+    for name in joined:
+        if name != written:
+            (directory / name).unlink()
+    return [written, *rest]

@@ -6,12 +6,8 @@ lines, so that the second knows every line's seq, whatever the splits.
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil
@@ -23,12 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge import metrics
-from streamgauge.artifacts import Artifact, Store
+from streamgauge.artifacts import Artifact, Store, stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.errors import UserError
 from streamgauge.nexmark.generator import Generator, rows
+from streamgauge.places import Remote, opened, publish, remove
 from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
-from streamgauge.spark.session import local_path, read_parquet
+from streamgauge.spark import frames
 from streamgauge.spark.tasks import each
 from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
@@ -51,12 +48,12 @@ def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, split_bytes:
     key = store.events_key(benchmark)
     found = store.find("events", key)
     if found is None:
-        store.require_space(sum(os.path.getsize(file) for file in source.files) // 5)
+        store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
         with store.building("events", key) as build:
             build.manifest |= _build(spark, benchmark, splits, build.path, split_bytes)
             build.manifest["sources"] = store.source_fingerprint(source.files)
             _check_quality(source, build.manifest, build.path)
-        return Artifact("events", key, store.path("events", key), store.need("events", key, "ingest").manifest, False)
+        return replace(store.need("events", key, "ingest"), reused=False)
     _check_quality(source, found.manifest, found.path)
     return found
 
@@ -70,19 +67,21 @@ def _build(
     else:
         source_lines, limit, wrote = _read(spark, benchmark, splits, path, split_bytes)
     parts = [path / name for step in wrote for name in step.parts]
-    _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
+    quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     if source.order != "file":
         parts = _sorted(spark, source, parts, path)
     files = []
     for number, part in enumerate(parts):
-        files.append(f"part-{number:05d}.parquet")
-        part.rename(path / files[-1])
+        files.append(part.name if isinstance(part, Remote) else f"part-{number:05d}.parquet")
+        if files[-1] != part.name:
+            part.rename(path / files[-1])
     events = sum(_rows(path / name) for name in files)
-    quarantined = _rows(path / QUARANTINE_FILE)
+    quarantined = _rows(path / quarantine)
     if events + quarantined != limit:
         raise RuntimeError(f"{limit} lines in, {events} events and {quarantined} bad lines out")
     return {
         "files": files,
+        "quarantine_file": quarantine,
         "events": events,
         "quarantined": quarantined,
         "lines": limit,
@@ -123,9 +122,9 @@ def _generated(
             (at, min(ROW_GROUP_ROWS, limit - at)) for at in range(first, min(first + FILE_ROWS, limit), ROW_GROUP_ROWS)
         )
         schema = events_schema(benchmark.source.columns, arrival=False)
-        _write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
+        written = _write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
         INGESTED.inc(min(FILE_ROWS, limit - first))
-        return Wrote([name], [])
+        return Wrote([written], [])
 
     return settings.events, limit, each(spark, range(0, limit, FILE_ROWS), write)
 
@@ -135,7 +134,8 @@ def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None
     bad, lines = manifest["quarantined"], manifest["lines"]
     if bad <= source.max_bad_fraction * lines and manifest["events"]:
         return
-    first = next(pq.ParquetFile(path / QUARANTINE_FILE).iter_batches(1)).to_pylist()[0]
+    file = path / manifest.get("quarantine_file", QUARANTINE_FILE)
+    first = next(pq.ParquetFile(opened(file)).iter_batches(1)).to_pylist()[0]
     text = first["text"][:80].decode(errors="replace") + ("…" if len(first["text"]) > 80 else "")
     raise UserError(
         f"{first['file']}: line {first['line_number']}: {first['reason']}: {text!r}; {bad} of {lines} lines are bad, "
@@ -201,8 +201,9 @@ def _write(step: Step) -> Wrote:
         parsed = parse(data, split.layout, step.first_seq + done)
         name = f"{step.number:05d}-{number:05d}"
         for k, at in enumerate(range(0, parsed.events.num_rows, FILE_ROWS)):
-            wrote.parts.append(f"{name}-{k:03d}.parquet")
-            write_rows(parsed.events.slice(at, FILE_ROWS), step.directory / wrote.parts[-1])
+            wrote.parts.append(
+                write_rows(parsed.events.slice(at, FILE_ROWS), step.directory / f"{name}-{k:03d}.parquet")
+            )
         if parsed.bad is not None:
             at = parsed.bad["at"].to_numpy() + done
             bad = {
@@ -212,8 +213,9 @@ def _write(step: Step) -> Wrote:
                 "reason": parsed.bad["reason"],
                 "text": parsed.bad["text"],
             }
-            wrote.quarantine.append(f"{name}.bad.parquet")
-            write_rows(pa.table(bad, schema=QUARANTINE), step.directory / wrote.quarantine[-1])
+            wrote.quarantine.append(
+                write_rows(pa.table(bad, schema=QUARANTINE), step.directory / f"{name}.bad.parquet")
+            )
             QUARANTINED.inc(len(at))
         INGESTED.inc(parsed.events.num_rows)
         done += parsed.events.num_rows + (parsed.bad.num_rows if parsed.bad is not None else 0)
@@ -223,16 +225,15 @@ def _write(step: Step) -> Wrote:
     return wrote
 
 
-def write_rows(table: pa.Table, path: Path) -> None:
-    """One Parquet file as the readers here like it, whole or not at all."""
-    _write_parquet(table.schema, [table], path)
+def write_rows(table: pa.Table, path: Path) -> str:
+    """One Parquet file as the readers here like it, whole or not at all; gives its name."""
+    return _write_parquet(table.schema, [table], path)
 
 
-def _write_parquet(schema: pa.Schema, tables: Iterator[pa.Table] | list[pa.Table], path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")  # two attempts may overlap
-    try:
+def _write_parquet(schema: pa.Schema, tables: Iterator[pa.Table] | list[pa.Table], path: Path) -> str:
+    def write(sink: pa.NativeFile) -> None:
         with pq.ParquetWriter(
-            temporary,
+            sink,
             schema,
             compression="zstd",
             use_dictionary=False,
@@ -241,19 +242,19 @@ def _write_parquet(schema: pa.Schema, tables: Iterator[pa.Table] | list[pa.Table
         ) as writer:
             for table in tables:
                 writer.write_table(table, ROW_GROUP_ROWS)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    return publish(path, write)
 
 
 def _rows(path: Path) -> int:
-    return int(pq.read_metadata(path).num_rows)
+    return int(pq.read_metadata(opened(path)).num_rows)
 
 
-def _gather(pieces: list[Path], path: Path) -> None:
-    _write_parquet(QUARANTINE, (pq.read_table(piece, schema=QUARANTINE) for piece in pieces), path)
+def _gather(pieces: list[Path], path: Path) -> str:
+    written = _write_parquet(QUARANTINE, (pq.read_table(opened(p), schema=QUARANTINE) for p in pieces), path)
     for piece in pieces:
         piece.unlink()
+    return written
 
 
 # -- another order than the file's
@@ -264,37 +265,29 @@ def _sorted(spark: SparkSession, source: Source, parts: list[Path], path: Path) 
     if not parts:
         return []
     column = "arrival_time" if source.order == "arrival" else "event_time"
-    schema = pq.read_schema(parts[0])
+    schema = pq.read_schema(opened(parts[0]))
     ranged = path / "sorted"
     partitions = -(-sum(map(_rows, parts)) // FILE_ROWS)
     keys = [column, "seq"]
-    try:
-        frame = read_parquet(spark, parts)
-        order = [frame[key].asc_nulls_last() for key in keys]
-        frame = frame.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
-        frame.write.option("compression", "snappy").parquet(local_path(ranged))
-    except Exception as problem:
-        if "No space left on device" in str(problem):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from problem
-        raise
+    frame = frames.read(spark, parts, schema)
+    order = [frame[key].asc_nulls_last() for key in keys]
+    runs = frames.write(frame.repartitionByRange(partitions, *order).sortWithinPartitions(*order), ranged, schema)
     for part in parts:
         part.unlink()
-    runs = sorted(ranged.glob("part-*.parquet"))
     first = accumulate(map(_rows, runs), initial=0)
     jobs = [(run, path / f"sorted-{i:05d}.parquet", seq) for i, (run, seq) in enumerate(zip(runs, first, strict=False))]
 
     def renumber(job: tuple[Path, Path, int]) -> Path:
         run, target, seq = job
-        _write_parquet(schema, _numbered(run, schema, seq), target)
-        return target
+        return target.with_name(_write_parquet(schema, _numbered(run, schema, seq), target))
 
     done = each(spark, jobs, renumber)
-    shutil.rmtree(ranged)
+    remove(ranged)
     return done
 
 
 def _numbered(run: Path, schema: pa.Schema, seq: int) -> Iterator[pa.Table]:
-    with pq.ParquetFile(run) as file:
+    with pq.ParquetFile(opened(run)) as file:
         for batch in file.iter_batches(ROW_GROUP_ROWS):
             table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
             yield table.set_column(0, schema.field(0), int64s(np.arange(seq, seq + len(table))))

@@ -80,7 +80,7 @@ def job(stage: str) -> Iterator[Job]:
     code = 0
     current: Job | None = None
     try:
-        store = Store(Path(args.artifacts))
+        store = Store(args.artifacts)
         overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
         benchmark = config.load(Path(args.config), overrides)
         run = RunLog(store.run(args.run_id))

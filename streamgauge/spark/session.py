@@ -8,14 +8,14 @@ import socket
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamgauge.errors import UserError
+from streamgauge.places import ENVIRONMENT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 #: short batch stages spend their time starting: the first compiler and the serial collector are quickest
 BATCH_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
@@ -51,6 +51,7 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     except Exception as problem:
         raise UserError(f"Spark did not start: {_first_line(problem)}; check Java 17 and the master's URL") from problem
     session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.environment |= {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     if not session.sparkContext.master.startswith("local"):
         session.sparkContext.addPyFile(str(library_zip()))
     return session
@@ -62,16 +63,6 @@ def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]
     check_master(master)
     wanted = {**BATCH_CONF, **driver_address(master), **conf}
     return {key: value for key, value in wanted.items() if key not in given} | {"spark.master": master}
-
-
-def read_parquet(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """Those files as one frame; brackets and the like in a path are no pattern."""
-    return spark.read.parquet(*[re.sub(r"([\\[\]{}*?])", r"\\\1", local_path(file)) for file in files])
-
-
-def local_path(path: Path) -> str:
-    """As Spark takes it: unlike a URI, a path's own characters are not encoded."""
-    return f"file:{path}"
 
 
 def check_master(master: str) -> None:

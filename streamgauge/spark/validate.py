@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.artifacts import Artifact, Store, write_json
+from streamgauge.artifacts import MANIFEST, Artifact, Store, write_json
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.errors import UserError
+from streamgauge.places import copy, remove, workspace
 from streamgauge.schemas import events_schema, stream_schema
 from streamgauge.spark.facts import facts, read
 
@@ -60,8 +60,8 @@ def run(
         return finished
     events = store.need("events", store.events_key(benchmark), "ingest")
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
-    with store.building("validation", key) as build:
-        context = new_context(build.path / "docs")
+    with store.building("validation", key) as build, workspace(build.path) as place:
+        context = new_context(place / "docs")
         found = validate(spark, context, events, stream, benchmark, experiment, suites)
         context.build_data_docs()
         result = {
@@ -70,8 +70,8 @@ def run(
             "expectations": [asdict(e) for e in found.expectations],
             "facts": found.facts,
         }
-        write_json(build.path / "result.json", result)
-        _show(build.path, shown)
+        write_json(place / "result.json", result)
+        _show(place, shown)
         if found.failed:
             reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in found.failed)
             raise UserError(
@@ -226,5 +226,6 @@ def _text(observed: Any) -> str:
 
 def _show(result: Path, shown: Path) -> None:
     """Copies result and Data Docs to where the run's page links them."""
-    shutil.rmtree(shown, ignore_errors=True)
-    shutil.copytree(result, shown, ignore=shutil.ignore_patterns("manifest.json"))
+    remove(shown)
+    copy(result, shown)
+    (shown / MANIFEST).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from streamgauge.errors import UserError
+from streamgauge.places import here, place
 from streamgauge.store.index import Index
 
 __all__ = ["Index", "default_url", "index_run"]
@@ -14,13 +15,13 @@ __all__ = ["Index", "default_url", "index_run"]
 
 def default_url(artifacts: Path) -> str:
     """STREAMGAUGE_DATABASE, or a file among the artifacts."""
-    return os.environ.get("STREAMGAUGE_DATABASE") or f"sqlite:///{Path(artifacts).absolute() / 'results.db'}"
+    return os.environ.get("STREAMGAUGE_DATABASE") or f"sqlite:///{here(place(artifacts)) / 'results.db'}"
 
 
 def index_run(artifacts: Path, run_id: str) -> str:
     """Adds a run's results. A database that is down fails no run: the records stay, and it says how to add them."""
     try:
-        added = Index(default_url(artifacts)).add_run(Path(artifacts) / "runs" / run_id)
+        added = Index(default_url(artifacts)).add_run(place(artifacts) / "runs" / run_id)
     except UserError as problem:
         said = f"results not indexed: {problem}; later: `streamgauge results rebuild`"
         logging.getLogger("streamgauge").warning(said)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, cast
 
 import numpy as np
 
 from streamgauge.errors import UserError
+from streamgauge.places import reading
 
 BOM = b"\xef\xbb\xbf"
 _STEP = 4 << 20
@@ -19,7 +20,7 @@ _LONGEST_LINE = 1 << 30
 
 
 def is_gzip(path: str) -> bool:
-    with open(path, "rb") as handle:
+    with reading(path) as handle:
         return handle.read(2) == b"\x1f\x8b"
 
 
@@ -41,7 +42,7 @@ def splits(start: int, end: int, step: int) -> list[tuple[int, int]]:
 
 def read_lines(path: str, start: int, low: int, high: int) -> bytes:
     """The whole lines whose first byte lies in [low, high), of the lines that begin at `start`."""
-    with open(path, "rb", buffering=0) as handle:
+    with reading(path) as handle:
         low, high = _aligned(handle, start, low), _aligned(handle, start, high)
         if high - low > _LONGEST_LINE:
             raise UserError(
@@ -53,7 +54,7 @@ def read_lines(path: str, start: int, low: int, high: int) -> bytes:
 
 def count_lines(path: str, start: int, low: int, high: int) -> int:
     """How many lines read_lines would give, in bounded memory."""
-    with open(path, "rb", buffering=0) as handle:
+    with reading(path) as handle:
         low, high = _aligned(handle, start, low), _aligned(handle, start, high)
         handle.seek(low)
         count, last = 0, b"\n"
@@ -102,8 +103,9 @@ def normalised(data: bytes) -> bytes:
 def _opened(path: str) -> Iterator[BinaryIO]:
     """The file's bytes, unpacked where it is compressed. Raises UserError where that is broken."""
     try:
-        with cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else open(path, "rb") as handle:
-            yield handle
+        packed = is_gzip(path)
+        with reading(path) as handle, gzip.GzipFile(fileobj=handle) if packed else nullcontext(handle) as opened:
+            yield cast(BinaryIO, opened)
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
         raise UserError(f"{path}: broken gzip file: {problem}; fetch it again") from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 from streamgauge.artifacts import stat_source
 from streamgauge.config import Source, TimeColumn
 from streamgauge.errors import UserError
+from streamgauge.places import opened, place
 from streamgauge.schemas import ROW_GROUP_ROWS
 from streamgauge.text import ranges, rows
 from streamgauge.text.parse import Layout, layout_of, names_in
@@ -36,7 +36,7 @@ class Split:
         if self.kind == "gzip":
             return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
         if self.kind == "parquet":
-            return int(pq.read_metadata(self.path).row_group(self.low).num_rows)
+            return int(pq.read_metadata(opened(self.path)).row_group(self.low).num_rows)
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
     def blocks(self, size: int) -> Iterator[bytes]:
@@ -45,7 +45,7 @@ class Split:
             yield from map(ranges.normalised, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
             source = self.layout.source
-            with pq.ParquetFile(self.path) as file:
+            with pq.ParquetFile(opened(self.path)) as file:
                 for batch in file.iter_batches(ROW_GROUP_ROWS, row_groups=[self.low]):
                     yield rows.lines(batch, source.separator, source.quote, self.path)
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
@@ -76,7 +76,7 @@ def header(source: Source) -> bytes:
 
 def _header(path: str, source: Source) -> bytes:
     if source.format == "parquet":
-        names = [pa.array([name]) for name in pq.read_schema(path).names]
+        names = [pa.array([name]) for name in pq.read_schema(opened(path)).names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
         return rows.lines(row, source.separator, source.quote, path)
     return ranges.normalised(ranges.first_line(path)[1]) if source.header else b""
@@ -86,7 +86,7 @@ def plan(source: Source, split_bytes: int) -> list[Split]:
     """All splits in the order of their lines. Raises UserError for files that cannot be read as described."""
     found: list[Split] = []
     for number, name in enumerate(source.files):
-        path = str(Path(name).absolute())
+        path = str(place(name))
         mark = mark_of(path)
         if mark[0] == 0:
             raise UserError(f"{path}: the file is empty; name a file with data")
@@ -114,7 +114,7 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
 
 def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, int]) -> list[Split]:
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(opened(path)) as file:
             schema, groups = file.schema_arrow, file.num_row_groups
     except pa.ArrowInvalid as problem:
         raise UserError(f"{path}: not a Parquet file: {problem}; check source.format") from None

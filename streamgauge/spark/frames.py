@@ -1,0 +1,73 @@
+"""DataFrames from and to Parquet files: by Spark itself where they lie on this machine, else by pyarrow.
+
+PySpark brings no s3:// of its own, and what pyarrow reaches, every task of ours reaches.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgauge.places import Remote, opened, publish
+from streamgauge.schemas import ROW_GROUP_ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
+    """Those files as one frame."""
+    if not any(isinstance(file, Remote) for file in files):
+        # brackets and the like in a path are no pattern
+        return spark.read.parquet(*[re.sub(r"([\\[\]{}*?])", r"\\\1", _local(file)) for file in files])
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with pq.ParquetFile(opened(files[number]), pre_buffer=True) as file:
+                    for part in file.iter_batches(ROW_GROUP_ROWS, columns=schema.names):
+                        yield pa.Table.from_batches([part]).cast(schema).to_batches()[0]
+
+    return spark.range(0, len(files), 1, len(files)).mapInArrow(rows, from_arrow_schema(schema))
+
+
+def write(frame: DataFrame, directory: Path, schema: pa.Schema) -> list[Path]:
+    """Writes each partition into a file; gives the files in the order of the partitions."""
+    if not isinstance(directory, Remote):
+        try:
+            frame.write.option("compression", "snappy").parquet(_local(directory))
+        except Exception as problem:
+            if "No space left on device" in str(problem):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from problem
+            raise
+        return sorted(directory.glob("part-*.parquet"))
+
+    def save(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        number = context.partitionId() if context else 0
+
+        def fill(sink: pa.NativeFile) -> None:
+            with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=False) as writer:
+                for batch in batches:
+                    writer.write_table(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
+
+        name = publish(directory / f"part-{number:05d}.parquet", fill)
+        yield pa.record_batch({"number": pa.array([number], pa.int32()), "name": [name]})
+
+    found = frame.mapInArrow(save, "number int, name string").collect()
+    return [directory / row["name"] for row in sorted(found)]
+
+
+def _local(path: Path) -> str:
+    """As Spark takes it: unlike a URI, a path's own characters are not encoded."""
+    return f"file:{path}"
