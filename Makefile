@@ -5,7 +5,7 @@ BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test quick lint ui spark-env requirements lock browser network clean
+.PHONY: help setup environment bench test quick lint ui spark-env requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ browser: ## Install headless Chromium for the page's tests, where apt is at hand
 
 network: ## Install iproute2 for the tests on several hosts, where apt is at hand
 	@scripts/install-iproute.sh
+
+environment: setup ## Pack Python's packages for a cluster's executors (docs/clusters.md)
+	@scripts/environment.sh
 
 lock: setup ## Resolve the dependencies anew
 	@$(BIN)/uv lock --quiet

@@ -5,8 +5,11 @@ from pathlib import Path
 from streamgauge.spark import validate
 from streamgauge.spark.job import job
 
-SUITES = Path(__file__).resolve().parents[1] / "expectations"
+#: where Spark unpacks what was submitted, in deploy mode cluster
+UNPACKED = Path("expectations")
+BESIDE = Path(__file__).resolve().parents[1] / "expectations"
 
 if __name__ == "__main__":
     with job("validate") as j:
-        j.done(validate.run(j.spark, j.benchmark, j.store, j.experiment, SUITES, j.run.path))
+        suites = BESIDE if BESIDE.is_dir() else UNPACKED
+        j.done(validate.run(j.spark, j.benchmark, j.store, j.experiment, suites, j.run.path))

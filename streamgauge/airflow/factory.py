@@ -25,19 +25,13 @@ from streamgauge.airflow.operator import StageOperator
 from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
 from streamgauge.errors import UserError
 from streamgauge.measure.plan import check_names
-from streamgauge.spark import session
+from streamgauge.places import place
 from streamgauge.stages import STAGES, Stage
 
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
-ARTIFACTS = Path(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts")).absolute()
+ARTIFACTS = place(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"))
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # of the pool; a measuring stage takes all of them
 GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
-
-_LOG4J = Path(session.__file__).with_name("log4j2.properties").as_uri()
-SPARK_CONF = {
-    "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": f"{session.BATCH_JVM} -Dlog4j2.configurationFile={_LOG4J}",
-}
 
 
 def config_files(place: Path = CONFIGS) -> list[Path]:
@@ -140,7 +134,6 @@ def _chosen(file: str, params: dict[str, Any]) -> Benchmark:
 
 
 def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> StageOperator:
-    python = os.environ.get("STREAMGAUGE_PYTHON", sys.executable)
     return StageOperator(
         task_id=stage.name,
         doc_md=stage.does,
@@ -153,8 +146,9 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
             "--run-id", os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
             "--overrides", "{{ params | overrides }}",
         ],
-        conf=SPARK_CONF,
-        env_vars={"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python},
+        python=os.environ.get("STREAMGAUGE_PYTHON", sys.executable),
+        # what measures has its processes and its lock here, and what only reads records needs no cluster
+        stays=stage.measures or stage.writes == "page",
         map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,
         pool=home.POOL,
         pool_slots=SLOTS if stage.measures else 1,

@@ -8,10 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 import psutil
+from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
+from streamgauge.airflow.submission import settings
+from streamgauge.errors import UserError
 from streamgauge.spark.session import check_master
 
 CONNECTION = "streamgauge_spark"
@@ -20,21 +23,23 @@ _USER_ERROR = re.compile(r"^streamgauge \w+: .+$", re.MULTILINE)
 
 
 class StageOperator(SparkSubmitOperator):
-    """scope: {"experiment": name, …}, given to the job as arguments of these names, and part of Spark's app name."""
+    """scope: {"experiment": name, …}, given to the job as arguments of these names, and part of Spark's app name.
+
+    python: the jobs' interpreter on this host. stays: the stage's driver runs on this host in any case.
+    """
 
     name: str
     application_args: list[str]
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "scope")
 
-    def __init__(self, *, scope: dict[str, Any], **kwargs: Any) -> None:
-        super().__init__(conn_id=CONNECTION, **kwargs)
-        self.scope = scope
+    def __init__(self, *, scope: dict[str, Any], python: str, stays: bool, **kwargs: Any) -> None:
+        # not durable: spark-submit waits for the end of its application, in deploy mode cluster too
+        super().__init__(conn_id=CONNECTION, durable=False, **kwargs)
+        self.scope, self._python, self._stays = scope, python, stays
 
     def execute(self, context: Any) -> None:
         """Raises AirflowFailException (no retry) with the job's own line for a user's mistake."""
-        self._check_master()
-        self.name = " ".join([self.name, *self.scope.values()])
-        self.application_args = [*self.application_args, *(f"--{key}={value}" for key, value in self.scope.items())]
+        self.submit_as_connected()
         try:
             super().execute(context)
         except AirflowException as problem:
@@ -50,8 +55,21 @@ class StageOperator(SparkSubmitOperator):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def _check_master(self) -> None:
-        """A missing connection would silently mean master yarn, an unreachable one a long wait."""
+    def submit_as_connected(self) -> None:
+        """Sets what spark-submit is told from the connection. Raises AirflowFailException for a wrong one."""
+        self.name = " ".join([self.name, *self.scope.values()])
+        arguments = [*self.application_args, *(f"--{key}={value}" for key, value in self.scope.items())]
+        master, extra = self._connected()
+        try:
+            told = settings(master, extra, arguments, python=self._python, stays=self._stays)
+        except UserError as problem:
+            raise AirflowFailException(str(problem)) from None
+        self.conf = told["conf"]
+        self.env_vars, self.application_args = told["env_vars"], told["application_args"]
+        self._deploy_mode, self._archives, self.files = told["deploy_mode"], told["archives"], told.get("files")
+
+    def _connected(self) -> tuple[str, dict[str, Any]]:
+        """Master and extra. A missing one would silently mean master yarn, an unreachable one a long wait."""
         try:
             connection = BaseHook.get_connection(CONNECTION)
         except AirflowNotFoundException:
@@ -60,4 +78,12 @@ class StageOperator(SparkSubmitOperator):
             ) from None
         host, port = str(connection.host), f":{connection.port}" if connection.port else ""
         master = host if "://" in host or not port else f"{connection.conn_type}://{host}"
-        check_master(master + port)
+        try:
+            check_master(master + port)
+        except UserError as problem:
+            raise AirflowFailException(str(problem)) from None
+        if master.startswith("k8s://") and getattr(spark_submit, "kube_client", None) is None:
+            raise AirflowFailException(
+                f"{master}: Airflow's environment has no apache-airflow-providers-cncf-kubernetes; install it there"
+            )
+        return master + port, connection.extra_dejson

@@ -1,0 +1,82 @@
+"""What spark-submit is told of a cluster: all of it comes from the Airflow connection.
+
+Its host is the master; its extra, JSON, may hold `deploy-mode` (client or cluster), `environment` (an archive of
+Python and the jobs' packages, see docs/clusters.md), `python` (the executors' interpreter where it is installed),
+`conf` (further Spark settings), and the provider's own `queue` and `namespace`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamgauge.airflow import home
+from streamgauge.errors import UserError
+from streamgauge.places import ENVIRONMENT
+from streamgauge.spark import session
+
+_UPLOAD = "spark.kubernetes.file.upload.path"
+_LOG4J = Path(session.__file__).with_name("log4j2.properties").as_uri()
+
+
+def settings(
+    master: str, extra: Mapping[str, Any], arguments: Sequence[str], *, python: str, stays: bool
+) -> dict[str, Any]:
+    """Parameters of SparkSubmitOperator beyond the application itself.
+
+    stays: the stage runs on this host, hence in deploy mode client, whatever the extra says. Raises UserError.
+    """
+    mode = extra.get("deploy-mode") or "client"
+    conf = {str(key): str(value) for key, value in (extra.get("conf") or {}).items()}
+    _check(master, mode, extra, conf)
+    cluster = mode == "cluster" and not stays
+    archives = []
+    theirs = extra.get("python") or python
+    if extra.get("environment") and not master.startswith("local"):
+        archives.append(f"{extra['environment']}#environment")
+        theirs = "./environment/bin/python"
+    pythons = {"spark.pyspark.python": theirs, "spark.pyspark.driver.python": theirs if cluster else python}
+    options = session.BATCH_JVM if cluster else f"{session.BATCH_JVM} -Dlog4j2.configurationFile={_LOG4J}"
+    base = {"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": options}
+    found: dict[str, Any] = {
+        "conf": {**base, **pythons, **conf},
+        "deploy_mode": "cluster" if cluster else "client",
+        "env_vars": {"PYSPARK_PYTHON": theirs, "PYSPARK_DRIVER_PYTHON": python},
+        "application_args": list(arguments),
+    }
+    if cluster:
+        at = found["application_args"].index("--config") + 1
+        file = found["application_args"][at]
+        found["application_args"][at] = Path(file).name
+        found["files"] = file
+        archives.append(f"{_zipped(home.ROOT / 'expectations')}#expectations")
+        found["env_vars"] = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    return found | {"archives": ",".join(archives) or None}
+
+
+def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, str]) -> None:
+    where = "connection streamgauge_spark, extra"
+    if mode not in ("client", "cluster"):
+        raise UserError(f"{where}: deploy-mode: found {mode!r}, allowed: client, cluster")
+    if mode == "client":
+        return
+    if master.startswith(("spark://", "local")):
+        raise UserError(
+            f"{where}: deploy-mode: found 'cluster', allowed for {master}: client, since this master takes no Python "
+            "application; cluster is for yarn and k8s://"
+        )
+    if not (extra.get("environment") or extra.get("python")):
+        raise UserError(f"{where}: environment: found none, needed in deploy mode cluster; see docs/clusters.md")
+    if master.startswith("k8s://") and _UPLOAD not in conf:
+        raise UserError(f"{where}: conf: found no {_UPLOAD}, by which Spark hands files to the driver's pod")
+
+
+def _zipped(folder: Path) -> str:
+    """A folder as a zip that lives as long as this process' host keeps temporary files."""
+    return shutil.make_archive(
+        str(Path(tempfile.gettempdir()) / f"streamgauge-{folder.name}-{os.getpid()}"), "zip", folder
+    )
