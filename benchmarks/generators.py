@@ -1,0 +1,181 @@
+"""What 1, 2 and 4 generator processes deliver, and what limits them.
+
+    .venv/bin/python -m benchmarks.generators [--processes 1 2 4] [--seconds 1.5] [--repeats 3] [--mbit 100] [--json]
+
+Two consumers: one that discards, a thread a generator (the driver's ceiling), and the known-capacity system without a
+limit. First on this machine as it is, where generators and consumer share its cores; then with a host for each
+generator, whose link carries --mbit Mbit/s, so that links and not cores are the limit (needs root and iproute2; no
+core of its own for any of them, so their sum must stay below what the cores do). Medians and (least, most).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge.artifacts import Artifact
+from streamgauge.config import Replay, System, Workload
+from streamgauge.driver.ceiling import OVERLOAD, ceiling
+from streamgauge.driver.fleet import Drivers, Fleet, RemoteDrivers
+from streamgauge.driver.known import KnownSystem
+from streamgauge.driver.replay import wire_schema
+from streamgauge.driver.trial import run_trial
+from streamgauge.measure.calibrate import small_stream
+from streamgauge.verdict import carried
+from tests.e2e.hosts import Hosts, Unavailable
+
+PARTITIONS, MEMORY_MB = 4, 48  # small queues: what waits in them is read before anything is measured
+#: of a generator's rate, beside its events: TCP and IP headers
+HEADERS = 1.03
+Figures = dict[str, float]  # events/s and CPU-µs an event, of generators and consumer
+
+
+def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
+    found = ceiling(drivers, seconds)
+    known = KnownSystem(System(name="known", engine="known"), work)
+    run = run_trial(
+        known, drivers, Workload(name="all", query="passthrough"), rate=OVERLOAD, seconds=seconds, work=work, hold=True
+    )
+    taken = max(1, run.observation.taken)
+    return {
+        "ceiling": found.events_per_s,
+        "generator_us": found.driver_cpu_us_per_event,
+        "consumer_us": found.consumer_cpu_us_per_event,
+        "known": carried(run.observation) or 0.0,
+        "known_us": 1e6 * run.details["system"].get("cpu_seconds", 0) / taken,
+        "row_bytes": row_bytes(drivers),
+    }
+
+
+def row_bytes(drivers: Drivers) -> float:
+    """Of a row on the wire, whose columns are all of fixed width here."""
+    return float(sum(f.type.bit_width for f in wire_schema(drivers.columns, line=drivers.line)) / 8)
+
+
+def replay_of(processes: int, remote: Sequence[str] = ()) -> Replay:
+    own = {"remote": tuple(remote)} if remote else {"processes": processes}
+    return Replay(partitions=PARTITIONS, max_memory_mb=MEMORY_MB, **own)
+
+
+def here(stream: Path, processes: int, seconds: float) -> Figures:
+    with Fleet(stream, replay_of(processes), tick="ns", columns={}) as fleet:
+        return measure(fleet, stream, seconds)
+
+
+def there(stream: Path, remote: list[str], seconds: float) -> Figures:
+    found = RemoteDrivers.at(Artifact("stream", "", stream, {}), replay_of(0, remote), tick="ns", columns={})
+    return measure(found, stream, seconds)
+
+
+@contextmanager
+def generators(hosts: Hosts, names: Sequence[str], stream: Path) -> Iterator[list[str]]:
+    """A generator on each of these hosts; gives their addresses."""
+    with ExitStack() as stack:
+        for number, name in enumerate(names):
+            command = [sys.executable, "-m", "streamgauge.driver", str(stream), "--columns", "", "--host", "0.0.0.0"]
+            command += ["--port", "7100", "--partitions", str(PARTITIONS), "--share", f"{number}/{len(names)}"]
+            command += ["--max-memory-mb", str(MEMORY_MB // len(names))]
+            started = subprocess.Popen(hosts.command(name, command), stdout=subprocess.PIPE)
+            stack.callback(started.wait)
+            stack.callback(started.terminate)
+            assert started.stdout is not None
+            started.stdout.readline()
+        yield [f"{hosts[name]}:7100" for name in names]
+
+
+def on_hosts(stream: Path, processes: int, seconds: float, mbit: float) -> Figures:
+    """Measured from a host of its own, in a process there."""
+    names = [f"generator{number}" for number in range(processes)]
+    with Hosts(["system", *names], mbit=mbit) as hosts, generators(hosts, names, stream) as addresses:
+        command = [sys.executable, "-m", "benchmarks.generators", "--remote", *addresses, "--stream", str(stream)]
+        command += ["--seconds", str(seconds)]
+        done = subprocess.run(hosts.command("system", command), check=True, capture_output=True, text=True)
+    figures: Figures = json.loads(done.stdout)
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What 1, 2 and 4 generator processes deliver")
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--seconds", type=float, default=1.5, help="of one measurement")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds over all of them")
+    parser.add_argument("--mbit", type=float, default=100.0, help="of each generator's link")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--remote", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--stream", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.remote:
+        print(json.dumps(there(args.stream, args.remote, args.seconds)))
+        return
+    shared: dict[int, list[Figures]] = {n: [] for n in args.processes}
+    linked: dict[int, list[Figures]] = {n: [] for n in args.processes}
+    with tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch:
+        stream = small_stream(Path(scratch), seed=1)
+        for _ in range(args.repeats):
+            for n in args.processes:
+                shared[n].append(here(stream, n, args.seconds))
+                try:
+                    linked[n].append(on_hosts(stream, n, args.seconds, args.mbit))
+                except Unavailable as problem:
+                    print(f"no hosts here: {problem}", file=sys.stderr)
+    if args.json:
+        print(json.dumps({"cores": len(os.sched_getaffinity(0)), "shared": shared, "linked": linked}))
+        return
+    console, cores = Console(width=130), len(os.sched_getaffinity(0))
+    console.print(_table(f"{cores} cores shared by generators and consumer", shared, cores))
+    if all(linked.values()):
+        console.print(_table(f"a host for each generator, {args.mbit:g} Mbit/s each", linked, cores, args.mbit))
+
+
+def _table(title: str, figures: dict[int, list[Figures]], cores: int, mbit: float | None = None) -> Table:
+    names = ["generators", "ceiling, k events/s", "×", "model", "known system, k events/s", "×"]
+    table = Table(*names, "generator CPU-µs", "consumer CPU-µs", title=title, title_justify="left")
+    first = figures[min(figures)]
+    for n, rounds in figures.items():
+        table.add_row(
+            str(n), _spread(rounds, "ceiling", 1e-3), _growth(rounds, first, "ceiling"),
+            f"{model(n, first, cores, mbit) / 1e3:,.0f}", _spread(rounds, "known", 1e-3),
+            _growth(rounds, first, "known"), _spread(rounds, "generator_us", 1, 2), _spread(rounds, "consumer_us", 1, 2),
+        )  # fmt: skip
+    return table
+
+
+def model(n: int, one: list[Figures], cores: int, mbit: float | None) -> float:
+    """Events/s of n generators: the least of what they, their consumer, all cores and the links can do.
+
+    Costs are those of one generator: g and c CPU-µs an event. A generator has at most one core's worth (Python), and so
+    has the consumer's share of it: 1/max(g, c) each; all cores 1/(g + c) each; a link its bits.
+    """
+    g, c = (median(figures[name] for figures in one) for name in ("generator_us", "consumer_us"))
+    limits = [n * 1e6 / max(g, c), 1e6 / c, cores * 1e6 / (g + c)]
+    if mbit is not None:
+        limits.append(n * mbit * 1e6 / 8 / (one[0]["row_bytes"] * HEADERS))
+    return min(limits)
+
+
+def _values(rounds: list[Figures], name: str) -> list[float]:
+    return [figures[name] for figures in rounds]
+
+
+def _spread(rounds: list[Figures], name: str, scale: float, digits: int = 0) -> str:
+    low, middle, high = (f(_values(rounds, name)) * scale for f in (min, median, max))
+    return f"{middle:,.{digits}f} ({low:,.{digits}f}, {high:,.{digits}f})"
+
+
+def _growth(rounds: list[Figures], first: list[Figures], name: str) -> str:
+    return f"{median(_values(rounds, name)) / max(1e-9, median(_values(first, name))):.2f}"
+
+
+if __name__ == "__main__":
+    main()
