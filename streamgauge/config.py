@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -67,6 +68,15 @@ def _column(found: Any) -> Any:
     if not isinstance(found, str | int) or isinstance(found, bool) or (isinstance(found, int) and found < 0):
         raise ValueError(f"found {found!r}, allowed: a name, or a 0-based index")
     return found
+
+
+def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:
+    if {"csv", "csv-parts"} <= set(outputs):
+        raise ValueError("found csv and csv-parts, allowed: one of them; they hold the same rows")
+    return outputs
+
+
+Outputs = Annotated[tuple[Literal["parquet", "csv", "csv-parts"], ...], AfterValidator(_one_csv)]
 
 
 class Model(BaseModel):
@@ -270,7 +280,7 @@ class Experiment(Model):
     delay: DelaySpec = DelaySpec()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     on_infeasible: Literal["error", "closest"] = "error"
-    outputs: tuple[Literal["parquet", "csv", "csv-parts"], ...] = ("parquet",)
+    outputs: Outputs = ("parquet",)
 
     @property
     def target(self) -> Fraction:
@@ -649,7 +659,7 @@ class Overrides(Model):
     experiments: tuple[str, ...] | None = None
     scale: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    outputs: tuple[Literal["parquet", "csv", "csv-parts"], ...] | None = None
+    outputs: Outputs | None = None
 
     def apply(self, benchmark: Benchmark) -> Benchmark:
         chosen = (

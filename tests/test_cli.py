@@ -232,6 +232,15 @@ def test_a_master_that_is_none(tmp_path: Path) -> None:
     generate(tmp_path, "--master", "local[0]").refused("master: found 'local[0]', allowed: local[2]")
 
 
+def test_output_in_place_of_the_working_directory_or_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("here", "target"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("target")
+    monkeypatch.chdir(tmp_path / "here")
+    for out in (".", "../link"):
+        generate(tmp_path, "--out", out).refused(f"--out {out}: exists already; name a directory that does not")
+
+
 def test_output_below_a_regular_file(tmp_path: Path) -> None:
     generate(tmp_path, out="f.csv/out").refused("f.csv/out: cannot be written: Not a directory", "--out")
 

@@ -111,6 +111,11 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
         ),
         (("experiments", 0, "delay"), {"distribution": "normal", "stddev": "-1s"}, "stddev: found -1s, allowed: 0 or"),
         (("experiments", 0, "outputs"), ["avro"], "experiments.0.outputs.0: found 'avro', allowed: 'parquet', 'csv'"),
+        (
+            ("experiments", 0, "outputs"),
+            ["csv", "csv-parts"],
+            "experiments.0.outputs: found csv and csv-parts, allowed: one of them",
+        ),
         (("scale",), 0, "scale: found 0, allowed: greater than 0"),
         (
             ("workloads",),

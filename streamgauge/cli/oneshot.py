@@ -116,8 +116,8 @@ def generate(
     sigma: Annotated[float | None, typer.Option(help="lognormal: deviation of the logarithm")] = None,
     alpha: Annotated[float | None, typer.Option(help="pareto: shape")] = None,
     profile: Annotated[str | None, typer.Option(help="empirical: a profile.json to draw from")] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="also one ordered CSV file")] = False,
-    csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also ordered CSV parts")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="also CSV, as one ordered file")] = False,
+    csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also CSV, as ordered parts")] = False,
     on_infeasible: Annotated[str, typer.Option(help="error, or closest")] = "error",
     master: Master = "local[*]",
     as_json: AsJson = False,
@@ -259,7 +259,7 @@ def _progress(what: str) -> Iterator[None]:
 @contextmanager
 def _beside(out: Path) -> Iterator[Store]:
     """A scratch store on the same file system, so that publishing is one rename."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
         raise UserError(f"--out {out}: exists already; name a directory that does not")
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
     try:
