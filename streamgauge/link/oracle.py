@@ -65,10 +65,18 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
 
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
     """The watermark against which the rows of each of these batches were judged."""
+    shared = {log.batch_id: log.late_ms for log in logs if log.late_ms is not None}
+    found = closed_watermarks_us(batches, logs)
+    for batch, late_ms in shared.items():
+        found[batches == batch] = late_ms * 1000
+    return found
+
+
+def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
+    """The watermark by which the batch before each of these closed its windows."""
     logs = sorted(logs, key=lambda log: log.batch_id)
-    before = (0, *(log.watermark_ms for log in logs))
-    judged = [mark if log.late_ms is None else log.late_ms for log, mark in zip(logs, before, strict=False)]
-    return np.array(judged, np.int64)[batches] * 1000
+    before = np.array([0, *[log.watermark_ms for log in logs]], np.int64)
+    return before[batches] * 1000
 
 
 def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_]:
@@ -120,7 +128,8 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
             dropped += int((gone & concerned(rows, frame, part)).sum())
             if query.late == "session":
                 kept, stay = whole.filter(pa.array(~gone)), ~gone
-                deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], watermarks[stay], spec.window_us)
+                closed = closed_watermarks_us(batches[stay], logs)
+                deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], closed, spec.window_us)
                 parts += [Kept(part, (kept.filter(pa.array(deal == n)),)) for n in range(deal.max(initial=0) + 1)]
             else:
                 frames.append(whole.filter(pa.array(~gone)))
