@@ -114,7 +114,7 @@ def _cells(cells: list[CellRecord]) -> Table:
                 cell.system,
                 Text(number(record.rate), "good" if record.confirmed else "open", hint=str(search.get("reason", "")))
                 if record.rate
-                else Text(MISSING, _MARK[record.search_status.outcome], hint=record.search_status.reason),
+                else _no_rate(record),
                 between(record.interval),
                 count(search.get("trials", len(record.trials))),
                 f"{number(p99, 'ms')} at {share(last['fraction'])}" if p99 is not None else MISSING,
@@ -122,6 +122,12 @@ def _cells(cells: list[CellRecord]) -> Table:
         )  # fmt: skip
     columns = ["experiment", "workload", "system", "sustainable events/s", "interval", "trials", "p99 latency"]
     return Table(columns, rows, "Cells", cards=True)
+
+
+def _no_rate(record: CellRecord) -> Text:
+    status = record.search_status
+    state = "bad" if status.outcome == "done" else _MARK[status.outcome]  # it ended, and found none
+    return Text(MISSING, state, hint=status.reason or str((record.search or {}).get("reason", "")))
 
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:

@@ -16,7 +16,7 @@ def section(records: Records) -> Section:
     }
     fraction = common_fraction(records.cells)
     blocks: list[Block] = [
-        _chart(records.cells, factors, "Sustainable rate against disorder", "events/s", lambda c: c.rate)
+        _chart(records.cells, factors, "Sustainable rate against disorder", "events/s", lambda c: c.rate or None)
     ]
     if fraction is None:
         blocks.append(
@@ -30,7 +30,7 @@ def section(records: Records) -> Section:
 
 def common_fraction(cells: list[CellRecord]) -> float | None:
     """The largest fraction of the rate at which every measured cell has a sound latency, so that like meets like."""
-    sound = [{run["fraction"] for run in cell.latency if is_sound(run)} for cell in cells if cell.rate is not None]
+    sound = [{run["fraction"] for run in cell.latency if is_sound(run)} for cell in cells if cell.rate]
     shared = set.intersection(*sound) if sound else set()
     return max(shared, default=None)
 
