@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,17 @@ from sqlalchemy import create_engine, text
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a server on a socket of its own. PostgreSQL refuses root, so root starts it as nobody."""
+    """The URL of a server on a socket of its own."""
+    with serving("-c listen_addresses=''") as (place, _):
+        yield f"postgresql://postgres@/postgres?host={place}"
+
+
+@contextmanager
+def serving(settings: str, hosts: str = "trust") -> Iterator[tuple[Path, Path]]:
+    """A server's folder, with its socket, and that of its programs; hosts: how those authenticate.
+
+    PostgreSQL refuses root, so root starts it as nobody.
+    """
     with tempfile.TemporaryDirectory(prefix="pg-") as place:
         home, user = _binaries(Path(place)), "nobody" if os.geteuid() == 0 else None
         data = Path(place) / "data"
@@ -29,10 +40,11 @@ def postgres() -> Iterator[str]:
                 check=True, user=user, cwd=place, stdout=subprocess.DEVNULL, timeout=120,
             )  # fmt: skip
 
-        run("initdb", "--auth=trust", "--encoding=UTF8", "--no-sync", "-U", "postgres")
-        run("pg_ctl", "-w", "-l", f"{place}/log", "-o", f"-c listen_addresses='' -c fsync=off -k {place}", "start")
+        auth = ["--auth-local=trust", f"--auth-host={hosts}"]
+        run("initdb", *auth, "--encoding=UTF8", "--no-sync", "-U", "postgres")
+        run("pg_ctl", "-w", "-l", f"{place}/log", "-o", f"{settings} -c fsync=off -k {place}", "start")
         try:
-            yield f"postgresql://postgres@/postgres?host={place}"
+            yield Path(place), home / "bin"
         finally:
             run("pg_ctl", "-w", "-m", "immediate", "stop")
 
