@@ -7,9 +7,10 @@ comparison finds again counts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from streamgauge.compare.ab import SMALLEST_EFFECT, Comparison, compare
 from streamgauge.compare.changes import SEGMENT, Change
@@ -19,6 +20,10 @@ Outcome = Literal["regression", "improvement", "refuted", "open"]
 REPETITIONS = (8, 16)
 #: for a month of looks: a rerun is cheap, so more is suspected than would be called a change at once
 SUSPECT_ALPHA = 0.1
+#: a judgement that is none: the standing comparison of a series with itself
+SELF = "self"
+#: a suspect that so many nights' reruns left open is not rerun again
+OPEN_NIGHTS = 3
 
 #: gives n values of each side, measured in turns
 Rerun = Callable[[int], tuple[Sequence[float], Sequence[float]]]
@@ -31,6 +36,18 @@ class Confirmed:
     comparison: Comparison
 
 
+def higher_is_better(unit: str) -> bool:
+    """Rates are; times and costs are not."""
+    return unit.endswith("/s")
+
+
+def known_moments(judged: Iterable[tuple[str, str]]) -> list[str]:
+    """Moments of changes that need no rerun any more, of (moment, outcome) pairs of a series' judgements."""
+    outcomes = [(moment, outcome) for moment, outcome in judged if outcome in get_args(Outcome)]
+    opened = Counter(moment for moment, outcome in outcomes if outcome == "open")
+    return sorted({m for m, outcome in outcomes if outcome != "open" or opened[m] >= OPEN_NIGHTS})
+
+
 def suspects(changes: Iterable[Change], known: Iterable[int], segment: int = SEGMENT) -> list[Change]:
     """Those not yet reported; a place may still move a little while values arrive."""
     places = list(known)
@@ -38,16 +55,28 @@ def suspects(changes: Iterable[Change], known: Iterable[int], segment: int = SEG
 
 
 def confirm(
-    change: Change, rerun: Rerun, *, higher_is_better: bool = False, smallest_effect: float = SMALLEST_EFFECT
+    change: Change,
+    rerun: Rerun,
+    *,
+    higher_is_better: bool = False,
+    smallest_effect: float = SMALLEST_EFFECT,
+    repetitions: Sequence[int] = REPETITIONS,
+    self_comparison: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> Confirmed:
-    """Reruns a suspect until the comparison has an answer, at most twice. refuted: no change in its direction."""
+    """Reruns a suspect until the comparison has an answer, a few times at most. refuted: no change in its direction.
+
+    self_comparison: the series' standing A/A run, which sets the noise floor.
+    """
     baseline: list[float] = []
     candidate: list[float] = []
-    for repetitions in REPETITIONS:
-        more = rerun(repetitions)
+    for count in repetitions:
+        more = rerun(count)
         baseline += more[0]
         candidate += more[1]
-        found = compare(baseline, candidate, higher_is_better=higher_is_better, smallest_effect=smallest_effect)
+        found = compare(
+            baseline, candidate, higher_is_better=higher_is_better, smallest_effect=smallest_effect,
+            self_comparison=self_comparison,
+        )  # fmt: skip
         if found.verdict != "inconclusive":
             break
     return Confirmed(_outcome(change, found), change, found)

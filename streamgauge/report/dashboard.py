@@ -11,7 +11,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from streamgauge.compare import functional
 from streamgauge.compare.changes import Found, find
+from streamgauge.compare.functional import is_sound
+from streamgauge.compare.nightly import SELF, higher_is_better
+from streamgauge.report import standing
 from streamgauge.report.blocks import Block, Cell, Chart, Note, Section, State, Table, Text, number, share
 from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
 from streamgauge.report.overview import Verdict
@@ -32,6 +36,7 @@ class Curve:
     points: list[Row]
     found: Found
     outcomes: dict[str, str]  # moment of a change -> what reruns said
+    self_test: Row | None  # the comparison of the latest A/A run
 
     @property
     def sound(self) -> list[Row]:
@@ -43,16 +48,21 @@ class Curve:
 
     @property
     def higher_is_better(self) -> bool:
-        return str(self.series["unit"]).endswith("/s")
+        return higher_is_better(str(self.series["unit"]))
 
     @property
     def is_output(self) -> bool:
         """What a query answers: any difference is an error at once."""
-        return str(self.series["metric"]).startswith("output_")
+        return functional.is_output(str(self.series["metric"]))
 
+    @property
+    def noise_floor(self) -> float | None:
+        return self.self_test["noise_floor"] if self.self_test else None
 
-def is_sound(point: Row) -> bool:
-    return bool(point["valid"]) and point["value"] is not None
+    @property
+    def detectable(self) -> float | None:
+        """By an A/A run, or by nights to come."""
+        return self.self_test["detectable_effect"] if self.self_test else self.found.detectable
 
 
 def build(index: Index, out: Path) -> list[str]:
@@ -60,8 +70,9 @@ def build(index: Index, out: Path) -> list[str]:
     series = index.series()
     curves = [_curve(index, one, len(series)) for one in series]
     verdict = _verdict(curves)
-    sections = [_summary(curves)]
-    for (benchmark, workload), some in _grouped(curves, "benchmark", "workload"):
+    drawn = [curve for curve in curves if curve.series["metric"] not in standing.TOLD_APART]
+    sections = [*standing.sections(index, [(curve.series, curve.points) for curve in curves]), _summary(drawn)]
+    for (benchmark, workload), some in _grouped(drawn, "benchmark", "workload"):
         parts = [
             part
             for (experiment, metric), beside in _grouped(some, "experiment", "metric")
@@ -78,13 +89,15 @@ def build(index: Index, out: Path) -> list[str]:
 def _curve(index: Index, series: Row, together: int) -> Curve:
     points = index.history(series["key"])
     sound = [point for point in points if is_sound(point)]
-    outcomes = {str(j["changed_at"]): str(j["outcome"]) for j in index.judgements(series["key"])}
+    judged = index.judgements(series["key"])
+    outcomes = {str(j["changed_at"]): str(j["outcome"]) for j in judged if j["outcome"] != SELF}
+    tests = [j["evidence"]["comparison"] for j in judged if j["outcome"] == SELF]
     values = [float(point["value"]) for point in sound]
     if all(value > 0 for value in values):
         found = find(values, [_moment(point) / _DAY_S for point in sound], series=max(together, 1))
     else:
         found = Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
-    return Curve(series, points, found, outcomes)
+    return Curve(series, points, found, outcomes, tests[-1] if tests else None)
 
 
 def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...], list[Curve]]]:
@@ -108,19 +121,24 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
         str(curve.series[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
     )
     if curve.is_output:
-        pairs = pairwise(curve.sound)
+        metric = str(curve.series["metric"])
         return [
-            ("bad", what, f"output changed from {number(a['value'])} to {number(b['value'])} on {_date(b)}")
-            for a, b in pairs
-            if a["value"] != b["value"]
+            ("bad", what, f"{functional.said(metric, a, b)} on {_date(b)}")
+            for a, b in functional.broken(metric, curve.points)
         ]
     return [
         (_state(curve, change.magnitude, outcome), what, f"{_signed(change.magnitude)} since {_date(point)} "
-         f"{_range(change.interval)}confidence {change.confidence:.2%}; {outcome}")
+         f"{_range(change.interval)}confidence {change.confidence:.2%}; {_limits(curve)}{outcome}")
         for change in curve.found.changes
         for point in [curve.sound[change.index]]
         for outcome in [curve.outcomes.get(str(point["at"]), "suspect: not rerun")]
     ]  # fmt: skip
+
+
+def _limits(curve: Curve) -> str:
+    """What stands beside every verdict."""
+    floor = f"noise floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
+    return f"{floor}detectable {share(_rounded(curve.detectable))}; "
 
 
 def _state(curve: Curve, magnitude: float, outcome: str) -> State:
@@ -136,15 +154,37 @@ def _summary(curves: list[Curve]) -> Section:
         state: State = "plain" if not changes else max((s for s, _, _ in changes), key=["good", "open", "bad"].index)
         rows.append([
             f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"], curve.name,
-            curve.series["metric"], Text(str(len(changes)), state),
+            curve.series["metric"], _told(curve, len(changes), state),
             number(last["value"] if last else None, curve.series["unit"]), share(_rounded(curve.found.noise)),
-            share(_rounded(curve.found.detectable)), len(curve.points) - len(curve.sound), _machine(curve),
+            share(_rounded(curve.noise_floor)), share(_rounded(curve.detectable)),
+            len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points), _machine(curve),
         ])  # fmt: skip
-    columns = ["query", "experiment", "system", "metric", "changes", "latest", "noise", "detectable", "void", "machine"]
+    columns = [
+        "query",
+        "experiment",
+        "system",
+        "metric",
+        "changes",
+        "latest",
+        "noise",
+        "floor (A/A)",
+        "detectable",
+        "void",
+    ]
+    columns += ["gaps", "machine"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
     return Section(
-        "series", "All series", "Noise: within one level. Detectable: a step that four nights would show.", blocks
+        "series",
+        "All series",
+        "Noise: within one level. Floor: below it stay 95 % of comparisons of the system with itself (its latest A/A "
+        "run). Detectable: by such a comparison; without one, a step that four nights would show.",
+        blocks,
     )
+
+
+def _told(curve: Curve, changes: int, state: State) -> Text:
+    unjudged = bool(curve.found.reason) and not curve.is_output
+    return Text("not judged" if unjudged else str(changes), state, hint=curve.found.reason if unjudged else "")
 
 
 def _part(title: str, curves: list[Curve]) -> Section:
@@ -223,7 +263,7 @@ def _when(point: Row) -> str:
     return str(point["at"])[:19].replace("T", " ")
 
 
-def _date(point: Row) -> str:
+def _date(point: functional.Point) -> str:
     return str(point["at"])[:10]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -68,7 +69,7 @@ class Index:
         _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
         rows = [
             {"run_id": result.run_id, "number": number, "series_key": key, "software": canonical(result.software),
-             **{name: getattr(result, name) for name in _POINT}}
+             **_figure({name: getattr(result, name) for name in _POINT})}
             for number, (key, result) in enumerate(zip(keys, found, strict=True))
         ]  # fmt: skip
         _insert(connection, judgements, [_judgement(number, one) for number, one in enumerate(results.judged(run))])
@@ -125,6 +126,14 @@ def _row(row: Any) -> Row:
     found = dict(row._mapping)
     found.pop("key", None) if "series_key" in found else None
     return {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in found.items()}
+
+
+def _figure(point: Row) -> Row:
+    """A figure that is no finite number is void: databases do not agree on what it is."""
+    lost = [name for name in ("value", "low", "high") if point[name] is not None and not math.isfinite(point[name])]
+    if "value" in lost:
+        point |= {"valid": False, "reason": point["reason"] or f"{point['value']} is no figure"}
+    return {**point, **dict.fromkeys(lost)}
 
 
 def _judgement(number: int, one: Judgement) -> Row:

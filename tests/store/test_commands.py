@@ -60,6 +60,7 @@ def test_a_history_goes_into_changes(tmp_path: Path) -> None:
         (["list", "--where", "colour"], "--where: found 'colour', allowed: NAME=VALUE"),
         (["export", "--out", "x.txt"], "--out: found 'x.txt', allowed: a name that ends in .csv or .parquet"),
         (["history", "nokey", "x.csv"], "found no series 'nokey'"),
+        (["list", "--database", "postgresql://127.0.0.1:1/none"], "the database does not answer"),
         (["list", "--database", "oracle://x"], "found 'oracle', allowed: sqlite or postgresql"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,47 @@ def test_what_a_rerun_said_and_an_output_that_changed(index: Index, tmp_path: Pa
         wrong
         == "flights late20 q2 spark-4.3 micro-batch output_rows: output changed from 12\u202f345 to 12\u202f344 on 2026-05-01"
     )
+
+
+def test_what_systems_can_do_what_releases_were_told_and_the_noise_of_a_series_stand_on_the_page(
+    tmp_path: Path,
+) -> None:
+    begin = datetime(2026, 4, 1, 2, tzinfo=UTC)
+    for night in range(30):
+        at = (begin + timedelta(days=night)).isoformat()
+        about = {"workload": "q7", "system": "spark", "mode": "streaming", "at": at}
+        gone = {"reason": "no such operator"} if night == 29 else {}
+        path = example.run(
+            tmp_path, f"n{night:02}",
+            example.result(f"n{night:02}", 0.0 if gone else 1.0, metric="output_supported", unit="yes", **about, **gone),
+            example.result(f"n{night:02}", 2.0 + night % 3 / 100, metric="query_seconds", unit="s", **about),
+        )  # fmt: skip
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    index.rebuild((tmp_path / "runs").iterdir())
+    (seconds,) = index.series(metric="query_seconds")
+    comparison = {"noise_floor": 0.0321, "detectable_effect": 0.0654}
+    results.judge(path, Judgement("n29", seconds["key"], at, "self", 0.001, {"comparison": comparison}))
+    evidence = {"verdict": "no-go", "baseline": "4.2.1", "candidate": "4.3.0", "reasons": ["q7 is no longer supported"]}
+    results.judge(path, Judgement("n29", "", at, "release_check", 0.0, evidence))
+    index.add_run(path)
+    (said,) = dashboard.build(index, tmp_path / "page.html")
+    assert said == "flights late20 q7 spark streaming output_supported: no longer supported on 2026-04-30"
+    page = " ".join((tmp_path / "page.html").read_text().split())
+    assert "q7 is no longer supported" in page
+    assert "no-go" in page
+    assert page.count("no such operator") >= 2, "beside the query and beside its features"
+    assert "3.21" in page
+    assert "6.54" in page
+
+
+def test_a_series_with_a_zero_and_one_too_short_are_not_judged_and_say_why(tmp_path: Path) -> None:
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    zero = [example.result("r", float(n), at=f"2026-03-{n + 1:02}T02:00:00+00:00") for n in range(12)]
+    index.add_run(example.run(tmp_path, "r", *zero, example.result("r", 5.0, workload="short")))
+    assert dashboard.build(index, tmp_path / "page.html") == []
+    page = (tmp_path / "page.html").read_text()
+    assert "a value is zero or below: no ratio can be formed" in page
+    assert "1 values: at least 8 are needed before a change can be told" in page
 
 
 def test_an_empty_index_is_a_page_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -85,6 +86,13 @@ def test_a_rebuilt_index_equals_the_live_one(url: str, tmp_path: Path) -> None:
         connection.execute(text("UPDATE points SET value = 0"))
     assert index.rebuild(runs) == 6
     assert index.dump() == live
+
+
+def test_a_figure_that_is_no_number_is_void_in_both(url: str, tmp_path: Path) -> None:
+    index = Index(url)
+    index.add_run(run(tmp_path, "odd", result("odd", math.nan), result("odd", 0.0), result("odd", 2.0, high=math.inf)))
+    found = [(row["value"], row["high"], row["valid"], row["reason"]) for row in index.results()]
+    assert found == [(None, None, False, "nan is no figure"), (0.0, None, True, ""), (2.0, None, True, "")]
 
 
 KILLED = """

@@ -1,0 +1,55 @@
+"""Functional regressions: an answer that is not what it was is an error at once, without statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+#: metrics of what a query answers begin with it
+OUTPUT = "output_"
+ROWS, HASH, SUPPORTED, CORRECT = (OUTPUT + name for name in ("rows", "hash", "supported", "correct"))
+Point = Mapping[str, Any]
+
+
+def is_output(metric: str) -> bool:
+    return metric.startswith(OUTPUT)
+
+
+def is_sound(point: Point) -> bool:
+    return bool(point["valid"]) and point["value"] is not None
+
+
+def broken(metric: str, points: Iterable[Point]) -> list[tuple[Point, Point]]:
+    """(before, after) of every change of an output, points oldest first; a yes (1) may follow a no (0).
+
+    Points of another configuration are another question: each is compared with the last of its own.
+    """
+    last: dict[str, Point] = {}
+    found = []
+    for point in points:
+        if not is_sound(point):
+            continue
+        before = last.get(point["config_hash"])
+        if before is not None and _worse(metric, before["value"], point["value"]):
+            found.append((before, point))
+        last[point["config_hash"]] = point
+    return found
+
+
+def said(metric: str, before: Point, after: Point) -> str:
+    """In words."""
+    if metric == SUPPORTED:
+        return "no longer supported"
+    if metric == CORRECT:
+        return "no longer correct"
+    if metric == HASH:
+        return "output changed: other values"
+    return f"output changed from {_count(before)} to {_count(after)}"
+
+
+def _worse(metric: str, before: float, after: float) -> bool:
+    return after < before if metric in (SUPPORTED, CORRECT) else after != before
+
+
+def _count(point: Point) -> str:
+    return f"{point['value']:,.0f}".replace(",", "\u202f")

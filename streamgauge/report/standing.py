@@ -1,0 +1,61 @@
+"""How things stand: what each system can do by its latest answers, and what the latest release checks said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from streamgauge.compare.functional import CORRECT, HASH, SUPPORTED
+from streamgauge.report import nexmark
+from streamgauge.report.blocks import Cell, Section, State, Table, Text, attempt
+from streamgauge.store import Index
+
+Row = dict[str, Any]
+#: series that the matrix tells, not a chart
+TOLD_APART = (HASH, SUPPORTED, CORRECT)
+#: outcome of a judgement: a candidate against a baseline as a whole
+RELEASE_CHECK = "release_check"
+_STATES: dict[str, State] = {"go": "good", "no-go": "bad"}
+SHOWN = 10
+
+
+def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Section]:
+    """series: each with its points, oldest first."""
+    checks = [one for one in index.judgements() if one["outcome"] == RELEASE_CHECK]
+    rows = list(answers(series))
+    found = []
+    if checks:
+        found.append(Section("releases", "Release checks", blocks=[attempt("Release checks", _releases, checks)]))
+    if rows:
+        lead = "By the latest night; a feature is as good as the worst of its queries. A hint tells why."
+        found.append(Section("capabilities", "Capabilities", lead, nexmark.matrices(rows)))
+    return found
+
+
+def answers(series: Iterable[tuple[Row, list[Row]]]) -> Iterable[Row]:
+    """The latest answer of each query, system, mode and experiment, as rows of the suite."""
+    last: dict[tuple[str, ...], dict[str, Row]] = {}
+    for one, points in series:
+        if one["metric"] in (SUPPORTED, CORRECT) and points:
+            key = tuple(str(one[name]) for name in ("workload", "system", "mode", "experiment"))
+            kept = last.setdefault(key, {})
+            if one["metric"] not in kept or kept[one["metric"]]["at"] < points[-1]["at"]:  # of several machines
+                kept[one["metric"]] = points[-1]
+    for (query, system, mode, experiment), kept in last.items():
+        point = kept.get(SUPPORTED) or kept[CORRECT]
+        wrong = (kept.get(CORRECT) or {}).get("value") == 0.0
+        status = "unsupported" if not point["value"] else "wrong" if wrong else "correct"
+        yield {
+            "query": query, "system": system, "mode": mode, "disorder_percent": experiment, "status": status,
+            "why": point["reason"] or None,
+        }  # fmt: skip
+
+
+def _releases(checks: list[Row]) -> Table:
+    rows: list[list[Cell]] = []
+    for check in reversed(checks[-SHOWN:]):
+        said = check["evidence"]
+        reasons = "; ".join(str(reason) for reason in said.get("reasons", ())) or None
+        verdict = Text(str(said["verdict"]), _STATES.get(said["verdict"], "open"))
+        rows.append([check["changed_at"][:10], said["baseline"], said["candidate"], verdict, reasons, check["run_id"]])
+    return Table(["when", "baseline", "candidate", "verdict", "because", "run"], rows, cards=True)
