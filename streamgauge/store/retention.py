@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from streamgauge import results
 from streamgauge.artifacts import COLLECTED, MANIFEST, Store
 from streamgauge.errors import UserError
+from streamgauge.places import Remote
 from streamgauge.runs import RunLog
 
 #: in the order in which they go
@@ -63,7 +64,9 @@ def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False)
 
 
 def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
-    """Before a run: makes room. Raises UserError where what is left exceeds the budget."""
+    """Before a run: makes room. Raises UserError where what is left exceeds the budget. A store is no disk."""
+    if isinstance(store.root, Remote):
+        return
     left = collect(store, budget, keep_runs=keep_runs).bytes_after
     if left > budget:
         raise UserError(

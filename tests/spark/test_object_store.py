@@ -19,7 +19,7 @@ from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 
 from streamgauge import artifacts, places
-from streamgauge.artifacts import Store, append_json, read_jsonl
+from streamgauge.artifacts import Artifact, Store, append_json, read_jsonl
 from streamgauge.cli.planning import plan_of
 from streamgauge.config import Benchmark, load
 from streamgauge.errors import UserError
@@ -27,6 +27,7 @@ from streamgauge.places import Remote, place
 from streamgauge.report import build
 from streamgauge.runs import RunLog
 from streamgauge.spark import analyze, generate, ingest, validate
+from streamgauge.store import retention
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.spark
@@ -75,12 +76,17 @@ def benchmark(folder: Path) -> Benchmark:
     return load(folder / "tiny.yaml")
 
 
+def ingested(spark: Any, tiny: Benchmark, store: Store) -> Artifact:
+    retention.require_budget(store, tiny.retention.disk_budget, keep_runs=tiny.retention.keep_runs)
+    return ingest.run(spark, tiny, store, split_bytes=8000)
+
+
 def batch(spark: Any, tiny: Benchmark, store: Store, *without: str) -> dict[str, Any]:
     """All stages before measuring, as the jobs run them: each one's artifact."""
     [experiment] = tiny.experiments
     run = RunLog(store.run("night"))
     stages = {
-        "ingest": lambda: ingest.run(spark, tiny, store, split_bytes=8000),
+        "ingest": lambda: ingested(spark, tiny, store),
         "analyze": lambda: analyze.run(spark, tiny, store),
         "generate": lambda: generate.run(spark, tiny, store, experiment, chunk_rows=300),
         "validate": lambda: validate.run(spark, tiny, store, experiment, SUITES, run.path),
