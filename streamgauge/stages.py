@@ -17,6 +17,7 @@ class Stage:
     measures: bool  # needs the machine to itself
     does: str
     source: str = "any"  # only for sources of this format
+    nightly: bool = False  # only in a nightly run
 
 
 STAGES: tuple[Stage, ...] = (
@@ -37,6 +38,8 @@ STAGES: tuple[Stage, ...] = (
           "measures latency at fractions of that rate"),
     Stage("report", ("events", "profile", "stream", "validation", "answers", "search", "latency"), "page",
           "benchmark", False, "puts everything on one HTML page"),
+    Stage("regressions", ("answers", "search", "latency", "page"), "judgements", "benchmark", True,
+          "every night: judges it against those before, reruns suspects, draws the page of all nights", nightly=True),
 )  # fmt: skip
 #: of the release check's own DAG
 RELEASE = Stage("release", ("stream",), "release verdict", "pair", True,

@@ -39,10 +39,12 @@ FILES = {
 name: auction
 source: {format: nexmark, nexmark: {events: 1000}}
 experiments: [{name: calm, target_percent: 0}]
+nightly: {schedule: "30 1 * * *"}
 """,
     "versions.yaml": "name: versions\nrelease: {rate: 100}" + BASE + CELLS,
     "broken.yaml": "name: broken\nexperiment: []" + BASE,
     "nightly.yaml": "name: nightly\nschedule: nightly" + BASE,
+    "weekly.yaml": "name: weekly\nnightly: {schedule: weekly}" + BASE,
     "twin.yaml": "name: plain" + BASE,
     "notes.txt": "not a benchmark",
 }
@@ -106,7 +108,7 @@ def tasks(parsed: Any, name: str) -> dict[str, Any]:
 
 def test_one_dag_per_file_that_loads(parsed: Any) -> None:
     assert sorted(parsed["dags"]) == [
-        "streamgauge-release_versions",
+        "streamgauge-nightly_auction", "streamgauge-release_versions",
         "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster", "streamgauge_versions",
     ]  # fmt: skip
 
@@ -116,6 +118,7 @@ def test_files_that_do_not_load_are_one_import_error_apart_from_the_dags(parsed:
     assert Path(file).name == "config_errors.py"
     assert "broken.yaml: experiment: unknown key; allowed here: " in message
     assert "nightly.yaml: schedule: found 'nightly', allowed: a cron expression" in message
+    assert "weekly.yaml: nightly.schedule: found 'weekly', allowed: a cron expression" in message
     assert "twin.yaml: name: found 'plain'" in message
     assert len(message.splitlines()) == 1
 
@@ -132,7 +135,9 @@ def test_each_stage_is_a_task_behind_what_it_reads(parsed: Any, name: str) -> No
     stages = [
         stage
         for stage in STAGES
-        if (stage.scope != "cell" or name == "celled") and (stage.source == "any" or name == "auction")
+        if (stage.scope != "cell" or name == "celled")
+        and (stage.source == "any" or name == "auction")
+        and not stage.nightly
     ]
     assert set(by_stage) == {s.name for s in stages} | {"plan", "finish"} | ({"cells"} if name == "celled" else set())
 
@@ -168,6 +173,7 @@ def test_the_form_offers_what_may_be_changed(parsed: Any) -> None:
     assert params["scale"]["schema"]["type"] == "number"
     assert params["scale"]["schema"]["exclusiveMinimum"] == 0
     assert params["seed"]["schema"]["type"] == ["null", "integer"]
+    assert params["outputs"]["schema"]["type"] == ["null", "array"]  # may be emptied again
     assert params["outputs"]["schema"]["examples"] == ["parquet", "csv", "csv-parts"]
 
 
@@ -175,11 +181,20 @@ def test_a_dag_tells_what_it_is_and_when_it_runs(parsed: Any) -> None:
     plain = parsed["dags"]["streamgauge_plain"]
     assert "the plain one" in plain["doc"]
     assert all(
-        f"| {stage.name} |" in plain["doc"] for stage in STAGES if stage.scope != "cell" and stage.source == "any"
+        f"| {stage.name} |" in plain["doc"]
+        for stage in STAGES
+        if stage.scope != "cell" and stage.source == "any" and not stage.nightly
     )
     assert "| wild | 50 % | uniform 0s to 2s | 42 |" in plain["doc"]
     assert (plain["catchup"], plain["max_active_runs"], plain["schedule"]) == (False, 1, "0 3 * * *")
     assert plain["serialized"] > 1000
+
+
+def test_a_night_is_judged_and_told_whatever_failed_before(parsed: Any) -> None:
+    night = parsed["dags"]["streamgauge-nightly_auction"]
+    assert (night["schedule"], parsed["dags"]["streamgauge_auction"]["schedule"]) == ("30 1 * * *", "None")
+    found = night["tasks"]
+    assert set(found) == set(tasks(parsed, "auction")) | {"regressions", "notify"}
 
 
 def test_a_release_check_is_a_dag_of_its_own_whose_form_offers_the_systems(parsed: Any) -> None:

@@ -18,9 +18,10 @@ from typing import Any, get_args
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, task, task_group
+from airflow.sdk.exceptions import AirflowException
 from croniter import croniter
 
-from streamgauge.airflow import home
+from streamgauge.airflow import home, notices
 from streamgauge.airflow.operator import StageOperator
 from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
 from streamgauge.errors import UserError
@@ -49,9 +50,10 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
         try:
             benchmark = load(file)
             check_names(benchmark)
-            if benchmark.schedule and not croniter.is_valid(benchmark.schedule):
-                allowed = "a cron expression such as 0 3 * * * or @daily"
-                raise UserError(f"{file}: schedule: found {benchmark.schedule!r}, allowed: {allowed}")
+            for key, schedule in _schedules(benchmark).items():
+                if not croniter.is_valid(schedule):
+                    allowed = "a cron expression such as 0 3 * * * or @daily"
+                    raise UserError(f"{file}: {key}: found {schedule!r}, allowed: {allowed}")
             for other, known in benchmarks.items():
                 if known.name == benchmark.name:
                     raise UserError(f"{file}: name: found {known.name!r}, which {other} has; names must differ")
@@ -61,29 +63,40 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
     return benchmarks, problems
 
 
-def dag_id(benchmark: Benchmark) -> str:
-    return f"streamgauge_{benchmark.name}"
+def _schedules(benchmark: Benchmark) -> dict[str, str]:
+    nightly = benchmark.nightly.schedule if benchmark.nightly else None
+    return {key: found for key, found in (("schedule", benchmark.schedule), ("nightly.schedule", nightly)) if found}
 
 
-def build(benchmark: Benchmark, file: Path) -> DAG:
-    """One DAG: plan, the stages that the benchmark has, and a leaf that fails when any of them did."""
+def dag_id(benchmark: Benchmark, *, nightly: bool = False) -> str:
+    return f"streamgauge{'-nightly' if nightly else ''}_{benchmark.name}"
+
+
+def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
+    """One DAG: plan, the stages that the benchmark has, and a leaf that fails when any of them did.
+
+    nightly: judged against the nights before it, and reported.
+    """
     has_cells = bool(benchmark.all_cells())
     stages = [
         stage
         for stage in STAGES
-        if (stage.scope != "cell" or has_cells) and stage.source in ("any", benchmark.source.format)
+        if (stage.scope != "cell" or has_cells)
+        and stage.source in ("any", benchmark.source.format)
+        and (nightly or not stage.nightly)
     ]
+    namer = _run_namer(benchmark, nightly)
     with DAG(
-        dag_id=dag_id(benchmark),
+        dag_id=dag_id(benchmark, nightly=nightly),
         description=benchmark.description,
         doc_md=_document(benchmark, file, stages),
-        schedule=benchmark.schedule,
+        schedule=_schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
         tags=["streamgauge"],
         params=_params(benchmark),
-        user_defined_filters={"overrides": overrides_json, "run_name": _run_namer(benchmark)},
+        user_defined_filters={"overrides": overrides_json, "run_name": namer},
         default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
     ) as dag:
         plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
@@ -108,6 +121,11 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
             group = mapped_group(GROUPS[scope], inside, benchmark, file, scopes)
             _after(group, before)
             producers |= {stage.writes: group for stage in inside}
+        if nightly:
+            producers["notice"] = task(task_id="notify", trigger_rule=TriggerRule.ALL_DONE)(notify)(
+                str(file.absolute()), "{{ run_id | run_name }}"
+            )
+            _after(producers["notice"], [producers["judgements"]])
         finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
         _after(finish, _unique(made for kind, made in producers.items() if kind != "source"))
     return dag
@@ -121,6 +139,14 @@ def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
 def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
     """The cells of this run."""
     return [cell.model_dump() for cell in _chosen(file, params).all_cells()]
+
+
+def notify(file: str, run: str) -> list[str]:
+    """Tells of the night where the benchmark file says. Fails with one line where it could not."""
+    try:
+        return notices.send(load(Path(file)), ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run))
+    except UserError as problem:
+        raise AirflowException(str(problem)) from None
 
 
 def overrides_json(params: dict[str, Any]) -> str:
@@ -153,7 +179,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         pool=home.POOL,
         pool_slots=SLOTS if stage.measures else 1,
         outlets=[Asset(name=f"{benchmark.name} {stage.writes}", uri=f"streamgauge://{benchmark.name}/{stage.writes}")],
-        trigger_rule=TriggerRule.ALL_DONE if stage.writes == "page" else TriggerRule.ALL_SUCCESS,
+        trigger_rule=TriggerRule.ALL_DONE if stage.writes in ("page", "judgements") else TriggerRule.ALL_SUCCESS,
     )  # fmt: skip
 
 
@@ -178,9 +204,10 @@ def _unique(items: Iterable[Any]) -> list[Any]:
     return list({id(item): item for item in items}.values())
 
 
-def _run_namer(benchmark: Benchmark) -> Any:
-    """A DAG run's id as the name of a directory; with the benchmark's, since two DAGs may share a run id."""
-    return lambda run_id: f"{benchmark.name}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
+def _run_namer(benchmark: Benchmark, nightly: bool) -> Any:
+    """A DAG run's id as the name of a directory; with the DAG's, since two DAGs may share a run id."""
+    name = f"{benchmark.name}-nightly" if nightly else benchmark.name
+    return lambda run_id: f"{name}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
 
 
 def _params(benchmark: Benchmark) -> dict[str, Param]:
@@ -201,7 +228,8 @@ def _params(benchmark: Benchmark) -> dict[str, Param]:
             description="of all experiments; empty: each as the benchmark file says",
         ),
         "outputs": Param(
-            [], type="array", title="Outputs", description="of all streams; empty: each as the benchmark file says",
+            None, type=["null", "array"], title="Outputs",
+            description="of all streams; empty: each as the benchmark file says",
             items={"type": "string", "enum": outputs}, examples=outputs, uniqueItems=True,
         ),
     }  # fmt: skip
@@ -232,3 +260,5 @@ def _document(benchmark: Benchmark, file: Path, stages: list[Stage]) -> str:
 def dags() -> Iterator[DAG]:
     for file, benchmark in load_all(config_files())[0].items():
         yield build(benchmark, file)
+        if benchmark.nightly:
+            yield build(benchmark, file, nightly=True)

@@ -27,7 +27,7 @@ def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console |
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
     """Every stage that the benchmark has, also those that a failure before them kept from running."""
     table = Table("stage", "of", "state", "seconds", "note", title="Stages")
-    for stage in STAGES:
+    for stage in (s for s in STAGES if not s.nightly and s.source in ("any", benchmark.source.format)):
         for scope in _scopes(benchmark, stage.scope):
             name = " ".join(scope.values())
             last = run_log.latest(stage.name, **scope)

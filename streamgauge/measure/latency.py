@@ -42,7 +42,7 @@ def run(
             append_json(directory / "latency-trials.jsonl", {"fraction": fraction, **measured.record()})
             found.append(figures_of(fraction, measured))
             log.info("  %s", _one_line(found[-1]))
-            for result in _results(benchmark, cell, run_directory.name, found[-1]):
+            for result in results_of(benchmark, cell, run_directory.name, found[-1]):
                 results.append(run_directory, result)
     write_json(directory / "latency.json", found)
     return found
@@ -108,7 +108,7 @@ def _one_line(figures: dict[str, Any]) -> str:
     return f"{figures['outcome']}: event-time latency p50 {event['p50_ms']:.0f} ms, p99 {event['p99_ms']:.0f} ms"
 
 
-def _results(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
+def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
     percent = f"{100 * figures['fraction']:g}pct"
     values = {f"event_latency_ms_{q}_at_{percent}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in ("p50", "p99")}
     values[f"system_cpu_us_per_event_at_{percent}"] = ("us", figures["system_cpu_us_per_event"])

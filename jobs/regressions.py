@@ -1,0 +1,17 @@
+"""spark-submit application: judges a night against those before it, and draws the page of all of them."""
+
+from streamgauge.errors import UserError
+from streamgauge.measure.nightly import BAD, Night
+from streamgauge.report import dashboard
+from streamgauge.spark.job import job
+from streamgauge.store import Index, default_url
+
+with job("regressions") as j:
+    index = Index(default_url(j.store.root))
+    lines = Night(j.benchmark, j.store, j.run_id, index, lambda: j.spark).judge()
+    page = j.store.root / "dashboard.html"
+    dashboard.build(index, page)
+    bad = [str(line) for line in lines if line.state in BAD]
+    j.outcome |= {"lines": [str(line) for line in lines], "page": str(page)}
+    if bad:
+        raise UserError(f"{len(bad)} problems: {'; '.join(bad)[:1500]}")

@@ -1,0 +1,331 @@
+"""A night judged against those before it: answers at once, figures by change points that a rerun confirms.
+
+Index.history -> changes.find -> nightly.suspects -> reruns in turns -> nightly.confirm -> a judgement in the run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamgauge import results
+from streamgauge.artifacts import Store, write_json
+from streamgauge.compare import functional
+from streamgauge.compare.ab import LEAST, Comparison, compare
+from streamgauge.compare.changes import Change, find
+from streamgauge.compare.nightly import SELF, SUSPECT_ALPHA, confirm, higher_is_better, known_moments, suspects
+from streamgauge.config import Benchmark, Nightly, parse
+from streamgauge.errors import UserError
+from streamgauge.measure.reruns import RATE, Measure, Subject, Values, column, in_turns, of_cell
+from streamgauge.results import Judgement
+from streamgauge.runs import RunLog
+from streamgauge.store import Index
+from streamgauge.suite import again
+from streamgauge.suite.figures import SECONDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+#: in a run's directory: its benchmark, for reruns of nights to come, and what was said of the night
+BENCHMARK, REPORT = "benchmark.json", "nightly.json"
+BAD = ("failed", "error", "regression")
+State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
+_DAY_S = 86_400
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    state: State
+    what: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.what}: {self.said}"
+
+
+@dataclass(frozen=True)
+class _Series:
+    row: Row
+    points: list[Row]
+    judged: list[Row]
+
+    @property
+    def key(self) -> str:
+        return str(self.row["key"])
+
+    @property
+    def metric(self) -> str:
+        return str(self.row["metric"])
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(*(str(self.row[name]) for name in ("experiment", "workload", "system", "mode")))
+
+    @property
+    def name(self) -> str:
+        return f"{self.row['benchmark']} {self.subject.name} {self.metric}"
+
+    @property
+    def sound(self) -> list[Row]:
+        return [point for point in self.points if functional.is_sound(point)]
+
+    @property
+    def self_test(self) -> Row | None:
+        """The latest A/A run's evidence."""
+        found = [j for j in self.judged if j["outcome"] == SELF]
+        return max(found, key=lambda j: str(j["changed_at"]))["evidence"] if found else None
+
+    def suspects(self, together: int) -> list[Change]:
+        values = [float(point["value"]) for point in self.sound]
+        if not values or min(values) <= 0:
+            return []
+        found = find(values, [_moment(point) / _DAY_S for point in self.sound], alpha=SUSPECT_ALPHA, series=together)
+        moments = known_moments((str(j["changed_at"]), str(j["outcome"])) for j in self.judged)
+        known = [sum(str(point["at"]) < moment for point in self.sound) for moment in moments]
+        return suspects(found.changes, known)
+
+
+@dataclass(frozen=True)
+class Night:
+    """A run with its index and what is needed to measure again."""
+
+    benchmark: Benchmark
+    store: Store
+    run_id: str
+    index: Index
+    session: Callable[[], SparkSession]
+
+    @property
+    def plan(self) -> Nightly:
+        return self.benchmark.nightly or Nightly()
+
+    @property
+    def directory(self) -> Path:
+        return self.store.run(self.run_id)
+
+    def judge(self) -> list[Line]:
+        """What there is to say of the night; it is in the run's records then, and in the index."""
+        write_json(self.directory / BENCHMARK, self.benchmark.model_dump(mode="json"))
+        self.index.add_run(self.directory)
+        lines = []
+        for line in self._lines():
+            log.info("%s", line)
+            lines.append(line)
+            self._report(lines)
+        self._report(lines)
+        self.index.add_run(self.directory)
+        return lines
+
+    def _report(self, lines: Sequence[Line]) -> None:
+        states = {line.state for line in lines}
+        state = "bad" if states & set(BAD) else "open" if states & {"open", "waiting"} else "good"
+        write_json(
+            self.directory / REPORT,
+            {"benchmark": self.benchmark.name, "run_id": self.run_id, "state": state,
+             "lines": [asdict(line) for line in lines]},
+        )  # fmt: skip
+
+    def _lines(self) -> Iterator[Line]:
+        yield from self._failures()
+        series = self._series()
+        yield from (line for one in series if functional.is_output(one.metric) for line in self._answers(one))
+        figures = [one for one in series if not functional.is_output(one.metric)]
+        for subject in self._due(figures)[: self.plan.self_tests]:
+            yield from self._self_test(subject, [one for one in figures if one.subject == subject])
+        yield from self._suspects(self._series() if self.plan.self_tests else figures)
+
+    def _failures(self) -> Iterator[Line]:
+        last = {(s.stage, *s.scope.values()): s for s in RunLog(self.directory).stages() if s.stage != "regressions"}
+        for name, stage in last.items():
+            if stage.state != "done":
+                yield Line("failed", " ".join(name), stage.error or "it did not end")
+
+    def _series(self) -> list[_Series]:
+        """Those that this run has a point of."""
+        mine = {str(row["series_key"]) for row in self.index.results(run_id=self.run_id)}
+        rows = [row for row in self.index.series(benchmark=self.benchmark.name) if row["key"] in mine]
+        found = [_Series(row, self.index.history(row["key"]), self.index.judgements(row["key"])) for row in rows]
+        return found
+
+    # -- answers
+
+    def _answers(self, one: _Series) -> Iterator[Line]:
+        for before, after in functional.broken(one.metric, one.points):
+            if after["run_id"] == self.run_id:
+                why = f" ({after['reason']})" if after["reason"] else ""
+                yield Line("error", one.name, functional.said(one.metric, before, after) + why)
+
+    # -- A/A
+
+    def _due(self, figures: list[_Series]) -> list[Subject]:
+        """Those that were compared with themselves longest ago first."""
+        last: dict[Subject, str] = {}
+        for one in figures:
+            moments = [str(j["changed_at"]) for j in one.judged if j["outcome"] == SELF]
+            last[one.subject] = max([last.get(one.subject, ""), *moments])
+        return sorted(last, key=lambda subject: (last[subject], subject.name))
+
+    def _self_test(self, subject: Subject, figures: list[_Series]) -> Iterator[Line]:
+        try:
+            measure = self._measure(self.benchmark, subject, figures, self.run_id)
+            sides = in_turns(measure, measure, LEAST)
+        except UserError as problem:
+            yield Line("self", subject.name, f"A/A not measured: {problem}")
+            return
+        for one in figures:
+            baseline, candidate = (column(side, one.metric) for side in sides)
+            if not (baseline and candidate):
+                yield Line("self", one.name, "A/A: no sound figure")
+                continue
+            found = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
+            evidence = {"comparison": asdict(found), "baseline": baseline, "candidate": candidate}
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self._record(one, now, SELF, found.ratio - 1, evidence)
+            yield Line("self", one.name, f"A/A: {_found(found)}")
+        self.index.add_run(self.directory)
+
+    # -- change points
+
+    def _suspects(self, series: list[_Series]) -> Iterator[Line]:
+        figures = [one for one in series if not functional.is_output(one.metric)]
+        found = [(one, change) for one in figures for change in one.suspects(len(figures))]
+        found.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
+        groups = [list(some) for _, some in groupby(found, key=lambda pair: pair[0].subject)]
+        # the surest first: tomorrow is another night
+        groups.sort(key=lambda some: -max(change.confidence for _, change in some))
+        for number, some in enumerate(groups):
+            if number < self.plan.max_reruns:
+                yield from self._rerun(some)
+            else:
+                yield from (
+                    Line("waiting", one.name, f"{_step(one, change)}; not rerun tonight") for one, change in some
+                )
+
+    def _rerun(self, some: list[tuple[_Series, Change]]) -> Iterator[Line]:
+        """Of the suspects of one subject together."""
+        first, change = some[0]
+        before = first.sound[change.index - 1]
+        old = self._as_of(str(before["run_id"]), first.subject)
+        shared = None
+        for one, change in some:
+            why = f"{_step(one, change)}; "
+            try:
+                if shared is None:
+                    figures = [series for series, _ in some]
+                    sides = [
+                        self._measure(benchmark, first.subject, figures, str(before["run_id"]))
+                        for benchmark in (old, self.benchmark)
+                    ]
+                    same = old.systems == self.benchmark.systems
+                    shared = _Turns(None if same else sides[0], sides[1])
+                test = one.self_test
+                said = confirm(
+                    change,
+                    shared.of(one.metric, [float(point["value"]) for point in one.sound[: change.index]]),
+                    higher_is_better=higher_is_better(one.row["unit"]),
+                    repetitions=self.plan.repetitions,
+                    self_comparison=(test["baseline"], test["candidate"]) if test else None,
+                )
+            except UserError as problem:
+                yield Line("open", one.name, f"{why}not rerun: {problem}")
+                continue
+            against = "the nights before" if shared.first is None else f"the settings of {before['run_id']}"
+            evidence = {"change": asdict(change), "comparison": asdict(said.comparison), "against": against}
+            evidence |= {"before": before["software"], "after": one.sound[change.index]["software"]}
+            self._record(one, str(one.sound[change.index]["at"]), said.outcome, change.magnitude, evidence)
+            yield Line(said.outcome, one.name, f"{why}rerun against {against}: {_found(said.comparison)}")
+
+    def _as_of(self, run_id: str, subject: Subject) -> Benchmark:
+        """Tonight's benchmark with the system as it was in that run; unchanged where the run does not tell."""
+        file = self.store.root / "runs" / run_id / BENCHMARK
+        try:
+            told = parse(Benchmark, json.loads(file.read_text()), str(file))
+        except (OSError, ValueError, UserError):
+            return self.benchmark
+        past = {system.name: system for system in told.systems if system.name == subject.system}
+        systems = tuple(past.get(system.name, system) for system in self.benchmark.systems)
+        return self.benchmark.model_copy(update={"systems": systems})
+
+    def _measure(self, benchmark: Benchmark, subject: Subject, figures: list[_Series], run_id: str) -> Measure:
+        """One repetition of these figures; at the rate of that run."""
+        metrics = [one.metric for one in figures]
+        if metrics == [SECONDS]:
+            names = (subject.experiment, subject.workload, subject.system, subject.mode)
+
+            def measure() -> Values:
+                return again.seconds(self.session(), benchmark, self.store, *names)
+
+            measure()  # compiles what the first repetition would pay for
+            return measure
+        rates = [
+            row["value"]
+            for run in (run_id, self.run_id)
+            for row in self.index.results(
+                run_id=run, metric=RATE, experiment=subject.experiment, workload=subject.workload, system=subject.system
+            )
+            if row["value"]
+        ]
+        if not rates:
+            raise UserError("no sustainable rate is known")
+        return of_cell(benchmark, self.store, subject, metrics, float(rates[0]), self.session)
+
+    def _record(self, one: _Series, moment: str, outcome: str, magnitude: float, evidence: Row) -> None:
+        results.judge(self.directory, Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence))
+
+
+class _Turns:
+    """Repetitions shared by the figures of a subject; without a first side, past values are the baseline."""
+
+    def __init__(self, first: Measure | None, second: Measure) -> None:
+        self.first, self._second = first, second
+        self._sides: tuple[list[Values], list[Values]] = ([], [])
+
+    def of(self, metric: str, past: list[float]) -> Callable[[int], tuple[list[float], list[float]]]:
+        """The next so many of each side, at every call."""
+        taken = 0
+
+        def rerun(count: int) -> tuple[list[float], list[float]]:
+            nonlocal taken
+            begin, taken = taken, taken + count
+            self._up_to(taken)
+            old, new = (column(side[begin:taken], metric) for side in self._sides)
+            newest_first = past[::-1]
+            return (newest_first[begin:taken] if self.first is None else old), new
+
+        return rerun
+
+    def _up_to(self, count: int) -> None:
+        missing = count - len(self._sides[1])
+        if missing > 0:
+            more = in_turns(self.first or dict, self._second, missing)
+            for side, new in zip(self._sides, more, strict=True):
+                side.extend(new)
+
+
+def _found(found: Comparison) -> str:
+    """With what stands beside every verdict."""
+    low, high = (_percent(end - 1, "+") for end in found.interval or (math.nan, math.nan))
+    interval = f"({low} to {high})" if found.interval else f"({found.reason})"
+    limits = f"noise floor {_percent(found.noise_floor)}, detectable effect {_percent(found.detectable_effect)}"
+    return f"{_percent(found.ratio - 1, '+')} {interval}; {limits}"
+
+
+def _step(one: _Series, change: Change) -> str:
+    return f"{_percent(change.magnitude, '+')} since {str(one.sound[change.index]['at'])[:10]}"
+
+
+def _percent(value: float | None, sign: str = "") -> str:
+    return "unknown" if value is None else f"{100 * value:{sign}.1f} %"
+
+
+def _moment(point: Row) -> float:
+    return datetime.fromisoformat(str(point["at"])).timestamp()

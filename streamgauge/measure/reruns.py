@@ -1,0 +1,94 @@
+"""Measures figures of a run again: one repetition, a fresh process each, and repetitions of two sides in turns."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamgauge.artifacts import Store
+from streamgauge.compare.functional import is_output
+from streamgauge.config import Benchmark, Cell
+from streamgauge.measure.cell import ready
+from streamgauge.measure.latency import figures_of, results_of
+from streamgauge.measure.lock import measuring
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+RATE = "sustainable_rate_events_per_s"
+#: of the known rate: what such a load leaves undone does not matter, only what is carried
+OVERLOAD = 3.0
+_FRACTION = re.compile(r"_at_([\d.e+-]+)pct$")
+
+Values = dict[str, float]  # by metric
+#: one repetition; a figure that is missing in it was void
+Measure = Callable[[], Values]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What one repetition measures: a cell in streaming, or a query of the suite in a mode."""
+
+    experiment: str
+    workload: str
+    system: str
+    mode: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment} {self.workload} {self.system} {self.mode}"
+
+
+def in_turns(first: Measure, second: Measure, repetitions: int) -> tuple[list[Values], list[Values]]:
+    """A B A B …: a drift of the machine then is part of both sides' noise."""
+    sides: tuple[list[Values], list[Values]] = ([], [])
+    for number in range(repetitions):
+        for measure, side in zip((first, second), sides, strict=True):
+            log.info("  repetition %d of %d, %s", number + 1, repetitions, "AB"[side is sides[1]])
+            side.append(measure())
+    return sides
+
+
+def column(values: Iterable[Values], metric: str) -> list[float]:
+    return [row[metric] for row in values if metric in row]
+
+
+def of_cell(
+    benchmark: Benchmark,
+    store: Store,
+    subject: Subject,
+    metrics: Iterable[str],
+    rate: float,
+    session: Callable[[], SparkSession],
+) -> Measure:
+    """Latency and CPU at the fractions that the metrics name, of that rate; the capacity for the rate itself."""
+    cell = Cell(experiment=subject.experiment, workload=subject.workload, system=subject.system)
+    wanted = [metric for metric in metrics if not is_output(metric)]
+    fractions = sorted({float(found[1]) / 100 for metric in wanted if (found := _FRACTION.search(metric))})
+
+    def measure() -> Values:
+        found: Values = {}
+        work = Path(tempfile.mkdtemp(prefix="streamgauge-rerun-"))
+        try:
+            with measuring(f"rerun {cell.name}") as token, ready(benchmark, store, cell, work, session) as bench:
+                for fraction in fractions:
+                    measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
+                    results = results_of(benchmark, cell, "rerun", figures_of(fraction, measured))
+                    found |= {r.metric: r.value for r in results if r.valid and r.value}
+                if RATE in wanted:
+                    if not fractions:
+                        bench.trial(rate, 1.0, token=token)  # warms up
+                    probe = bench.trial(OVERLOAD * rate, benchmark.search.trial_seconds, token=token, hold=True)
+                    found |= {RATE: probe.carried_events_per_s} if probe.carried_events_per_s else {}
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        return {metric: value for metric, value in found.items() if metric in wanted}
+
+    return measure

@@ -1,0 +1,30 @@
+"""One query of the suite once more: how long it takes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from streamgauge.artifacts import Store
+from streamgauge.config import Benchmark
+from streamgauge.suite.events import read_events
+from streamgauge.suite.figures import SECONDS
+from streamgauge.suite.nexmark import chosen, run_suite
+from streamgauge.suite.record import MODES
+from streamgauge.suite.systems import asked, conf
+
+
+def seconds(
+    spark: SparkSession, benchmark: Benchmark, store: Store, experiment: str, query: str, system: str, mode: str
+) -> dict[str, float]:
+    """Nothing where the answer is not correct."""
+    stream = store.need("stream", store.stream_key(benchmark, benchmark.experiment(experiment)), "generate")
+    events = read_events(stream, benchmark.source.tick)
+    (settings,) = (conf(one) for one in asked(benchmark) if one.name == system)
+    (wanted,) = (one for one in MODES if one == mode)
+    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as work:
+        given = {**settings, "spark.sql.shuffle.partitions": "2"}
+        (record,) = run_suite(spark, events, chosen(query), wanted, Path(work) / "w", conf=given)
+    return {SECONDS: record.seconds} if record.status == "correct" and record.seconds else {}

@@ -1,0 +1,43 @@
+"""Results of a suite: how long each query took, and what it answered."""
+
+from __future__ import annotations
+
+import hashlib
+
+from streamgauge.compare.functional import CORRECT, HASH, ROWS, SUPPORTED
+from streamgauge.config import Benchmark, Experiment, canonical
+from streamgauge.results import Result
+from streamgauge.suite.record import Record
+
+SECONDS = "query_seconds"
+
+
+def results_of(
+    benchmark: Benchmark, experiment: Experiment, system: str, run_id: str, record: Record, events: int, *, timed: bool
+) -> list[Result]:
+    """Of a record on so many events; timed: with its seconds.
+
+    A figure whose answer was not correct is void; that it was not is a figure of its own."""
+    supported, correct = record.status != "unsupported", record.status == "correct"
+    # 48 bits of the hash: a float holds them exactly
+    hashed = None if record.hash is None else float(int(record.hash[:12], 16))
+    return [
+        Result(
+            benchmark.name, experiment.name, record.query, system, record.mode, metric, unit, value, run_id,
+            asked(benchmark, experiment, events), valid=valid, reason="" if correct else record.why or record.status,
+        )
+        for metric, unit, value, valid in (
+            (SECONDS, "s", record.seconds, correct),
+            (ROWS, "rows", record.rows, correct),
+            (HASH, "hash", hashed, correct),
+            (SUPPORTED, "yes", float(supported), True),
+            (CORRECT, "yes", float(correct), supported),
+        )
+        if timed or metric != SECONDS
+    ]  # fmt: skip
+
+
+def asked(benchmark: Benchmark, experiment: Experiment, events: int) -> str:
+    """Of everything that decides what the queries answer."""
+    parts = (benchmark.source, benchmark.scale, experiment)
+    return hashlib.sha256("".join([*map(canonical, parts), str(events)]).encode()).hexdigest()[:16]

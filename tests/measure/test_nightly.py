@@ -1,0 +1,110 @@
+"""A night of the known system: its history is written by hand, its reruns are measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from streamgauge import results
+from streamgauge.artifacts import write_json
+from streamgauge.measure.nightly import Night
+from streamgauge.measure.reruns import RATE, in_turns
+from streamgauge.results import Result
+from streamgauge.runs import RunLog
+from streamgauge.store import Index
+from tests.measure.benches import CELL, Bench, write_bench
+from tests.measure.test_cell import no_session
+
+P50, ROWS = "event_latency_ms_p50_at_50pct", "output_rows"
+NIGHTS, STEP = 24, 20
+PLAN: dict[str, Any] = {
+    "latency": {"fractions": [0.5], "seconds": 0.4},
+    "search": {"trial_seconds": 0.5},
+    "nightly": {"repetitions": [4], "self_tests": 0},
+}
+
+
+def write_nights(bench: Bench, level: float, factor: float, before: Bench | None = None) -> None:
+    """Latency around a level, times a factor from night STEP on; earlier nights have another benchmark."""
+    for night in range(NIGHTS):
+        run, at = f"n{night:02}", (datetime(2026, 3, 1, 2, tzinfo=UTC) + timedelta(days=night)).isoformat()
+        value = level * (1 + 0.01 * (night * 7 % 5 - 2)) * (factor if night >= STEP else 1.0)
+        about = ("b", CELL.experiment, CELL.workload, CELL.system, "streaming")
+        for metric, unit, figure in ((P50, "ms", value), (RATE, "events/s", 2000.0)):
+            made = Result(*about, metric, unit, figure, run, "c", at=at, machine={"cpu": "x"}, software={"spark": "1"})
+            results.append(bench.store.run(run), made)
+        as_it_was = before if before and night < STEP else bench
+        write_json(bench.store.run(run) / "benchmark.json", as_it_was.benchmark.model_dump(mode="json"))
+
+
+def night_of(bench: Bench) -> Night:
+    index = Index(f"sqlite:///{bench.store.root / 'results.db'}")
+    index.rebuild((bench.store.root / "runs").iterdir())
+    return Night(bench.benchmark, bench.store, f"n{NIGHTS - 1}", index, no_session)
+
+
+def test_a_step_that_is_gone_when_rerun_is_refuted(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, delay="100ms", **PLAN)
+    write_nights(bench, 10_000.0, 1.5)
+    (line,) = night_of(bench).judge()
+    assert line.state == "refuted", line
+    assert "rerun against the nights before: -9" in line.said
+
+
+def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: Any) -> None:
+    bench = write_bench(
+        tmp_path, delay="100ms", capacity=4000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 1}}
+    )
+    write_nights(bench, 110.0, 1.0)
+    night = night_of(bench)
+    lines = night.judge()
+    assert {(line.state, line.what.rpartition(" ")[2]) for line in lines} == {("self", P50), ("self", RATE)}
+    assert all("noise floor" in line.said for line in lines)
+    (key,) = (row["key"] for row in night.index.series(metric=RATE))
+    (rate,) = night.index.judgements(key)
+    assert rate["outcome"] == "self"
+    assert len(rate["evidence"]["baseline"]) == len(rate["evidence"]["candidate"]) == 4
+
+
+def test_answers_and_failed_stages_are_errors_at_once(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, **PLAN)
+    write_nights(bench, 110.0, 1.0)
+    run = bench.store.run(f"n{NIGHTS - 1}")
+    about = ("b", "e", "q5", "spark", "batch")
+    for name, metric, value in (
+        ("n22", ROWS, 7.0),
+        ("n23", ROWS, 8.0),
+        ("n22", "output_supported", 1.0),
+        ("n23", "output_supported", 0.0),
+    ):
+        made = Result(*about, metric, "rows", value, name, "c", at=f"2026-03-{name[1:]}T03:00:00+00:00", machine={}, software={})  # fmt: skip
+        results.append(bench.store.run(name), replace(made, reason="no such query" if value == 0 else ""))
+    with pytest.raises(KeyError), RunLog(run).stage("latency", {"experiment": "e"}):
+        raise KeyError("lost")
+    assert [str(line) for line in night_of(bench).judge()] == [
+        "failed: latency e: KeyError: 'lost'",
+        "error: b e q5 spark batch output_rows: output changed from 7 to 8",
+        "error: b e q5 spark batch output_supported: no longer supported (no such query)",
+    ]
+
+
+def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, **{**PLAN, "nightly": {"max_reruns": 0, "self_tests": 0}})
+    write_nights(bench, 110.0, 1.5)
+    night = night_of(bench)
+    (line,) = night.judge()
+    assert (line.state, line.said) == ("waiting", "+50.0 % since 2026-03-21; not rerun tonight")
+    assert night.index.judgements() == []
+
+
+def test_turns_alternate() -> None:
+    order: list[str] = []
+
+    def side(name: str) -> Any:
+        return lambda: order.append(name) or {"m": float(len(order))}
+
+    assert in_turns(side("a"), side("b"), 2) == ([{"m": 1.0}, {"m": 3.0}], [{"m": 2.0}, {"m": 4.0}])
+    assert order == ["a", "b", "a", "b"]
