@@ -23,6 +23,7 @@ from streamgauge.errors import UserError
 from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.measure.lock import measuring
+from streamgauge.places import here
 from streamgauge.results import Result
 from streamgauge.runs import environment
 from streamgauge.workloads.nexmark import QUERIES
@@ -88,7 +89,7 @@ class _Check:
         names = dict.fromkeys(systems.values())
         cells = [Cell(experiment=e, workload=w, system=s) for (e, w), s in product(self.pairs, names)]
         self.benchmark = benchmark.model_copy(update={"cells": tuple(cells)})
-        self._session, self._work = session, directory / "work"
+        self._session, self._work = session, here(directory) / "work"
         self.repetitions: list[Repetition] = []
         self.versions: dict[str, dict[str, str]] = {}
 
@@ -168,7 +169,7 @@ class _Check:
     def publish(self, found: Release) -> dict[str, Any]:
         """Results, the record, the manifest."""
         asked = hashlib.sha256(canonical(self.benchmark).encode()).hexdigest()
-        for result in self._results(asked):
+        for result in self._results(asked, found):
             results.append(self.directory, result)
         machine = environment()
         about = {
@@ -206,8 +207,13 @@ class _Check:
         shutil.rmtree(self._work, ignore_errors=True)
         return record
 
-    def _results(self, asked: str) -> Iterable[Result]:
-        """Of each system, cell and metric the median; the control counts as the baseline that it is."""
+    def _results(self, asked: str, found: Release) -> Iterable[Result]:
+        """The verdict; of each system, cell and metric the median; the control counts as the baseline that it is."""
+        yield Result(
+            self.benchmark.name, "release check", f"against {self.systems['baseline']}", self.systems["candidate"],
+            "release", "release_go", "yes", float(found.decision == "go"), self.directory.name, asked[:16],
+            valid=found.decision != "inconclusive", reason=found.line,
+        )  # fmt: skip
         for (experiment, workload), system, metric in product(
             self.pairs, dict.fromkeys(self.systems.values()), self.plan.tolerance
         ):
