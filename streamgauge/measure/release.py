@@ -9,6 +9,7 @@ import logging
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -24,7 +25,7 @@ from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.measure.lock import measuring
 from streamgauge.places import here
-from streamgauge.results import Result
+from streamgauge.results import Judgement, Result
 from streamgauge.runs import environment
 from streamgauge.workloads.nexmark import QUERIES
 
@@ -169,8 +170,17 @@ class _Check:
     def publish(self, found: Release) -> dict[str, Any]:
         """Results, the record, the manifest."""
         asked = hashlib.sha256(canonical(self.benchmark).encode()).hexdigest()
-        for result in self._results(asked, found):
+        for result in self._results(asked):
             results.append(self.directory, result)
+        reasons = [f"{reason.what}: {reason.why}" for reason in found.reasons if reason.state != "note"]
+        evidence = {
+            "verdict": found.decision,
+            "reasons": reasons,
+            "baseline": self.systems["baseline"],
+            "candidate": self.systems["candidate"],
+        }
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        results.judge(self.directory, Judgement(self.directory.name, "", now, "release_check", 0.0, evidence))
         machine = environment()
         about = {
             "run": self.directory.name,
@@ -207,13 +217,8 @@ class _Check:
         shutil.rmtree(self._work, ignore_errors=True)
         return record
 
-    def _results(self, asked: str, found: Release) -> Iterable[Result]:
-        """The verdict; of each system, cell and metric the median; the control counts as the baseline that it is."""
-        yield Result(
-            self.benchmark.name, "release check", f"against {self.systems['baseline']}", self.systems["candidate"],
-            "release", "release_go", "yes", float(found.decision == "go"), self.directory.name, asked[:16],
-            valid=found.decision != "inconclusive", reason=found.line,
-        )  # fmt: skip
+    def _results(self, asked: str) -> Iterable[Result]:
+        """Of each system, cell and metric the median; the control counts as the baseline that it is."""
         for (experiment, workload), system, metric in product(
             self.pairs, dict.fromkeys(self.systems.values()), self.plan.tolerance
         ):

@@ -70,8 +70,12 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     assert "No-go: new" in build(directory).read_text()
     index_run(bench.store.root, "check")
     index = Index(default_url(bench.store.root))
-    [row] = index.results(metric="release_go")
-    assert (row["system"], row["workload"], row["value"], row["reason"]) == ("new", "against old", 0, found["line"])
+    [check] = index.judgements()
+    assert (check["outcome"], check["evidence"]["verdict"], check["evidence"]["candidate"]) == (
+        "release_check",
+        "no-go",
+        "new",
+    )
     rows = index.results(metric="event_latency_ms_p50_at_1000_per_s")
     assert [(row["system"], row["samples"]) for row in rows] == [("old", 2 * (LEAST + 1)), ("new", LEAST + 1)]
 
