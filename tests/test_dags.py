@@ -195,6 +195,10 @@ def test_a_night_is_judged_and_told_whatever_failed_before(parsed: Any) -> None:
     assert (night["schedule"], parsed["dags"]["streamgauge_auction"]["schedule"]) == ("30 1 * * *", "None")
     found = night["tasks"]
     assert set(found) == set(tasks(parsed, "auction")) | {"regressions", "notify"}
+    assert {"per_experiment.nexmark", "report"} <= set(found["regressions"]["after"])
+    assert (found["regressions"]["rule"], found["regressions"]["slots"]) == ("all_done", 4)
+    assert (found["notify"]["after"], found["notify"]["rule"]) == (["regressions"], "all_done")
+    assert {"notify", "regressions"} <= set(found["finish"]["after"])
 
 
 def test_a_release_check_is_a_dag_of_its_own_whose_form_offers_the_systems(parsed: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from pathlib import Path
 
 from rich.console import Console
@@ -13,12 +14,20 @@ from streamgauge.runs import RunLog
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 
-def shown(store: Store, place: Path) -> list[list[str]]:
+def shown(store: Store, place: Path, title: str) -> list[list[str]]:
+    """The rows of that table."""
     made = benchmark(place / "source.csv", **CELLS)
     console = Console(width=200, record=True, file=(place / "out").open("w"))
     summary.show(made, store, RunLog(store.run(RUN)), console)
-    cells = console.export_text().partition("Cells")[2].splitlines()
-    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in cells if line.startswith("│")]
+    table = takewhile(lambda line: "└" not in line, console.export_text().partition(title)[2].splitlines())
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in table if line.startswith("│")]
+
+
+def test_stages_are_those_that_the_benchmark_has(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    record_example(store, benchmark(tmp_path / "source.csv", **CELLS))
+    stages = [row[0] for row in shown(store, tmp_path, "Stages")]
+    assert list(dict.fromkeys(filter(None, stages))) == ["ingest", "analyze", "generate", "validate", "search", "latency", "report"]
 
 
 def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_was_right(tmp_path: Path) -> None:
@@ -28,7 +37,7 @@ def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_
     runs = json.loads(file.read_text())
     runs[0]["valid"], runs[1]["correct"], runs[2]["event_latency"]["p99_ms"] = False, None, None
     file.write_text(json.dumps(runs[:3]))
-    rows = {row[0]: row[1:] for row in shown(store, tmp_path)}
+    rows = {row[0]: row[1:] for row in shown(store, tmp_path, "Cells")}
     assert rows["ordered sum rocksdb"] == [
         "39,600", "39,600 to 40,800", "185 / 554 ms", "343 / 1,029 ms", "480 / 1,440 ms", "800 / 2,400 ms", "right",
     ]  # fmt: skip

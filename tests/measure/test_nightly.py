@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -44,6 +45,32 @@ def night_of(bench: Bench) -> Night:
     index = Index(f"sqlite:///{bench.store.root / 'results.db'}")
     index.rebuild((bench.store.root / "runs").iterdir())
     return Night(bench.benchmark, bench.store, f"n{NIGHTS - 1}", index, no_session)
+
+
+def test_a_setting_that_costs_is_confirmed_by_turns_of_both_settings_and_said_once(tmp_path: Any) -> None:
+    before = write_bench(tmp_path, delay="100ms", **PLAN)
+    bench = Bench(before.file, before.benchmark.model_copy(update={"systems": write_bench_systems(tmp_path, "1500ms")}), before.store)  # fmt: skip
+    write_nights(bench, 110.0, 1.9, before)
+    (line,) = night_of(bench).judge()
+    assert (line.state, line.what) == ("regression", f"b e all known streaming {P50}")
+    assert line.said.startswith("+90.0 % since 2026-03-21; rerun against the settings of n19: +")
+    assert "noise floor" in line.said
+    assert "detectable effect" in line.said
+    night = night_of(bench)
+    (judged,) = night.index.judgements()
+    comparison = judged["evidence"]["comparison"]
+    assert (judged["outcome"], judged["changed_at"]) == ("regression", "2026-03-21T02:00:00+00:00")
+    assert (comparison["n_baseline"], comparison["n_candidate"]) == (4, 4)
+    assert comparison["interval"][0] > 1.3
+    report = json.loads((night.directory / "nightly.json").read_text())
+    assert (report["state"], report["lines"][0]["state"]) == ("bad", "regression")
+    assert night.judge() == []
+
+
+def write_bench_systems(tmp_path: Any, delay: str) -> Any:
+    place = tmp_path / "other"
+    place.mkdir()
+    return write_bench(place, delay=delay, **PLAN).benchmark.systems
 
 
 def test_a_step_that_is_gone_when_rerun_is_refuted(tmp_path: Any) -> None:
