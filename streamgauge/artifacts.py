@@ -275,7 +275,8 @@ def _sweep(final: Remote) -> None:
 
 def as_user_error(problem: OSError, where: Path) -> UserError:
     """A full or forbidden disk is the user's to mend: one line."""
-    said = " ".join(str(problem.strerror or problem).split())
+    known = None if isinstance(where, Remote) else problem.errno  # Arrow's own words are long; a store's tell more
+    said = os.strerror(known) if known else " ".join(str(problem.strerror or problem).split())
     return UserError(f"{where}: cannot be written: {said}; free space or choose another --artifacts or --out")
 
 
