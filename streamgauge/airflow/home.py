@@ -31,7 +31,6 @@ def environment(home: Path, artifacts: Path, configs: Path, master: str | None) 
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGBAG_IMPORT_ERROR_TRACEBACKS": "False",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
-        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "PATH": os.pathsep.join([bin_folder, os.environ.get("PATH", os.defpath)]),
         "PYTHONUNBUFFERED": "1",
         "STREAMGAUGE_ARTIFACTS": str(artifacts),
