@@ -272,7 +272,7 @@ def measured(store: Store, tmp_path: Path) -> Page:
 
 def test_headline_says_how_many_cells_were_measured_and_voids_a_wrong_output(measured: Page) -> None:
     said = measured.text["verdict"]
-    assert said[0] == "1 of 3 experiments validated, 4 of 6 cells measured"
+    assert said[0] == "1 of 3 experiments validated, 4 of 6 cells confirmed"
     assert measured.text["cell-late99.sum.hdfs"][-2:] == ["No sustainable rate.", "not run: see generate late99"]
     which = said.index("latency late20.sum.hdfs at 100 %")
     assert said[which + 1] == "the output differs from the batch answer: the figure is void"
@@ -390,7 +390,7 @@ def test_latency_counts_only_if_measured_valid_and_not_wrong(change: dict[str, o
     assert is_sound({**latency(1.0, 10.0, wrong=False), **change}) is sound
 
 
-def test_rate_that_the_budget_left_unconfirmed_is_not_counted_as_measured(store: Store, tmp_path: Path) -> None:
+def test_rate_that_the_budget_left_unconfirmed_is_not_counted_as_confirmed(store: Store, tmp_path: Path) -> None:
     made = benchmark(tmp_path / "source.csv", **CELLS)
     r = record_example(store, made)
     record_cells(r)
@@ -398,5 +398,5 @@ def test_rate_that_the_budget_left_unconfirmed_is_not_counted_as_measured(store:
     change = {"outcome": "budget_spent", "reason": "no trial was left to confirm it"}
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     said = Page(build(made, store, RUN)).text["verdict"]
-    assert said[0] == "1 of 3 experiments validated, 3 of 6 cells measured"
+    assert said[0] == "1 of 3 experiments validated, 3 of 6 cells confirmed"
     assert "no trial was left to confirm it" in said

@@ -35,8 +35,8 @@ def verdict(records: Records) -> Verdict:
     passed = sum(stream.verdict == "passed" for stream in records.streams)
     sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
     if records.cells:
-        measured = sum(cell.confirmed for cell in records.cells)
-        sentence += f", {_of(measured, len(records.cells), 'cell')} measured"
+        confirmed = sum(cell.confirmed for cell in records.cells)
+        sentence += f", {_of(confirmed, len(records.cells), 'cell')} confirmed"
     sentence = sentence[0].upper() + sentence[1:]
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if problems else "good"
