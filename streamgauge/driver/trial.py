@@ -21,6 +21,8 @@ from streamgauge.trial import Sample, TrialObservation, worst_clock
 
 START_DELAY_NS = NS // 2
 LOOK_S = 0.2
+#: what nobody checks need not be worked off: a system under overload would be busy with its queues for a minute
+CUT_SHORT_S = 1.0
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
@@ -120,10 +122,11 @@ class _Trial:
             )
             for connection in self._connections:
                 connection.stop()
-            self._drain()
+            self._drain(whole=not hold)
         except (_Ended, WireError) as problem:
             self._invalid = self._whose_fault(problem)
-        figures = self._system.end_trial(self._bounds.end_s) if begun else {}
+        patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
+        figures = self._system.end_trial(patience) if begun else {}
         try:
             return figures, [connection.observe() for connection in self._connections]
         except WireError as problem:
@@ -149,14 +152,15 @@ class _Trial:
                 return False
             time.sleep(LOOK_S)
 
-    def _drain(self) -> None:
-        """Until everything is committed; a trial that overflowed only until its running batch has ended."""
+    def _drain(self, *, whole: bool) -> None:
+        """Until everything is committed; a probe, or a trial that overflowed, only until its running batch has ended."""
 
         def done(all_: list[dict[str, Any]]) -> bool:
-            overflowed = any(s["overflow"] for s in all_)
-            return all(s["batches_after_end"] > 0 if overflowed else s["committed"] == s["offered"] for s in all_)
+            some = not whole or any(s["overflow"] for s in all_)
+            self._details["drained"] = all(s["committed"] == s["offered"] for s in all_)
+            return all(s["batches_after_end"] > 0 for s in all_) if some else self._details["drained"]
 
-        self._details["drained"] = self._wait("", self._bounds.drain_s, done)
+        self._wait("", self._bounds.drain_s, done)
 
     def _whose_fault(self, problem: Exception) -> str:
         """A broken connection is most often a dead process, which shows a moment later: name it."""

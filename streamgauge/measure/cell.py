@@ -96,17 +96,20 @@ class ReadyCell:
     def trial(self, rate: float, seconds: float, *, token: int, hold: bool = False) -> Measured:
         """One trial in the warm system; a system that failed is replaced for the next one.
 
-        hold: a probe for the carried rate, whose output is not checked. A system that has just started warms
-        up on a trial of its own, unless this is a probe.
+        hold: a probe for the carried rate, whose output is not checked. A system that has just started warms up first.
         """
         with metrics.step(self.cell.name):
-            if self._system is None and not hold:
+            if self._system is None:
                 self._warm_up(rate, token)
             run = self._run(rate, seconds, token=token, hold=hold)
             if self.benchmark.search.fresh == "trial":
                 self.stop()
             counted.done(measured := self._judged(run, checked=not hold))
         return measured
+
+    def warm_up(self, rate: float, seconds: float, *, token: int) -> None:
+        """A round of that length, in place of those that the first trial would run."""
+        self._run(rate, seconds, token=token, hold=True)
 
     def _warm_up(self, rate: float, token: int) -> None:
         """Until an event costs no less CPU time than in the round before: a JVM compiles for a while."""

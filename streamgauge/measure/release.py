@@ -152,7 +152,7 @@ class _Check:
         cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
         try:
             with ready(self.benchmark, self.store, cell, self._work / "cell", self._session) as bench:
-                bench.trial(self.plan.rate, self.plan.warmup_seconds, token=token, hold=True)
+                bench.warm_up(self.plan.rate, self.plan.warmup_seconds, token=token)
                 measured = bench.trial(self.plan.rate, self.plan.seconds, token=token)
         finally:
             shutil.rmtree(self._work / "cell", ignore_errors=True)

@@ -83,8 +83,6 @@ def of_cell(
                     results = results_of(benchmark, cell, "rerun", figures_of(fraction, measured))
                     found |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted:
-                    if not fractions:
-                        bench.trial(rate, 1.0, token=token)  # warms up
                     probe = bench.trial(OVERLOAD * rate, benchmark.search.trial_seconds, token=token, hold=True)
                     found |= {RATE: probe.carried_events_per_s} if probe.carried_events_per_s else {}
         finally:

@@ -55,9 +55,10 @@ def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
         [victim] = children(module)
         victim.kill()
 
+    cell.warm_up(1000, 0.1, token=1)
     killer = threading.Thread(target=kill)
     killer.start()
-    measured = cell.trial(1000, 60, token=1, hold=True)  # hold: nothing else runs before it
+    measured = cell.trial(1000, 60, token=1)
     killer.join()
     return measured
 
