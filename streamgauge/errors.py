@@ -1,4 +1,4 @@
-"""The one exception for a user's mistake: one line that says what was found and what to do."""
+"""What is told in one line: a user's mistake, which says what was found and what to do, and an engine that is gone."""
 
 
 class UserError(Exception):
@@ -6,6 +6,10 @@ class UserError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+class EngineLost(Exception):
+    """The engine's process ended in the middle: nobody's mistake, and worth another try. Exit code 3."""
 
 
 class Infeasible(UserError):

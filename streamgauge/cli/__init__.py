@@ -8,7 +8,7 @@ import typer
 
 from streamgauge import __version__
 from streamgauge.cli import hard, judging, keeping, measuring, nexmark, oneshot, planning, releasing
-from streamgauge.errors import UserError
+from streamgauge.errors import EngineLost, UserError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,12 +27,15 @@ def version() -> None:
 
 
 def main() -> None:
-    """Runs the command; a user's mistake is one line and exit code 2."""
+    """Runs the command; a user's mistake is one line and exit code 2, an engine that is gone one and 3."""
     try:
         app()
     except UserError as problem:
         print(f"streamgauge: {problem}", file=sys.stderr)
         sys.exit(2)
+    except EngineLost as problem:
+        print(f"streamgauge: {problem}", file=sys.stderr)
+        sys.exit(3)
     except KeyboardInterrupt:
         print("streamgauge: stopped", file=sys.stderr)
         sys.exit(130)

@@ -27,7 +27,7 @@ def hard(
     as_json: AsJson = False,
 ) -> None:
     """Run the hard queries in batch and streaming, check their answers, record state and watermarks."""
-    from streamgauge.spark.session import batch_session
+    from streamgauge.spark.session import batch_session, end
     from streamgauge.suite.hard import run_example, run_hard
     from streamgauge.suite.record import keep, keep_hard
     from streamgauge.suite.systems import system as settings_of
@@ -40,7 +40,7 @@ def hard(
             found = run_hard(spark, Path(work), count=events, disorder=disorder / 100, conf=conf)
             found["example"] = run_example(spark, Path(work) / "example")
     finally:
-        spark.stop()
+        end(spark)
     if run is not None:
         directory = Store(artifacts).run(run)
         for query in found["queries"]:

@@ -66,7 +66,7 @@ def nexmark(
 def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
     """One Spark application per mode; the events are made by the first."""
     from streamgauge import preflight
-    from streamgauge.spark.session import batch_session
+    from streamgauge.spark.session import batch_session, end
     from streamgauge.suite.events import benchmark, make_events
     from streamgauge.suite.nexmark import run_suite
 
@@ -82,7 +82,7 @@ def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any,
                     made = make_events(spark, Store(Path(scratch) / "store"), wanted)
                 yield from run_suite(spark, made, chosen, one, Path(scratch) / one, conf=conf, batches=batches)
             finally:
-                spark.stop()
+                end(spark)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 import os
 import shutil
 import time
@@ -34,9 +33,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
-WARM_UP_SECONDS = 5.0
-#: warm when a round costs at least that part of the CPU time that the round before it cost, an event
-STEADY = 0.9
+WARM_UP_SECONDS = 8.0
+#: a warm-up round asks so much more than the trial that follows
+OVERLOAD = 4.0
+#: warm when a round carries less than that much of what the round before it carried
+STEADY = 1.05
 
 
 @dataclass(frozen=True)
@@ -112,21 +113,17 @@ class ReadyCell:
         self._run(rate, seconds, token=token, hold=True)
 
     def _warm_up(self, rate: float, token: int) -> None:
-        """Until an event costs no less CPU time than in the round before: a JVM compiles for a while."""
-        before = math.inf
-        rounds = self.benchmark.search.warmup_rounds
-        if self.settings.engine == "known":
-            rounds = min(rounds, 1)  # its capacity is set, not compiled
+        """Overloaded rounds until one carries hardly more than the one before: a JVM compiles for a while."""
+        rounds = 0 if self.settings.engine == "known" else self.benchmark.search.warmup_rounds  # set, not compiled
+        rate, before = max(rate, min(OVERLOAD * rate, self.benchmark.search.max_rate)), 0.0
         for number in range(1, rounds + 1):
-            run = self._run(rate, WARM_UP_SECONDS, token=token, hold=True)
-            spent, taken = run.details["system"].get("cpu_seconds"), run.observation.taken
-            if not spent or not taken:
+            carries = carried(self._run(rate, WARM_UP_SECONDS, token=token, hold=True).observation)
+            if carries is None:
                 return
-            cost = 1e6 * spent / taken
-            log.info("  warming up, round %d: %.3g CPU-µs an event", number, cost)
-            if cost >= STEADY * before:
+            log.info("  warming up, round %d: carries %.4g events/s", number, carries)
+            if carries < STEADY * before:
                 return
-            before = cost
+            before = carries
 
     def _run(self, rate: float, seconds: float, *, token: int, hold: bool) -> TrialRun:
         system = self._started()

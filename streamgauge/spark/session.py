@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,14 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     if not session.sparkContext.master.startswith("local"):
         session.sparkContext.addPyFile(str(library_zip()))
     return session
+
+
+def end(session: SparkSession) -> None:
+    """Also a session whose JVM has died, which cannot be told to stop."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        session.stop()
 
 
 def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]) -> dict[str, str]:
