@@ -390,7 +390,7 @@ class Search(Model):
     trial_seconds: PositiveFloat = 20.0
     warmup_rounds: Annotated[int, Field(ge=0, le=20)] = Field(
         default=6,
-        description="at most so many overloaded trials of 8 s before a fresh system counts; fewer when what it carries is steady",
+        description="at most so many rounds of 10 s before a fresh system counts; fewer when what it carries is steady",
     )
     warmup_batches: Annotated[int, Field(ge=0)] = 3
     fresh: Literal["search", "trial"] = "search"

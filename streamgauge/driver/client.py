@@ -154,8 +154,10 @@ class Connection:
         self._send({"verb": "serve", "key": key, "serving": serving.told()}, extra_s=LOAD_SECONDS)
         self.serves = self._line()["serves"]
 
-    def open(self, attempt: str, rate: float, seconds: float, *, hold: bool = False) -> dict[str, Any]:
-        """hold: full queues hold the stream back instead of ending the trial, to see what is carried."""
+    def open(self, attempt: str, rate: float, seconds: float, *, hold: bool | int = False) -> dict[str, Any]:
+        """hold: full queues hold the stream back instead of ending the trial, to see what is carried; a number: they
+        are full with so many rows.
+        """
         return self._ask("open", attempt=attempt, rate=rate, seconds=seconds, hold=hold)
 
     def start(self, start_wall_ns: int | None = None) -> int:

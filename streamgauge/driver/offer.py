@@ -174,12 +174,14 @@ class Driver:
         plan = schedule(rate, seconds, self._replay.loop, mode=settings.mode, profile=settings.profile)
         fits = settings.max_memory_mb * 2**20 // 2 // ROW_BYTES
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil(settings.queue_seconds * rate * share)))
-        hold = request.get("hold") is True
+        hold = request.get("hold", False)
+        if hold is not True and hold:
+            capacity = max(len(self.partitions), _whole(request, "hold"))
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())
-            queues = Queues(len(self.partitions), capacity, hold=hold)
-            self._attempt = Attempt(name, rate * share, seconds, plan, queues, hold)
+            queues = Queues(len(self.partitions), capacity, hold=bool(hold))
+            self._attempt = Attempt(name, rate * share, seconds, plan, queues, bool(hold))
         self.drop_others(name)
         return {"wall_ns": time.time_ns()}
 

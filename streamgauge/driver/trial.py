@@ -61,13 +61,13 @@ def run_trial(
     seconds: float,
     work: Path,
     bounds: Bounds | None = None,
-    hold: bool = False,
+    hold: bool | int = False,
     attempt: str | None = None,
     progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> TrialRun:
     """Runs one trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
-    hold: a probe; full queues hold the stream back instead of ending it. work: an empty directory for the system.
+    hold: a probe; full queues, of so many rows if it is a number, hold the stream back instead of ending it. work: an empty directory for the system.
     progress is told, several times a second, what each driver process says of itself.
     """
     check_rate(rate), check_seconds(seconds)
@@ -91,7 +91,7 @@ class _Trial:
         self._invalid: str | None = None
         self._details: dict[str, Any] = {"attempt": attempt}
 
-    def run(self, setup: TrialSetup, rate: float, seconds: float, hold: bool) -> TrialRun:
+    def run(self, setup: TrialSetup, rate: float, seconds: float, hold: bool | int) -> TrialRun:
         try:
             figures, seen = self._measure(setup, rate, seconds, hold)
         finally:
@@ -100,7 +100,7 @@ class _Trial:
         return self._result(rate, seconds, seen, figures)
 
     def _measure(
-        self, setup: TrialSetup, rate: float, seconds: float, hold: bool
+        self, setup: TrialSetup, rate: float, seconds: float, hold: bool | int
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The system's figures, and what each driver process saw."""
         begun = False

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
-WARM_UP_SECONDS = 8.0
-#: a warm-up round asks so much more than the trial that follows
+WARM_UP_SECONDS = 10.0
+#: rows of its micro-batches, at most; and at most so many seconds of the rate that follows
+WARM_UP_ROWS, WARM_UP_SHARE = 20_000, 0.1
+#: so much more than a rate is more than the system carries
 OVERLOAD = 4.0
 #: warm when a round carries less than that much of what the round before it carried
 STEADY = 1.05
@@ -113,19 +115,24 @@ class ReadyCell:
         self._run(rate, seconds, token=token, hold=True)
 
     def _warm_up(self, rate: float, token: int) -> None:
-        """Overloaded rounds until one carries hardly more than the one before: a JVM compiles for a while."""
+        """Rounds of small micro-batches, as fast as they go, until one carries hardly more than the one before.
+
+        What a micro-batch costs is compiled last: a JVM needs hundreds of them, and large ones would take minutes.
+        """
         rounds = 0 if self.settings.engine == "known" else self.benchmark.search.warmup_rounds  # set, not compiled
-        rate, before = max(rate, min(OVERLOAD * rate, self.benchmark.search.max_rate)), 0.0
+        rows, before = max(1, min(WARM_UP_ROWS, round(WARM_UP_SHARE * rate))), 0.0
+        more = max(rate, min(OVERLOAD * rate, self.benchmark.search.max_rate))
         for number in range(1, rounds + 1):
-            carries = carried(self._run(rate, WARM_UP_SECONDS, token=token, hold=True).observation)
-            if carries is None:
+            run = self._run(more, WARM_UP_SECONDS, token=token, hold=rows)
+            if (carries := carried(run.observation)) is None:
                 return
-            log.info("  warming up, round %d: carries %.4g events/s", number, carries)
+            batches = len(run.observation.samples)
+            log.info("  warming up, round %d: %d micro-batches, %.4g events/s", number, batches, carries)
             if carries < STEADY * before:
                 return
             before = carries
 
-    def _run(self, rate: float, seconds: float, *, token: int, hold: bool) -> TrialRun:
+    def _run(self, rate: float, seconds: float, *, token: int, hold: bool | int) -> TrialRun:
         system = self._started()
         self._trials += 1
         work = self._work / f"trial-{self._trials}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from streamgauge.artifacts import Store
 from streamgauge.compare.functional import is_output
 from streamgauge.config import Benchmark, Cell
-from streamgauge.measure.cell import ready
+from streamgauge.measure.cell import OVERLOAD, ready
 from streamgauge.measure.latency import figures_of, results_of
 from streamgauge.measure.lock import measuring
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge")
 RATE = "sustainable_rate_events_per_s"
-#: of the known rate: what such a load leaves undone does not matter, only what is carried
-OVERLOAD = 3.0
 _FRACTION = re.compile(r"_at_([\d.e+-]+)pct$")
 
 Values = dict[str, float]  # by metric
