@@ -316,7 +316,7 @@ class System(Model):
     trigger: Delay = Duration(0)
     batch_rows: Annotated[int, Field(gt=0)] = 1_000_000
     memory: str = "2g"
-    cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs")
+    cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
     conf: dict[str, str] = Field(default_factory=dict, description="further engine settings")
     capacity: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         default=None, description="engine known: events/s that it carries"

@@ -43,6 +43,7 @@ class TrialSetup:
     tick: Tick  # unit of event_time and ingestion_time
     work: Path  # a fresh directory: checkpoints, outputs, logs of this trial
     rate_events_per_s: float  # offered load, for sizing only
+    warm_up: bool = False  # nothing of it counts: compile on every CPU there is, and keep to your own from then on
 
 
 @runtime_checkable

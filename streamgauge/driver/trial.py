@@ -62,17 +62,18 @@ def run_trial(
     work: Path,
     bounds: Bounds | None = None,
     hold: bool | int = False,
+    warm_up: bool = False,
     attempt: str | None = None,
     progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> TrialRun:
     """Runs one trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
     hold: a probe; full queues, of so many rows if it is a number, hold the stream back instead of ending it. work: an empty directory for the system.
-    progress is told, several times a second, what each driver process says of itself.
+    warm_up: it counts for nothing. progress is told, several times a second, what each driver process says of itself.
     """
     check_rate(rate), check_seconds(seconds)
     trial = _Trial(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
-    setup = TrialSetup(trial.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate)
+    setup = TrialSetup(trial.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate, warm_up)
     return trial.run(setup, rate, seconds, hold)
 
 

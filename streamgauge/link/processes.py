@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -46,6 +49,18 @@ class Session:
             except psutil.Error:
                 continue
         return total
+
+    def pin(self, cpus: Collection[int]) -> None:
+        """All threads, and so what they will start; again until none has slipped through."""
+        missed = True
+        while missed:
+            missed = False
+            for process in self.processes():
+                for thread in Path(f"/proc/{process.pid}/task").glob("*"):
+                    with suppress(ProcessLookupError, FileNotFoundError):
+                        if os.sched_getaffinity(int(thread.name)) != set(cpus):
+                            os.sched_setaffinity(int(thread.name), cpus)
+                            missed = True
 
     def end(self, patience_s: float = 5.0) -> None:
         """SIGTERM, and SIGKILL for what does not go; returns when nothing is left or after twice the patience."""

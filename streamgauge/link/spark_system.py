@@ -95,6 +95,8 @@ class SparkSystem:
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
         self._failure = None  # an earlier query's; a process that died is found again
+        if self._system.cpus and not setup.warm_up:
+            self._session.pin(self._system.cpus)
         self._cpu, self._rss = self._session.cpu_seconds(), 0
         answer = self._ask(
             {

@@ -14,10 +14,6 @@ from streamgauge.errors import UserError
 from streamgauge.link.engine import TRANSPORT, state_store
 from streamgauge.spark.session import driver_address
 
-#: sets its CPUs and becomes the command: nothing can be forked in between
-PINNED = (
-    "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); os.execvp(sys.argv[2], sys.argv[2:])"
-)
 _LOG4J = Path(__file__).parents[1] / "spark" / "log4j2.properties"
 
 
@@ -64,17 +60,19 @@ def command(system: System, application: Path, options: Sequence[str] = ()) -> l
     made += ["--name", f"streamgauge {system.name}", *options]
     for key, value in conf(system, local[1] if local else None).items():
         made += ["--conf", f"{key}={value}"]
-    made.append(str(application))
-    return [sys.executable, "-c", PINNED, ",".join(map(str, system.cpus)), *made] if system.cpus else made
+    return [*made, str(application)]
 
 
 def conf(system: System, cores: str | None) -> dict[str, str]:
     """cores: of a local master, which may be *."""
+    options = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"]
+    if system.cpus:  # those that it will be pinned to, when it is warm
+        options.append(f"-XX:ActiveProcessorCount={len(system.cpus)}")
     found = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+        "spark.driver.extraJavaOptions": " ".join(options),
         "spark.sql.streaming.numRecentProgressUpdates": "100000",  # the trial's own log of offsets and watermarks
         "spark.sql.streaming.stopTimeout": "30s",
         **TRANSPORT,

@@ -112,7 +112,7 @@ class ReadyCell:
 
     def warm_up(self, rate: float, seconds: float, *, token: int) -> None:
         """A round of that length, in place of those that the first trial would run."""
-        self._run(rate, seconds, token=token, hold=True)
+        self._run(rate, seconds, token=token, hold=True, warm_up=True)
 
     def _warm_up(self, rate: float, token: int) -> None:
         """Rounds of small micro-batches, as fast as they go, until one carries hardly more than the one before.
@@ -123,7 +123,7 @@ class ReadyCell:
         rows, before = max(1, min(WARM_UP_ROWS, round(WARM_UP_SHARE * rate))), 0.0
         more = max(rate, min(OVERLOAD * rate, self.benchmark.search.max_rate))
         for number in range(1, rounds + 1):
-            run = self._run(more, WARM_UP_SECONDS, token=token, hold=rows)
+            run = self._run(more, WARM_UP_SECONDS, token=token, hold=rows, warm_up=True)
             if (carries := carried(run.observation)) is None:
                 return
             batches = len(run.observation.samples)
@@ -132,7 +132,7 @@ class ReadyCell:
                 return
             before = carries
 
-    def _run(self, rate: float, seconds: float, *, token: int, hold: bool | int) -> TrialRun:
+    def _run(self, rate: float, seconds: float, *, token: int, hold: bool | int, warm_up: bool = False) -> TrialRun:
         system = self._started()
         self._trials += 1
         work = self._work / f"trial-{self._trials}"
@@ -149,7 +149,7 @@ class ReadyCell:
             self.fleet.start()
             return run_trial(
                 system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=bounds,
-                hold=hold, attempt=attempt, progress=_Progress(rate),
+                hold=hold, warm_up=warm_up, attempt=attempt, progress=_Progress(rate),
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)

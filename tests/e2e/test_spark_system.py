@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,19 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def system(tmp_path: Path) -> Iterator[SparkSystem]:
-    made = make_system(System(name="sut", memory="1g", state_store="rocksdb", batch_rows=50), tmp_path / "system")
+    sut = System(name="sut", memory="1g", state_store="rocksdb", batch_rows=50, cpus=(0,))
+    made = make_system(sut, tmp_path / "system")
     assert isinstance(made, SparkSystem)
     made.start()
     yield made
     made.stop()
+
+
+def pins(system: SparkSystem) -> set[frozenset[int]]:
+    """The CPUs of all its threads."""
+    assert system._session is not None
+    threads = [thread.id for process in system._session.processes() for thread in process.threads()]
+    return {frozenset(os.sched_getaffinity(thread)) for thread in threads}
 
 
 def setup(driver: HandDriver, place: Path, **workload: Any) -> TrialSetup:
@@ -45,7 +54,8 @@ def until(true: Any, seconds: float = 60.0) -> None:
 def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: SparkSystem, tmp_path: Path) -> None:
     for number, query in enumerate(("windowed_aggregation", "passthrough")):
         driver = HandDriver(attempt=f"t{number}")
-        system.begin_trial(setup(driver, tmp_path / f"trial{number}", query=query))
+        given = setup(driver, tmp_path / f"trial{number}", query=query)
+        system.begin_trial(replace(given, warm_up=number == 0))
         assert driver.ready.is_set()
         for first in range(0, 100, 20):
             driver.offer([row(n, n) for n in range(first, first + 20)])
@@ -53,6 +63,7 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
             assert system.alive()
         driver.offer([sentinel(1e6)])
         until(lambda all_=driver.queues: all_.state(1)["committed"] == [101])
+        assert pins(system) == {frozenset(os.sched_getaffinity(0) if number == 0 else {0})}
         figures = system.end_trial(30.0)
         assert figures["drained"] is True
         assert figures["failure"] is None
