@@ -1,0 +1,41 @@
+"""The benchmark file: frozen models, checked at load; every message names the key, what was found, what is allowed."""
+
+from __future__ import annotations
+
+from streamgauge.config.benchmark import Benchmark, Cell, Overrides, pick
+from streamgauge.config.keeping import Email, Metrics, MetricsSink, Nightly, Retention, Webhook
+from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, System, Workload
+from streamgauge.config.reading import canonical, load, parse, schema
+from streamgauge.config.source import Nexmark, Source, TimeColumn
+from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
+
+__all__ = [
+    "DELAY_PARAMETERS",
+    "RELEASE_METRICS",
+    "Benchmark",
+    "Cell",
+    "DelaySpec",
+    "Email",
+    "Experiment",
+    "Latency",
+    "Metrics",
+    "MetricsSink",
+    "Nexmark",
+    "Nightly",
+    "Overrides",
+    "Release",
+    "Replay",
+    "Retention",
+    "Search",
+    "Source",
+    "Suite",
+    "System",
+    "TimeColumn",
+    "Webhook",
+    "Workload",
+    "canonical",
+    "load",
+    "parse",
+    "pick",
+    "schema",
+]

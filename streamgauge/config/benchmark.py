@@ -1,0 +1,125 @@
+"""The benchmark file as a whole, and what one run may change of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import (
+    Field,
+    model_validator,
+)
+
+from streamgauge.config.fields import Model, Name
+from streamgauge.config.keeping import Metrics, Nightly, Retention
+from streamgauge.config.measuring import Latency, Release, Replay, Search, Suite, System, Workload
+from streamgauge.config.source import Source
+from streamgauge.config.streams import Experiment, Outputs
+from streamgauge.errors import UserError
+
+T = TypeVar("T")
+
+
+class Cell(Model):
+    """experiment × workload × system."""
+
+    experiment: str
+    workload: str
+    system: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment}.{self.workload}.{self.system}"
+
+
+class Benchmark(Model):
+    """One benchmark file."""
+
+    name: Name
+    description: str = ""
+    source: Source
+    experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)]
+    workloads: tuple[Workload, ...] = ()
+    systems: tuple[System, ...] = ()
+    cells: tuple[Cell, ...] | None = Field(
+        default=None, description="which cells are measured; without it, all of them"
+    )
+    replay: Replay = Replay()
+    search: Search = Search()
+    latency: Latency = Latency()
+    release: Release | None = Field(default=None, description="none: no release check")
+    metrics: Metrics | None = Field(default=None, description="none: nothing is pushed")
+    scale: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0, description="fraction of the source's lines to take, from its beginning"
+    )
+    schedule: str | None = Field(default=None, description="cron expression, or none")
+    retention: Retention = Retention()
+    suite: Suite = Suite()
+    nightly: Nightly | None = Field(default=None, description="none: no nightly DAG")
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        for key in ("experiments", "workloads", "systems"):
+            names = [item.name for item in getattr(self, key)]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
+        for cell in self.cells or ():
+            for key, plural in (("experiment", "experiments"), ("workload", "workloads"), ("system", "systems")):
+                pick(getattr(self, plural), getattr(cell, key), f"cells.{key}")
+        return self
+
+    def experiment(self, name: str) -> Experiment:
+        return pick(self.experiments, name, "experiment")
+
+    def workload(self, name: str) -> Workload:
+        return pick(self.workloads, name, "workload")
+
+    def system(self, name: str) -> System:
+        return pick(self.systems, name, "system")
+
+    def all_cells(self) -> tuple[Cell, ...]:
+        if self.cells is not None:
+            return self.cells
+        return tuple(
+            Cell(experiment=e.name, workload=w.name, system=s.name)
+            for e in self.experiments
+            for w in self.workloads
+            for s in self.systems
+        )
+
+
+class Overrides(Model):
+    """What a person may change for one run, in the Airflow form or on the command line."""
+
+    experiments: tuple[str, ...] | None = None
+    scale: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    outputs: Outputs | None = None
+
+    def apply(self, benchmark: Benchmark) -> Benchmark:
+        chosen = (
+            benchmark.experiments
+            if self.experiments is None
+            else tuple(benchmark.experiment(name) for name in self.experiments)
+        )
+        change: dict[str, Any] = {
+            key: value for key in ("seed", "outputs") if (value := getattr(self, key)) is not None
+        }
+        names = {e.name for e in chosen}
+        cells = tuple(c for c in benchmark.cells if c.experiment in names) if benchmark.cells is not None else None
+        return benchmark.model_copy(
+            update={
+                "experiments": tuple(e.model_copy(update=change) for e in chosen),
+                "scale": benchmark.scale if self.scale is None else self.scale,
+                "cells": cells,
+            }
+        )
+
+
+def pick(items: tuple[T, ...], name: str, what: str) -> T:
+    """The item of that name. Raises UserError naming what there is."""
+    for item in items:
+        if getattr(item, "name", None) == name:
+            return item
+    known = ", ".join(str(getattr(item, "name", item)) for item in items) or "none"
+    raise UserError(f"{what}: found {name!r}, allowed: {known}")

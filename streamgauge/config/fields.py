@@ -1,0 +1,45 @@
+"""What keys of the benchmark file are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
+
+from streamgauge.units import Duration, parse_bytes
+
+
+def _length(found: object) -> Duration:
+    """Times are lengths throughout: none is negative."""
+    duration = Duration.parse(found)
+    if duration.ps < 0:
+        raise ValueError(f"found {found}, allowed: 0 or more")
+    return duration
+
+
+Delay = Annotated[
+    Duration,
+    BeforeValidator(_length),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)?\s*(ps|ns|us|ms|s|m|min|h|d)$"}),
+]
+ByteCount = Annotated[
+    int,
+    BeforeValidator(parse_bytes),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\d+(\.\d+)?\s*([kKMGT]i?B|B)?$"}),
+]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Ratio = Annotated[int, Field(gt=0, lt=2**31)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

@@ -1,0 +1,165 @@
+"""From a file to a benchmark; every message names the key, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ValidationError,
+)
+
+from streamgauge.config.benchmark import Benchmark, Overrides
+from streamgauge.config.debs2019 import from_debs2019
+from streamgauge.config.fields import Model
+from streamgauge.config.measuring import System
+from streamgauge.errors import UserError
+
+M = TypeVar("M", bound=Model)
+
+
+def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
+    """Reads a YAML benchmark file, the JSON of the DEBS 2019 poster, or a release check's manifest. Raises UserError."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; name a benchmark file (configs/ has examples)") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(f"{path}: cannot be read as UTF-8 text: {problem}") from None
+    try:
+        raw = yaml.load(text, _UniqueKeyLoader)
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        raise UserError(f"{path}:{line} not valid YAML: {getattr(problem, 'problem', problem)}") from None
+    if not isinstance(raw, dict):
+        raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
+    base = path.parent
+    if "dataSource" in raw:
+        raw = from_debs2019(raw, path)
+    elif "configuration" in raw:
+        raw, base = _from_manifest(raw, path), Path()
+    benchmark = parse(Benchmark, raw, str(path))
+    files = tuple(_located(name, base) for name in benchmark.source.files)
+    replay = benchmark.replay
+    if replay.cafile:
+        replay = replay.model_copy(update={"cafile": _located(replay.cafile, base)})
+    experiments = tuple(
+        e.model_copy(update={"delay": e.delay.model_copy(update={"profile": _located(e.delay.profile, base)})})
+        if e.delay.profile
+        else e
+        for e in benchmark.experiments
+    )
+    benchmark = benchmark.model_copy(
+        update={
+            "source": benchmark.source.model_copy(update={"files": files}),
+            "experiments": experiments,
+            "replay": replay,
+            "systems": tuple(_with_its_spark(system, base) for system in benchmark.systems),
+        }
+    )
+    return overrides.apply(benchmark) if overrides else benchmark
+
+
+def parse(model: type[M], raw: Any, where: str) -> M:
+    """Validates raw against the model. Raises UserError in one line."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as problem:
+        raise UserError(f"{where}: {_one_line(problem, model)}") from None
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of the benchmark file, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Streamgauge benchmark",
+        **Benchmark.model_json_schema(),
+    }
+
+
+def canonical(value: Any) -> str:
+    """One text for one configuration, whatever the order of its keys."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML that refuses a key given twice instead of silently keeping the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":  # <<: keys of an anchor, which may be overridden
+                continue
+            key = self.construct_object(key_node, deep=deep)
+            problem = "is no text" if not isinstance(key, str) else "is given twice" if key in seen else None
+            if problem:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} {problem}", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _located(name: str, base: Path) -> str:
+    """Relative names are meant from where the benchmark file lies; URLs stay."""
+    return name if re.match(r"[a-z0-9]+://", name) else str((base / name).resolve())
+
+
+def _with_its_spark(system: System, base: Path) -> System:
+    """A program without a slash in its name is one on PATH. A link stays: it is what makes an environment's Python."""
+    places = {"spark_home": system.spark_home, "python": system.python}
+    there = {key: os.path.normpath(base.absolute() / name) for key, name in places.items() if name and "/" in name}
+    return system.model_copy(update=there)
+
+
+def _one_line(problem: ValidationError, model: type[BaseModel]) -> str:
+    # a list with a bad item is also said to be too short
+    errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
+    first = errors[0]
+    key = ".".join(str(part) for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    found = first.get("input")
+    if first["type"] == "extra_forbidden":
+        message = f"unknown key; allowed here: {', '.join(_allowed_keys(model, first['loc'][:-1]))}"
+    elif first["type"] == "missing":
+        message = "this key is missing"
+    elif "found" not in message and not isinstance(found, dict | list):
+        message = f"found {found!r}, allowed: {message.removeprefix('Input should be ')}"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{key}: {message}{more}" if key else f"{message}{more}"
+
+
+def _allowed_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Keys of the model found by walking the location of an error."""
+    schema = model.model_json_schema()
+    node: Any = schema
+    for part in location:
+        node = _resolve(node, schema)
+        node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
+    return sorted(_resolve(node, schema).get("properties", {}))
+
+
+def _resolve(node: Any, schema: Any) -> Any:
+    while True:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        elif "anyOf" in node:
+            node = next((n for n in node["anyOf"] if n.get("type") != "null"), {})
+        else:
+            return node
+
+
+def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
+    """Names in it are meant from the working directory."""
+    from streamgauge.manifest import holds
+
+    if not holds(raw):
+        raise UserError(f"{path}: its sha256 does not hold: it was changed after it was signed")
+    return raw["configuration"]

@@ -1,0 +1,175 @@
+"""Where events come from: files, a format, times, columns, or the Nexmark generator."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from streamgauge.config.fields import Delay, Model, Ratio
+from streamgauge.schemas import NEXMARK
+from streamgauge.units import Duration, Tick, TimeUnit, tick_of
+
+_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+_ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+def _column(found: Any) -> Any:
+    if not isinstance(found, str | int) or isinstance(found, bool) or (isinstance(found, int) and found < 0):
+        raise ValueError(f"found {found!r}, allowed: a name, or a 0-based index")
+    return found
+
+
+class TimeColumn(Model):
+    """Where a time stands in a line and how it is written: a unit, a datetime pattern, or ISO-8601."""
+
+    column: Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)]
+    unit: TimeUnit | None = None
+    format: str | None = Field(default=None, description="strptime (%Y-%m-%d) or letters (yyyy-MM-dd HH:mm:ss)")
+    iso: bool = False
+    zone: str = Field(default="UTC", description="zone of naive times, an IANA name")
+
+    @field_validator("zone")
+    @classmethod
+    def _known_zone(cls, zone: str) -> str:
+        try:
+            ZoneInfo(zone)
+        except Exception:
+            raise ValueError(f"found {zone!r}, allowed: an IANA zone such as Europe/Berlin") from None
+        return zone
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.unit is not None) + (self.format is not None) + self.iso > 1:
+            raise ValueError("give one of unit, format, iso")
+        return self
+
+    @property
+    def is_iso(self) -> bool:
+        """ISO-8601 is what a column is read as when nothing else is said."""
+        return self.unit is None and self.format is None
+
+
+class Nexmark(Model):
+    """Parameters of the Nexmark event generator; the defaults are those of Apache Beam's suite."""
+
+    events: Annotated[int, Field(gt=0, lt=2**42)] = 100_000
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    base_time: datetime = Field(default=datetime(2015, 7, 15, tzinfo=UTC), description="event time of event 0")
+    rate: Annotated[int, Field(gt=0, le=1_000_000_000)] = Field(
+        default=10_000, description="events per second of event time"
+    )
+    next_rate: Annotated[int, Field(gt=0, le=1_000_000_000)] | None = Field(
+        default=None, description="the other rate between which it changes"
+    )
+    rate_shape: Literal["square", "sine"] = "sine"
+    rate_period: Delay = Duration.parse("600s")
+    person_proportion: Annotated[int, Field(gt=0)] = 1
+    auction_proportion: Annotated[int, Field(gt=0)] = 3
+    bid_proportion: Annotated[int, Field(gt=0)] = 46
+    person_bytes: Annotated[int, Field(ge=0, le=10_000)] = 200
+    auction_bytes: Annotated[int, Field(ge=0, le=10_000)] = 500
+    bid_bytes: Annotated[int, Field(ge=0, le=10_000)] = 100
+    hot_auction_ratio: Ratio = 2
+    hot_seller_ratio: Ratio = 4
+    hot_bidder_ratio: Ratio = 4
+    hot_channel_ratio: Ratio = 2
+    hot_every: Ratio = Field(default=100, description="one id in so many is hot")
+    in_flight_auctions: Ratio = 100
+    active_people: Ratio = 1000
+    id_lead: Annotated[int, Field(ge=0)] = Field(default=10, description="ids named before they exist")
+    first_id: Annotated[int, Field(ge=0)] = 1000
+    first_category: Annotated[int, Field(ge=0)] = 10
+    categories: Ratio = 5
+    out_of_order_group_size: Ratio = Field(default=1, description="events of a group are shuffled")
+
+    @model_validator(mode="after")
+    def _shuffled_and_zoned(self) -> Self:
+        if self.out_of_order_group_size % 953 == 0:
+            raise ValueError(
+                f"out_of_order_group_size: found {self.out_of_order_group_size}, allowed: no multiple of 953"
+            )
+        if self.base_time.tzinfo is None:
+            raise ValueError(f"base_time: found {self.base_time}, allowed: a time with its offset, such as …Z")
+        return self
+
+
+class Source(Model):
+    """A source of events: files in declared order, and how to read them; or a generator."""
+
+    files: Annotated[tuple[str, ...], WithJsonSchema(_ONE_OR_MANY)] = Field(
+        default=(), description="one or more; none for format nexmark"
+    )
+    format: Literal["csv", "parquet", "nexmark"] = "csv"
+    nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
+    separator: str = ","
+    quote: Annotated[str, Field(min_length=1, max_length=1)] | None = '"'
+    header: bool = True
+    time: TimeColumn
+    arrival: TimeColumn | None = None
+    order: Literal["file", "arrival", "event_time"] = "file"
+    columns: dict[str, Literal["string", "int64", "float64"]] = Field(
+        default_factory=dict,
+        description="columns kept beside the line, for keys and values of workloads",
+    )
+    column_names: tuple[str, ...] | None = Field(
+        default=None, description="names of the fields of a file without a header"
+    )
+    max_bad_fraction: Annotated[float, Field(ge=0, le=1)] = 0.01
+
+    @model_validator(mode="before")
+    @classmethod
+    def _generated(cls, raw: Any) -> Any:
+        """A generator brings its own time and columns."""
+        if not isinstance(raw, dict) or raw.get("format") != "nexmark":
+            return raw
+        for key in ("files", "arrival", "column_names"):
+            if raw.get(key):
+                raise ValueError(f"{key}: not for format nexmark, which reads no file; leave it out")
+        return {"nexmark": {}, "time": {"column": "date_time", "unit": "us"}, "columns": dict(NEXMARK), **raw}
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _one_or_many(cls, files: Any) -> Any:
+        return (files,) if isinstance(files, str) else files
+
+    @field_validator("separator", mode="before")
+    @classmethod
+    def _single_character(cls, found: Any) -> Any:
+        separator = _SEPARATORS.get(found, found)
+        if not isinstance(separator, str) or len(separator) != 1 or ord(separator) > 127 or separator in '\r\n"':
+            raise ValueError(f"found {found!r}, allowed: one ASCII character, or one of {' '.join(_SEPARATORS)}")
+        return separator
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.order == "arrival" and self.arrival is None:
+            raise ValueError("order: arrival needs an arrival column; add source.arrival.column")
+        if self.quote is not None and (not self.quote.isascii() or self.quote in ("\n", "\r", self.separator)):
+            raise ValueError(
+                f"quote: found {self.quote!r}, allowed: an ASCII character that is no separator and no line end, or null"
+            )
+        if (self.nexmark is not None) != (self.format == "nexmark"):
+            raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
+        if not self.files and self.nexmark is None:
+            raise ValueError("files: found none, allowed: one name or a list")
+        wrong = [name for name, kind in self.columns.items() if self.nexmark and NEXMARK.get(name) != kind]
+        if wrong:
+            allowed = ", ".join(f"{name}: {kind}" for name, kind in NEXMARK.items())
+            raise ValueError(f"columns: found {wrong[0]}: {self.columns[wrong[0]]}, allowed: {allowed}")
+        reserved = {"seq", "event_time", "ingestion_time", "line", "arrival_time"} & set(self.columns)
+        if reserved:
+            raise ValueError(f"columns: found {sorted(reserved)}, which are names of Streamgauge's own")
+        return self
+
+    @property
+    def tick(self) -> Tick:
+        return tick_of(self.time.unit)

@@ -1,0 +1,82 @@
+"""What is made of a source: experiments and their delays."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    model_validator,
+)
+
+from streamgauge.config.fields import Delay, Model, Name, Percent
+from streamgauge.units import Duration
+
+
+def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:
+    if {"csv", "csv-parts"} <= set(outputs):
+        raise ValueError("found csv and csv-parts, allowed: one of them; they hold the same rows")
+    return outputs
+
+
+Outputs = Annotated[tuple[Literal["parquet", "csv", "csv-parts"], ...], AfterValidator(_one_csv)]
+
+
+#: what each distribution uses besides min and max
+DELAY_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "uniform": (),
+    "constant": ("mean",),
+    "normal": ("mean", "stddev"),
+    "exponential": ("mean",),
+    "lognormal": ("mean", "sigma"),
+    "pareto": ("mean", "alpha"),
+    "empirical": ("profile",),
+}
+
+
+class DelaySpec(Model):
+    """A delay distribution, truncated to [min, max]; further parameters depend on the distribution."""
+
+    distribution: str = Field(
+        default="uniform",
+        description="uniform, constant, normal, exponential, lognormal, pareto, empirical, or package.module:name",
+    )
+    min: Delay = Duration(0)
+    max: Delay = Duration.parse("2s")
+    mean: Delay | None = None
+    stddev: Delay | None = None
+    sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="lognormal: of the logarithm"
+    )
+    alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(default=None, description="pareto: shape")
+    profile: str | None = Field(default=None, description="empirical: a profile.json to draw from")
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min: found {self.min}, which is above max {self.max}")
+        known = self.distribution in DELAY_PARAMETERS or ":" in self.distribution
+        used = DELAY_PARAMETERS.get(self.distribution, ())
+        for key in ("mean", "stddev", "sigma", "alpha", "profile"):
+            if known and getattr(self, key) is not None and key not in used:
+                allowed = ", ".join(("min", "max", *used))
+                raise ValueError(f"{key}: found with {self.distribution}, which does not use it, allowed: {allowed}")
+        return self
+
+
+class Experiment(Model):
+    """One stream: a target, a delay distribution and a seed."""
+
+    name: Name
+    target_percent: Percent
+    delay: DelaySpec = DelaySpec()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    on_infeasible: Literal["error", "closest"] = "error"
+    outputs: Outputs = ("parquet",)
+
+    @property
+    def target(self) -> Fraction:
+        """The target as a fraction of events, exactly as written."""
+        return Fraction(repr(self.target_percent)) / 100
