@@ -23,10 +23,11 @@ bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
 test: setup browser network lint ## Run everything that CI runs
-	@$(BIN)/pytest -q
+	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "not alone"
+	@$(BIN)/pytest -q -m alone
 
 quick: setup lint ## Run the tests that take seconds
-	@$(BIN)/pytest -q -m "not e2e"
+	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "not e2e"
 
 lint: setup ## Check style and types
 	@$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +16,24 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Of two test processes each has a measuring lock of its own, or the one would end the other as an orphan."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid']}" / worker  # type: ignore[attr-defined]
+        place.mkdir(parents=True)
+        os.environ["TMPDIR"], tempfile.tempdir = str(place), None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`last` is last; a file's tests stay together; an instrument that reads the clock has no neighbour."""
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    for item in items:
+        last = item.get_closest_marker("last") is not None
+        item.add_marker(pytest.mark.xdist_group("last" if last else str(item.path)))
+        if "favoured" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="session")
