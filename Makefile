@@ -23,11 +23,12 @@ bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
 test: setup browser network lint ## Run everything that CI runs
-	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "not alone"
+	@$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not alone"
 	@$(BIN)/pytest -q -m alone
 
 quick: setup lint ## Run the tests that take seconds
-	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "not e2e"
+	@$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not e2e and not alone"
+	@$(BIN)/pytest -q -m "alone and not e2e"
 
 lint: setup ## Check style and types
 	@$(BIN)/ruff check .

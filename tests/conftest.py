@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +21,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Of two test processes each has a measuring lock of its own, or the one would end the other as an orphan."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None:
-        place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid']}" / worker  # type: ignore[attr-defined]
+        place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid'][:8]}" / worker  # type: ignore[attr-defined]
         place.mkdir(parents=True)
         os.environ["TMPDIR"], tempfile.tempdir = str(place), None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)

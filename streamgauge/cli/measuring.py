@@ -216,7 +216,9 @@ def sessions(benchmark: config.Benchmark, store: Store, *experiments: str) -> It
     finally:
         pipeline.stop()
         for one in made:
-            one.stop()
+            from streamgauge.spark.session import end
+
+            end(one)
 
 
 def _build_stream(

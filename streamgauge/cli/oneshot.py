@@ -231,7 +231,7 @@ def _spark(name: str, master: str, store: Store, source: config.Source) -> Itera
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
-        from streamgauge.spark.session import batch_session
+        from streamgauge.spark.session import batch_session, end
     except ImportError as problem:
         raise UserError(f"PySpark is not installed here ({problem}); `make setup` installs everything") from None
     with _progress("starting Spark"):
@@ -239,7 +239,7 @@ def _spark(name: str, master: str, store: Store, source: config.Source) -> Itera
     try:
         yield session
     finally:
-        session.stop()
+        end(session)
 
 
 @contextmanager

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import (
-    Field,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
 from streamgauge.config.fields import Model, Name
 from streamgauge.config.keeping import Metrics, Nightly, Retention

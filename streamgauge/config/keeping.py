@@ -6,11 +6,7 @@ import re
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import (
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from streamgauge.config.fields import ByteCount, Delay, Model
 from streamgauge.units import Duration, parse_bytes

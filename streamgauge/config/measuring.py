@@ -1,15 +1,11 @@
-"""What is measured, and how: workloads, systems, replay, search, latency, release check."""
+"""What is measured, and how: workloads, systems, replay, search, latency, release check, suite."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from streamgauge.config.fields import Delay, Model, Name, Percent, PositiveFloat
 from streamgauge.units import Duration

@@ -6,13 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from streamgauge.config.fields import Delay, Model, Ratio
 from streamgauge.schemas import NEXMARK

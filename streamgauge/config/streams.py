@@ -5,11 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, model_validator
 
 from streamgauge.config.fields import Delay, Model, Name, Percent
 from streamgauge.units import Duration

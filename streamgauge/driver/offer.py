@@ -176,7 +176,7 @@ class Driver:
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil(settings.queue_seconds * rate * share)))
         hold = request.get("hold", False)
         if hold is not True and hold:
-            capacity = max(len(self.partitions), _whole(request, "hold"))
+            capacity = max(len(self.partitions), min(fits, math.ceil(_whole(request, "hold") * share)))
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())

@@ -52,8 +52,9 @@ class SystemUnderTest(Protocol):
 
     start        start the warm process, once per search; UserError in one line when it cannot.
     begin_trial  begin to read; returns at once or when reading. The system itself sends `ready` over the wire.
-    end_trial    the driver has stopped and the system drained or ran out of time: end the query within timeout_s
-                 and give figures by name with unit (batch durations, state rows, late drops, cpu_seconds …).
+    end_trial    the driver has stopped; the system drained, ran out of time, or was cut short, as nobody checks a probe
+                 or an overflow (timeout_s is 1 then): end the query within timeout_s, in the middle of a micro-batch if
+                 need be, and give figures by name with unit (batch durations, state rows, late drops, cpu_seconds …).
     alive        False once the process or its query died; `failure` then says why in one line.
     stop         end everything that was started; safe to call twice and at any time.
     """

@@ -68,8 +68,8 @@ def run_trial(
 ) -> TrialRun:
     """Runs one trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
-    hold: a probe; full queues, of so many rows if it is a number, hold the stream back instead of ending it. work: an empty directory for the system.
-    warm_up: it counts for nothing. progress is told, several times a second, what each driver process says of itself.
+    hold: a probe; full queues, of so many rows if it is a number, hold the stream back instead of ending it.
+    work: an empty directory for the system. warm_up: it counts for nothing. progress is told, several times a second, what each driver process says of itself.
     """
     check_rate(rate), check_seconds(seconds)
     trial = _Trial(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)

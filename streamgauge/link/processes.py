@@ -52,15 +52,15 @@ class Session:
 
     def pin(self, cpus: Collection[int]) -> None:
         """All threads, and so what they will start; again until none has slipped through."""
-        missed = True
-        while missed:
+        missed, allowed = True, set(cpus) & os.sched_getaffinity(0)
+        while missed and allowed:
             missed = False
             for process in self.processes():
-                for thread in Path(f"/proc/{process.pid}/task").glob("*"):
-                    with suppress(ProcessLookupError, FileNotFoundError):
-                        if os.sched_getaffinity(int(thread.name)) != set(cpus):
-                            os.sched_setaffinity(int(thread.name), cpus)
+                with suppress(ProcessLookupError, FileNotFoundError):
+                    for thread in Path(f"/proc/{process.pid}/task").glob("*"):
+                        if os.sched_getaffinity(int(thread.name)) != allowed:
                             missed = True
+                            os.sched_setaffinity(int(thread.name), allowed)
 
     def end(self, patience_s: float = 5.0) -> None:
         """SIGTERM, and SIGKILL for what does not go; returns when nothing is left or after twice the patience."""

@@ -106,7 +106,7 @@ class SparkSystem:
                 "spec": spec.to_dict(),
                 "work": str(setup.work),
                 "batch_rows": self._system.batch_rows,
-                "trigger_ms": self._system.trigger.ps // PS["ms"],
+                "trigger_ms": 0 if setup.warm_up else self._system.trigger.ps // PS["ms"],
             },
             BEGIN_SECONDS,
         )

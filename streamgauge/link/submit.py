@@ -1,4 +1,4 @@
-"""The spark-submit of a system: whose Spark, whose Python, on which CPUs, with which settings."""
+"""The spark-submit of a system: whose Spark, whose Python, with which settings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from streamgauge.errors import UserError
 from streamgauge.link.engine import TRANSPORT, state_store
 from streamgauge.spark.session import driver_address
 
+OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = Path(__file__).parents[1] / "spark" / "log4j2.properties"
 
 
@@ -68,11 +69,11 @@ def conf(system: System, cores: str | None) -> dict[str, str]:
     options = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"]
     if system.cpus:  # those that it will be pinned to, when it is warm
         options.append(f"-XX:ActiveProcessorCount={len(system.cpus)}")
+    options += [given] if (given := system.conf.get(OPTIONS)) else []
     found = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": " ".join(options),
         "spark.sql.streaming.numRecentProgressUpdates": "100000",  # the trial's own log of offsets and watermarks
         "spark.sql.streaming.stopTimeout": "30s",
         **TRANSPORT,
@@ -82,4 +83,4 @@ def conf(system: System, cores: str | None) -> dict[str, str]:
         count = len(system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
         found |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
         found["spark.driver.bindAddress"] = "127.0.0.1"
-    return found | driver_address(system.master) | system.conf
+    return found | driver_address(system.master) | system.conf | {OPTIONS: " ".join(options)}

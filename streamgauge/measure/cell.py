@@ -40,6 +40,8 @@ WARM_UP_ROWS, WARM_UP_SHARE = 20_000, 0.1
 OVERLOAD = 4.0
 #: warm when a round carries less than that much of what the round before it carried
 STEADY = 1.05
+#: a round that carries more of what it was offered shows no limit
+SATURATED = 0.9
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,14 @@ class ReadyCell:
         rows, before = max(1, min(WARM_UP_ROWS, round(WARM_UP_SHARE * rate))), 0.0
         more = max(rate, min(OVERLOAD * rate, self.benchmark.search.max_rate))
         for number in range(1, rounds + 1):
+            if self._system is None:
+                before = 0.0  # the one before has died
             run = self._run(more, WARM_UP_SECONDS, token=token, hold=rows, warm_up=True)
             if (carries := carried(run.observation)) is None:
                 return
             batches = len(run.observation.samples)
             log.info("  warming up, round %d: %d micro-batches, %.4g events/s", number, batches, carries)
-            if carries < STEADY * before:
+            if carries < STEADY * before and carries < SATURATED * more:
                 return
             before = carries
 
@@ -159,7 +163,7 @@ class ReadyCell:
     def _judged(self, run: TrialRun, *, checked: bool) -> Measured:
         observation, check = run.observation, None
         failure = run.details.get("system", {}).get("failure")
-        if observation.invalid is None and failure:
+        if observation.invalid is None and failure and not observation.overflow:  # which was cut short
             observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
         if checked and observation.invalid is None and run.details.get("drained") and not observation.overflow:
             check = self._check(run)

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from streamgauge.errors import UserError
 from streamgauge.units import Duration
 from tests.driver.conftest import COLUMNS, stream_of, stream_table
 
+pytestmark = pytest.mark.alone
 WORKLOAD = Workload(name="pass", query="passthrough")
 
 
@@ -126,6 +128,23 @@ def test_an_overloaded_system_takes_its_capacity_and_grows_older(fleet: Fleet) -
     first, last = samples[0], samples[-1]
     assert (last.taken - first.taken) / (last.at_s - first.at_s) == pytest.approx(10_000, rel=0.05)
     assert (last.age_s - first.age_s) / (last.at_s - first.at_s) == pytest.approx(0.5, rel=0.1)
+
+
+def test_a_probe_is_not_worked_off(fleet: Fleet) -> None:
+    began = time.monotonic()
+    found = trial(fleet, InThread(Behaviour(capacity=1000, interval_s=0.05)), rate=40_000, seconds=1, hold=True)
+    assert found.observation.invalid is None
+    assert found.details["drained"] is False
+    assert found.observation.taken < 10_000
+    assert time.monotonic() - began < 20, "its queues hold half a minute"
+
+
+def test_a_hold_of_some_rows_makes_small_micro_batches(fleet: Fleet) -> None:
+    found = trial(fleet, InThread(Behaviour(interval_s=0.05)), rate=40_000, seconds=1, hold=100)
+    taken = [sample.taken for sample in found.observation.samples]
+    assert len(taken) > 5
+    assert max(after - before for before, after in pairwise(taken)) <= 100
+    assert found.observation.overflow, "it was overloaded"
 
 
 def test_an_overflow_ends_the_trial(artifact: Path) -> None:

@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +32,7 @@ from streamgauge.link.checksum import checksum
 from streamgauge.link.spark_system import SparkSystem
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.driver.proxy import Proxy
-from tests.e2e.processes import left_behind, wait_for
+from tests.e2e.processes import COMMAND, left_behind, wait_for
 from tests.measure.benches import CELL, write_bench
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -269,15 +268,6 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
         assert run.observation.offered == run.details["emitted"] == run.event_latency.count == 500
 
 
-SEARCH = """
-import sys
-from streamgauge import cli
-from streamgauge.measure import cell
-cell.WARM_UP_SECONDS = 0.2
-cli.main()
-"""
-
-
 def test_a_killed_search_leaves_no_process_and_goes_on_after_its_last_trial(tmp_path: Path) -> None:
     grid = {"rates": [500, 1000, 8000, 9000], "trial_seconds": 1.5, "warmup_batches": 1, "max_age_slope": 0.4}
     bench = write_bench(tmp_path, capacity=1500, search=grid)
@@ -290,7 +280,7 @@ def test_a_killed_search_leaves_no_process_and_goes_on_after_its_last_trial(tmp_
 
     def search() -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-c", SEARCH, *command], env=environment, text=True,
+            [COMMAND, *command], env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from streamgauge.driver.trial import run_trial
 from streamgauge.link.check import check
 from streamgauge.workloads import Spec
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 COLUMNS = {"carrier": "string", "flight": "int64"}
 
 

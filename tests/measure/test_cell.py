@@ -8,15 +8,27 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
 
 from streamgauge.config import Cell, load
+from streamgauge.driver.known import KnownSystem
+from streamgauge.driver.system import TrialSetup
 from streamgauge.errors import UserError
 from streamgauge.measure.cell import Measured, ReadyCell, ready
 from tests.measure.benches import CELL, Bench, write_bench
+
+
+class Recording(KnownSystem):
+    """Compiles, as far as anybody knows."""
+
+    seen: ClassVar[list[tuple[bool, float]]] = []
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        self.seen.append((setup.warm_up, setup.rate_events_per_s))
+        super().begin_trial(setup)
 
 
 def no_session() -> Any:
@@ -47,6 +59,19 @@ def counted_once(measured: Measured, events: int) -> None:
     assert measured.run.event_latency.count == details["system"]["rows"] - 1 == events  # and a sentinel
 
 
+def test_a_fresh_system_warms_up_until_it_carries_no_more(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, capacity=400)
+    recording = bench.benchmark.systems[0].model_copy(update={"engine": f"{__name__}:Recording"})
+    benchmark = bench.benchmark.model_copy(update={"systems": (recording,)})
+    with ready(benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell:
+        cell.trial(200, 0.5, token=1)
+        cell.trial(100, 0.5, token=1)
+    *rounds, first, second = Recording.seen
+    assert 2 <= len(rounds) <= 6
+    assert set(rounds) == {(True, 800.0)}
+    assert (first, second) == ((False, 200.0), (False, 100.0))
+
+
 def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
     def kill() -> None:
         while not children("streamgauge.driver.known"):
@@ -55,7 +80,6 @@ def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
         [victim] = children(module)
         victim.kill()
 
-    cell.warm_up(1000, 0.1, token=1)
     killer = threading.Thread(target=kill)
     killer.start()
     measured = cell.trial(1000, 60, token=1)
