@@ -99,7 +99,7 @@ def compare(events: int) -> dict[str, Any]:
         .config("spark.driver.memory", "2g")
         .getOrCreate()
     )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel("OFF")
     spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", checkpoint_manager(spark))
     rate = {what: rate_source(spark, names) for what, names in columns.items()}
     with tempfile.TemporaryDirectory() as place:
