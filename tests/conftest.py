@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
         place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid'][:8]}" / worker  # type: ignore[attr-defined]
         place.mkdir(parents=True)
         os.environ["TMPDIR"], tempfile.tempdir = str(place), None
+        # PySpark ends a process whose main module has no file: it takes it for one that runs doctests
+        sys.modules["__main__"].__file__ = __file__
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -26,7 +26,7 @@ NIGHT = """
 workloads: [{name: all, query: passthrough}]
 systems: [{name: known, engine: known, capacity: 4000, trigger: 50ms}]
 replay: {max_memory_mb: 64, max_slip: 5s}
-search: {rates: [1000, 20000], confirmations: 0, trial_seconds: 1, warmup_batches: 1, min_batches: 3, max_age_slope: 0.9}
+search: {rates: [1000, 40000], confirmations: 0, trial_seconds: 1, warmup_batches: 1, min_batches: 3, max_age_slope: 0.4}
 latency: {fractions: [0.5], seconds: 1}
 nightly: {repetitions: [4], self_tests: 0}
 """
