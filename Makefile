@@ -23,11 +23,10 @@ bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
 test: setup browser network lint ## Run everything that CI runs
-	@$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not alone"
-	@$(BIN)/pytest -q -m alone
+	@$(BIN)/pytest -q
 
 quick: setup lint ## Run the tests that take seconds
-	@$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not e2e and not alone"
+	@$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not e2e and not alone"
 	@$(BIN)/pytest -q -m "alone and not e2e"
 
 lint: setup ## Check style and types

@@ -36,11 +36,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`last` is last; a file's tests stay together; an instrument that reads the clock has no neighbour."""
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    """Files with `last` tests are last, those at their end; an instrument that reads the clock has no neighbour."""
+    last = {item for item in items if item.get_closest_marker("last") is not None}
+    files = {item.path for item in last}
+    items.sort(key=lambda item: (item.path in files, item in last))
     for item in items:
-        last = item.get_closest_marker("last") is not None
-        item.add_marker(pytest.mark.xdist_group("last" if last else str(item.path)))
         if "favoured" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)
 
