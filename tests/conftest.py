@@ -36,10 +36,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with `last` tests are last, those at their end; an instrument that reads the clock has no neighbour."""
-    last = {item for item in items if item.get_closest_marker("last") is not None}
-    files = {item.path for item in last}
-    items.sort(key=lambda item: (item.path in files, item in last))
+    """Files with a `last` test are last; an instrument that reads the clock has no neighbour."""
+    last = {item.path for item in items if item.get_closest_marker("last") is not None}
+    items.sort(key=lambda item: item.path in last)
     for item in items:
         if "favoured" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)

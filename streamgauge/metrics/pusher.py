@@ -36,6 +36,8 @@ class Pusher:
         self._snapshot, self._period = snapshot, period_s
         self._senders = [Sender(sink, buffer) for sink in sinks]
         self._stopping = threading.Event()
+        self._order = threading.Lock()  # or a snapshot taken before the last would be offered after it
+        self._ended = False
         self._thread = threading.Thread(target=self._run, name="metrics-pusher", daemon=True)
 
     def start(self) -> None:
@@ -44,10 +46,14 @@ class Pusher:
         self._thread.start()
 
     def push(self, *, final: bool = False) -> None:
-        snapshot = self._snapshot(final)
-        if snapshot.metrics or final:
-            for sender in self._senders:
-                sender.offer(snapshot)
+        with self._order:
+            if self._ended:
+                return
+            self._ended = final
+            snapshot = self._snapshot(final)
+            if snapshot.metrics or final:
+                for sender in self._senders:
+                    sender.offer(snapshot)
 
     def stop(self) -> None:
         """The last push; backends that answer get it, the others are given up within FINAL_SECONDS."""

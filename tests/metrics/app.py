@@ -53,7 +53,7 @@ CONF = {
     "spark.speculation": "true",
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "5",
-    "spark.speculation.minTaskRuntime": "4s",
+    "spark.speculation.minTaskRuntime": "15s",
 }
 
 

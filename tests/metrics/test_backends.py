@@ -10,6 +10,9 @@ import pytest
 
 from streamgauge import metrics
 from streamgauge.metrics.pipeline import Pipeline
+from streamgauge.metrics.pusher import Pusher
+from streamgauge.metrics.registry import Metric
+from streamgauge.metrics.snapshot import Snapshot
 from tests.metrics.backend import Backend, wait_until
 
 BUFFER = 5
@@ -85,6 +88,34 @@ def test_a_dead_backend_does_not_keep_the_end(trouble: str) -> None:
         [metric] = pipeline.query()
         assert metric.committed == {"value": 3 * 5 * 3}
     wait_until(lambda: threading.active_count() <= threads, "the end of all threads")
+
+
+def test_nothing_follows_the_last_push() -> None:
+    """A snapshot that takes its time while the pipeline stops is offered before the last, or not at all."""
+    written: list[Snapshot] = []
+
+    class Kept:
+        name = "kept"
+
+        def write(self, snapshot: Snapshot) -> None:
+            time.sleep(0.4)
+            written.append(snapshot)
+
+        def close(self) -> None: ...
+
+    def snapshot(final: bool) -> Snapshot:
+        metric = Metric("counter", "n", "rows", "main", {"value": 1}, {"value": 1})
+        if not final:
+            taking.set()
+            time.sleep(0.2)
+        return Snapshot("p", "i", 0, final, (metric,))
+
+    taking = threading.Event()
+    pusher = Pusher([Kept()], snapshot, 0.01, BUFFER)
+    pusher.start()
+    assert taking.wait(5)
+    pusher.stop()
+    assert [one.final for one in written] in ([True], [False, True])
 
 
 def test_nobody_at_graphite_s_port_is_no_more_than_a_line(caplog: pytest.LogCaptureFixture) -> None:
