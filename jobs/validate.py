@@ -11,5 +11,6 @@ BESIDE = Path(__file__).resolve().parents[1] / "expectations"
 
 if __name__ == "__main__":
     with job("validate") as j:
+        validate.import_expectations()
         suites = BESIDE if BESIDE.is_dir() else UNPACKED
         j.done(validate.run(j.spark, j.benchmark, j.store, j.experiment, suites, j.run.path))

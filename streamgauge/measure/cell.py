@@ -6,8 +6,9 @@ import dataclasses
 import logging
 import os
 import shutil
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from streamgauge.verdict import carried, judge
 from streamgauge.workloads import Spec, find
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("streamgauge")
@@ -93,6 +95,7 @@ class ReadyCell:
         self._stream, self._work, self._session = stream, work, session
         self._system: SystemUnderTest | None = None
         self._trials = 0
+        self._preparing: threading.Thread | None = None
 
     def ceiling(self) -> Ceiling:
         """What the driver delivers without a system."""
@@ -114,6 +117,7 @@ class ReadyCell:
 
     def warm_up(self, rate: float, seconds: float, *, token: int) -> None:
         """A round of that length, in place of those that the first trial would run."""
+        self._prepare_check()
         self._run(rate, seconds, token=token, hold=True, warm_up=True)
 
     def _warm_up(self, rate: float, token: int) -> None:
@@ -124,6 +128,8 @@ class ReadyCell:
         rounds = 0 if self.settings.engine == "known" else self.benchmark.search.warmup_rounds  # set, not compiled
         rows, before = max(1, min(WARM_UP_ROWS, round(WARM_UP_SHARE * rate))), 0.0
         more = max(rate, min(OVERLOAD * rate, self.benchmark.search.max_rate))
+        if rounds:
+            self._prepare_check()
         for number in range(1, rounds + 1):
             if self._system is None:
                 before = 0.0  # the one before has died
@@ -191,14 +197,9 @@ class ReadyCell:
             return None
         from streamgauge.link.check import check
 
-        replay = self.benchmark.replay
-        stream = load_stream(
-            self._stream.files(), self.fleet.tick, self.fleet.columns,
-            line=self.fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.shares),
-            densify=replay.densify, salted=_salted(self.workload),
-        )  # fmt: skip
-        per_process = [driver["offered"] for driver in run.details["drivers"]]
-        rows = offered_rows(stream, [[count - 1 for count in counts] for counts in per_process])  # without sentinels
+        if self._preparing is not None:
+            self._preparing.join()
+        rows = self._offered([driver["offered"] for driver in run.details["drivers"]])
         began = time.monotonic()
         try:
             found = check(self._session(), rows, figures, epochs, Spec.of(self.workload, self.fleet.columns))
@@ -206,6 +207,32 @@ class ReadyCell:
             return {"wrong": f"output not checked: {problem}"}
         log.info("checked %d events against the batch answer in %.1f s", rows.num_rows, time.monotonic() - began)
         return found.to_dict()
+
+    def _offered(self, per_process: Sequence[Sequence[int]]) -> pa.Table:
+        """The events behind such counts, which include a sentinel for each partition."""
+        replay = self.benchmark.replay
+        stream = load_stream(
+            self._stream.files(), self.fleet.tick, self.fleet.columns,
+            line=self.fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.shares),
+            densify=replay.densify, salted=_salted(self.workload),
+        )  # fmt: skip
+        return offered_rows(stream, [[count - 1 for count in counts] for counts in per_process])
+
+    def _prepare_check(self) -> None:
+        """Begins to start what checks answers, while the system warms up: its first check would wait for it."""
+        if self._preparing is None and self.settings.engine == "spark":
+            self._preparing = threading.Thread(target=self._check_nothing, name="prepare-check", daemon=True)
+            self._preparing.start()
+
+    def _check_nothing(self) -> None:
+        from streamgauge.link.check import answer
+        from streamgauge.link.oracle import expectation
+
+        try:
+            none = self._offered([[1]])  # a partition with nothing but its sentinel
+            answer(self._session(), expectation(none, [], Spec.of(self.workload, self.fleet.columns)))
+        except Exception as problem:  # the first check will tell
+            log.debug("the checks were not prepared: %s", problem)
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import threading
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,11 @@ class Validation:
     @property
     def failed(self) -> list[Expectation]:
         return [e for e in self.expectations if not e.success]
+
+
+def import_expectations() -> None:
+    """Begins to, in the background: it takes as long as Spark takes to start, a third of a small validation."""
+    threading.Thread(target=importlib.import_module, args=("great_expectations",), daemon=True).start()
 
 
 def run(

@@ -16,7 +16,7 @@ import pytest
 from streamgauge import workloads
 from streamgauge.config import Workload
 from streamgauge.errors import UserError
-from streamgauge.link.check import check
+from streamgauge.link.check import answer, check
 from streamgauge.link.connections import options_of
 from streamgauge.link.oracle import BatchLog, expectation
 from streamgauge.link.progress import batches_of
@@ -100,6 +100,13 @@ def offered(rows: list[Row]) -> pa.Table:
     for name, values in places.items():
         found = found.append_column(name, values)
     return found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("spec", [AGGREGATION, JOIN, replace(AGGREGATION, slide_us=5_000_000)])
+def test_of_nothing_offered_nothing_is_expected(spark: Any, spec: Spec) -> None:
+    nothing = offered([row(0, 0)]).slice(0, 0)
+    assert answer(spark, expectation(nothing, [], spec)) == (0, 0)
 
 
 @pytest.mark.spark
