@@ -177,6 +177,10 @@ class ReadyCell:
                 observation = dataclasses.replace(observation, invalid=check["wrong"])
         return Measured(observation, judge(observation, self.benchmark.search), run, carried(run.observation), check)
 
+    def close(self) -> None:
+        self.stop()
+        self._prepared()
+
     def stop(self) -> None:
         if self._system is not None:
             self._system.stop()
@@ -197,8 +201,7 @@ class ReadyCell:
             return None
         from streamgauge.link.check import check
 
-        if self._preparing is not None:
-            self._preparing.join()
+        self._prepared()
         rows = self._offered([driver["offered"] for driver in run.details["drivers"]])
         began = time.monotonic()
         try:
@@ -223,6 +226,11 @@ class ReadyCell:
         if self._preparing is None and self.settings.engine == "spark":
             self._preparing = threading.Thread(target=self._check_nothing, name="prepare-check", daemon=True)
             self._preparing.start()
+
+    def _prepared(self) -> None:
+        """Before anybody else asks for the session: it is made by one thread."""
+        if self._preparing is not None:
+            self._preparing.join()
 
     def _check_nothing(self) -> None:
         from streamgauge.link.check import answer
@@ -258,7 +266,7 @@ def ready(
         try:
             yield cell_ready
         finally:
-            cell_ready.stop()
+            cell_ready.close()
 
 
 def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
