@@ -35,6 +35,7 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
         log.info("%s: %s: %s", line["state"], line["what"], line["said"])
     if report["state"] == "good" and plan.notify == "problems":
         return []
+    run.mkdir(parents=True, exist_ok=True)  # of a run whose first stage could not even start
     delivered = {record["channel"] for record in read_jsonl(run / DELIVERED)}
     channels: dict[str, Callable[[], None]] = {}
     if webhook := plan.webhook:
@@ -57,14 +58,16 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
 
 
 def report_of(benchmark: Benchmark, run: Path) -> Report:
-    """What the stage regressions left, or that it left nothing."""
+    """What the stage regressions left, and that it did not run to its end."""
     try:
         report: Report = json.loads((run / REPORT).read_text())
     except (OSError, ValueError):
+        report = {"benchmark": benchmark.name, "run_id": run.name, "complete": False, "lines": []}
+    if not report.get("complete", True):
         last = RunLog(run).latest("regressions")
         why = (last and last.error) or "the stage did not run to its end"
         line = {"state": "failed", "what": "regressions", "said": why}
-        report = {"benchmark": benchmark.name, "run_id": run.name, "state": "bad", "lines": [line]}
+        report |= {"state": "bad", "lines": [*report["lines"], line]}
     return {**report, "page": str(run.parents[1] / "dashboard.html")}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +30,7 @@ Filters = Annotated[
         "--where", help="NAME=VALUE: benchmark, experiment, workload, system, mode, metric, unit, key, run_id"
     ),
 ]
-Since = Annotated[str | None, typer.Option(help="only points from this moment on, ISO-8601")]
+Since = Annotated[str | None, typer.Option(help="only points from this moment on, ISO-8601; UTC unless it says")]
 
 results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
 
@@ -50,7 +51,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List measured figures, oldest first."""
-    rows = _index(artifacts, database).results(limit=limit, since=since, **_filters(where))
+    rows = _index(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
     if as_json:
         typer.echo(json.dumps({"results": rows}))
         return
@@ -85,7 +86,10 @@ def history(key: Annotated[str, typer.Argument(help="a series' key")], out: Anno
     if not rows:
         raise UserError(f"found no series {key!r}; `streamgauge results series` lists them")
     lines = [f"{row['at']},{row['value'] if row['valid'] and row['value'] is not None else ''}\n" for row in rows]
-    out.write_text("time,value\n" + "".join(lines))
+    try:
+        out.write_text("time,value\n" + "".join(lines))
+    except OSError as problem:
+        raise UserError(f"{out}: cannot be written: {problem.strerror}") from None
     typer.echo(f"{len(rows)} points: {out}")
 
 
@@ -100,7 +104,7 @@ def export(
     """Export measured figures."""
     from streamgauge.store import export
 
-    rows = _index(artifacts, database).results(since=since, **_filters(where))
+    rows = _index(artifacts, database).results(since=_moment(since), **_filters(where))
     export.write(rows, out)
     typer.echo(f"{len(rows)} results: {out}")
 
@@ -111,6 +115,8 @@ def rebuild(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None)
     from streamgauge.artifacts import Store
 
     runs = [path for path in Store(artifacts).runs() if path.is_dir()]
+    if not runs:
+        raise UserError(f"{artifacts}/runs: found no run, so all would be lost; name the folder with --artifacts")
     added = _index(artifacts, database).rebuild(runs)
     typer.echo(f"{added} results of {len(runs)} runs")
 
@@ -167,6 +173,17 @@ def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> I
     from streamgauge.store import Index, default_url
 
     return Index(database or default_url(artifacts), upgrade=upgrade)
+
+
+def _moment(text: str | None) -> str | None:
+    """As the index has it."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"--since: found {text!r}, allowed: a moment such as 2026-03-21 or 2026-03-21T02:00") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _filters(where: list[str] | None) -> dict[str, Any]:

@@ -94,7 +94,10 @@ def trial(
 
     with sessions(benchmark, store, cell.experiment) as session:
         work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
-        with measuring(f"trial {cell.name}") as token, ready(benchmark, store, cell, work / "work", session) as bench:
+        with (
+            measuring(f"{work.name} {cell.name}") as token,
+            ready(benchmark, store, cell, work / "work", session) as bench,
+        ):
             measured = bench.trial(rate, seconds, token=token)
         record = _finite(measured.record())
         write_json(work / "trial.json", record)

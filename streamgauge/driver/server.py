@@ -92,8 +92,10 @@ class Server:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._context is not None:
                 connection = self._context.wrap_socket(raw, server_side=True)
+                with self._lock:  # wrapping takes the socket over: the raw one cannot be hung up any more
+                    self._open[connection] = self._open.pop(raw, "")
             reader, writer = connection.makefile("rb", BUFFER), connection.makefile("wb", BUFFER)
-            if not self._greet(raw, reader, writer):
+            if not self._greet(connection, reader, writer):
                 return
             connection.settimeout(IDLE_SECONDS)
             while request := _receive(reader):
@@ -102,11 +104,12 @@ class Server:
             pass  # the peer left, was silent too long or spoke no protocol: its connection ends, nothing else
         finally:
             with self._lock:
+                self._open.pop(connection, None)
                 self._open.pop(raw, None)
             _hang_up(connection)
             connection.close()
 
-    def _greet(self, raw: socket.socket, reader: Any, writer: Any) -> bool:
+    def _greet(self, connection: socket.socket, reader: Any, writer: Any) -> bool:
         request = _receive(reader)
         facts = self._handler.hello()
         wanted = str(request.get("attempt") or "")
@@ -118,7 +121,7 @@ class Server:
             _send(writer, {"ok": False, "error": f"attempt: found {wanted!r}, allowed: {facts['attempt']!r}"})
         else:
             with self._lock:
-                self._open[raw] = wanted
+                self._open[connection] = wanted
             schema = base64.b64encode(self._handler.schema.serialize().to_pybytes()).decode()
             _send(writer, {"ok": True, "version": VERSION, **facts, "schema": schema})
             return True

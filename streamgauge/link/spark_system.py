@@ -46,6 +46,7 @@ class SparkSystem:
         self._rss = 0
         self._next_look = 0.0
         self._library: Path | None = None
+        self._begun = False
 
     def start(self) -> None:
         check_master(self._system.master)
@@ -88,7 +89,7 @@ class SparkSystem:
                 raise
 
     def begin_trial(self, setup: TrialSetup) -> None:
-        """Raises UserError when the query cannot begin."""
+        """Raises UserError when no query of this system could begin yet: later on it is this trial's fault."""
         spec = Spec.of(setup.workload, setup.columns)
         if find(spec.query).rocksdb and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
@@ -111,16 +112,21 @@ class SparkSystem:
             BEGIN_SECONDS,
         )
         if not answer.get("ok"):
-            raise UserError(f"systems.{self.name}: the query did not begin: {answer.get('error', self._failure)}")
+            self._failure = self._failure or f"the query did not begin: {answer.get('error')}"
+            if answer and not self._begun:
+                raise UserError(f"systems.{self.name}: {self._failure}")
+            return  # `alive` tells
+        self._begun = True
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
-        """Figures, besides those of `application.end`: cpu_seconds, rss_bytes (the largest seen)."""
+        """Figures, besides those of `application.end`: cpu_seconds, rss_bytes (the largest seen), where all of it runs here."""
         answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
         figures: dict[str, Any] = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
         if self._session is not None:
             self._look_at_memory()
-            figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
-            figures["rss_bytes"] = self._rss
+            if self._system.master.startswith("local"):  # a cluster's executors are no children of ours
+                figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
+                figures["rss_bytes"] = self._rss
         figures["failure"] = figures.get("failure") or self._failure or answer.get("error")
         return figures
 

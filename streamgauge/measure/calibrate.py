@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,10 @@ def calibrate_for_real(capacity: float, noise: float, seed: int, plan: Search | 
     plan = plan or Search(trial_seconds=8.0, min_rate=min(100.0, capacity / 10), max_rate=4_000_000)
     known = System(name="known", engine="known", capacity=capacity, noise=noise, trigger=Duration.parse("100ms"))
     trials: list[Trial] = []
-    with tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch, measuring(f"calibration {seed}"):
+    with (
+        tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
+        measuring(f"calibration {uuid.uuid4().hex[:8]}"),
+    ):
         stream = small_stream(Path(scratch), seed)
         system = make_system(known, stream)
         with Fleet(stream, Replay(), tick="ns", columns={}) as fleet:

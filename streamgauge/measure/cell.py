@@ -109,6 +109,7 @@ class ReadyCell:
         with metrics.step(self.cell.name):
             if self._system is None:
                 self._warm_up(rate, token)
+            self._prepared()
             run = self._run(rate, seconds, token=token, hold=hold)
             if self.benchmark.search.fresh == "trial":
                 self.stop()
@@ -175,11 +176,18 @@ class ReadyCell:
             check = self._check(run)
             if check and check["wrong"]:
                 observation = dataclasses.replace(observation, invalid=check["wrong"])
-        return Measured(observation, judge(observation, self.benchmark.search), run, carried(run.observation), check)
+        verdict = judge(observation, self.benchmark.search)
+        if checked and verdict.outcome == "sustainable" and run.details.get("drained") is False:
+            # its last answers are unknown, and so is whether the others are right
+            observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
+            verdict = judge(observation, self.benchmark.search)
+        return Measured(observation, verdict, run, carried(run.observation), check)
 
     def close(self) -> None:
-        self.stop()
-        self._prepared()
+        try:
+            self.stop()
+        finally:
+            self._prepared()
 
     def stop(self) -> None:
         if self._system is not None:
@@ -201,7 +209,6 @@ class ReadyCell:
             return None
         from streamgauge.link.check import check
 
-        self._prepared()
         rows = self._offered([driver["offered"] for driver in run.details["drivers"]])
         began = time.monotonic()
         try:
@@ -228,7 +235,7 @@ class ReadyCell:
             self._preparing.start()
 
     def _prepared(self) -> None:
-        """Before anybody else asks for the session: it is made by one thread."""
+        """Before a trial that counts, and before anybody else asks for the session: it is made by one thread."""
         if self._preparing is not None:
             self._preparing.join()
 

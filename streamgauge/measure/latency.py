@@ -42,9 +42,10 @@ def run(
             append_json(directory / "latency-trials.jsonl", {"fraction": fraction, **measured.record()})
             found.append(figures_of(fraction, measured))
             log.info("  %s", _one_line(found[-1]))
-            for result in results_of(benchmark, cell, run_directory.name, found[-1]):
-                results.append(run_directory, result)
     write_json(directory / "latency.json", found)
+    for figures in found:  # all at the end: a stage that died and is tried again has none twice
+        for result in results_of(benchmark, cell, run_directory.name, figures):
+            results.append(run_directory, result)
     return found
 
 
@@ -60,14 +61,15 @@ def _sustainable(directory: Path, cell: Cell) -> float:
 
 def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
     details = measured.run.details
-    valid = measured.observation.invalid is None
+    # of what overflowed the queues, the latest events were never answered
+    valid = measured.observation.invalid is None and not measured.observation.overflow
     check = measured.check or {}
     return {
         "fraction": fraction,
         "rate_events_per_s": measured.observation.rate_events_per_s,
         "valid": valid,
         "outcome": measured.verdict.outcome,
-        "reason": measured.verdict.reason if valid else measured.observation.invalid,
+        "reason": measured.observation.invalid or measured.verdict.reason,
         "event_latency": _in_ms(details["event_latency_ns"]),
         "processing_latency": _in_ms(details["processing_latency_ns"]),
         "latency_split": {f"{part}_ms": _ms(ns) for part, ns in details["latency_split_ns"].items()},

@@ -103,6 +103,7 @@ class Night:
     run_id: str
     index: Index
     session: Callable[[], SparkSession]
+    missing: Sequence[str] = ()  # stages that the benchmark asks for and that left no record
 
     @property
     def plan(self) -> Nightly:
@@ -113,25 +114,29 @@ class Night:
         return self.store.run(self.run_id)
 
     def judge(self) -> list[Line]:
-        """What there is to say of the night; it is in the run's records then, and in the index."""
+        """What there is to say of the night; it is in the run's records then, and in the index.
+
+        An attempt that died has judged already what it recorded: that is said again, and not measured again.
+        """
         write_json(self.directory / BENCHMARK, self.benchmark.model_dump(mode="json"))
+        self._report([])
         self.index.add_run(self.directory)
         lines = []
         for line in self._lines():
             log.info("%s", line)
             lines.append(line)
             self._report(lines)
-        self._report(lines)
         self.index.add_run(self.directory)
+        self._report(lines, complete=True)
         return lines
 
-    def _report(self, lines: Sequence[Line]) -> None:
+    def _report(self, lines: Sequence[Line], *, complete: bool = False) -> None:
         states = {line.state for line in lines}
         state = "bad" if states & set(BAD) else "open" if states & {"open", "waiting"} else "good"
         write_json(
             self.directory / REPORT,
             {"benchmark": self.benchmark.name, "run_id": self.run_id, "state": state,
-             "lines": [asdict(line) for line in lines]},
+             "complete": complete, "lines": [asdict(line) for line in lines]},
         )  # fmt: skip
 
     def _lines(self) -> Iterator[Line]:
@@ -139,15 +144,24 @@ class Night:
         series = self._series()
         yield from (line for one in series if functional.is_output(one.metric) for line in self._answers(one))
         figures = [one for one in series if not functional.is_output(one.metric)]
-        for subject in self._due(figures)[: self.plan.self_tests]:
+        said = [(one, judged) for one in figures for judged in one.judged if self._settled(judged)]
+        yield from (_said(one, judged) for one, judged in said)
+        tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
+        for subject in self._due(figures)[: max(0, self.plan.self_tests - len(tested))]:
             yield from self._self_test(subject, [one for one in figures if one.subject == subject])
         yield from self._suspects(self._series() if self.plan.self_tests else figures)
 
     def _failures(self) -> Iterator[Line]:
         last = {(s.stage, *s.scope.values()): s for s in RunLog(self.directory).stages() if s.stage != "regressions"}
-        for name, stage in last.items():
-            if stage.state != "done":
-                yield Line("failed", " ".join(name), stage.error or "it did not end")
+        failed = {name: stage for name, stage in last.items() if stage.state != "done"}
+        for name, stage in failed.items():
+            yield Line("failed", " ".join(name), stage.error or "it did not end")
+        if not failed:  # else they are missing because of those
+            yield from (Line("failed", name, "it never began") for name in self.missing)
+
+    def _settled(self, judged: Row) -> bool:
+        """By an attempt at this night that has died; what stayed open is measured anew."""
+        return bool(judged["run_id"] == self.run_id and judged["outcome"] != "open")
 
     def _series(self) -> list[_Series]:
         """Those that this run has a point of."""
@@ -189,8 +203,7 @@ class Night:
             found = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
             evidence = {"comparison": asdict(found), "baseline": baseline, "candidate": candidate}
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            self._record(one, now, SELF, found.ratio - 1, evidence)
-            yield Line("self", one.name, f"A/A: {_found(found)}")
+            yield _said(one, self._record(one, now, SELF, found.ratio - 1, evidence))
         self.index.add_run(self.directory)
 
     # -- change points
@@ -207,7 +220,7 @@ class Night:
                 yield from self._rerun(some)
             else:
                 yield from (
-                    Line("waiting", one.name, f"{_step(one, change)}; not rerun tonight") for one, change in some
+                    Line("waiting", one.name, f"{_since(one, change)}; not rerun tonight") for one, change in some
                 )
 
     def _rerun(self, some: list[tuple[_Series, Change]]) -> Iterator[Line]:
@@ -217,7 +230,6 @@ class Night:
         old = self._as_of(str(before["run_id"]), first.subject)
         shared = None
         for one, change in some:
-            why = f"{_step(one, change)}; "
             try:
                 if shared is None:
                     figures = [series for series, _ in some]
@@ -236,13 +248,13 @@ class Night:
                     self_comparison=(test["baseline"], test["candidate"]) if test else None,
                 )
             except UserError as problem:
-                yield Line("open", one.name, f"{why}not rerun: {problem}")
+                yield Line("open", one.name, f"{_since(one, change)}; not rerun: {problem}")
                 continue
             against = "the nights before" if shared.first is None else f"the settings of {before['run_id']}"
             evidence = {"change": asdict(change), "comparison": asdict(said.comparison), "against": against}
             evidence |= {"before": before["software"], "after": one.sound[change.index]["software"]}
-            self._record(one, str(one.sound[change.index]["at"]), said.outcome, change.magnitude, evidence)
-            yield Line(said.outcome, one.name, f"{why}rerun against {against}: {_found(said.comparison)}")
+            moment = str(one.sound[change.index]["at"])
+            yield _said(one, self._record(one, moment, said.outcome, change.magnitude, evidence))
 
     def _as_of(self, run_id: str, subject: Subject) -> Benchmark:
         """Tonight's benchmark with the system as it was in that run; unchanged where the run does not tell."""
@@ -276,10 +288,12 @@ class Night:
         ]
         if not rates:
             raise UserError("no sustainable rate is known")
-        return of_cell(benchmark, self.store, subject, metrics, float(rates[0]), self.session)
+        return of_cell(benchmark, self.store, subject, metrics, float(rates[0]), self.session, self.run_id)
 
-    def _record(self, one: _Series, moment: str, outcome: str, magnitude: float, evidence: Row) -> None:
-        results.judge(self.directory, Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence))
+    def _record(self, one: _Series, moment: str, outcome: str, magnitude: float, evidence: Row) -> Row:
+        judgement = Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence)
+        results.judge(self.directory, judgement)
+        return asdict(judgement)
 
 
 class _Turns:
@@ -311,6 +325,15 @@ class _Turns:
                 side.extend(new)
 
 
+def _said(one: _Series, judged: Row) -> Line:
+    evidence = judged["evidence"]
+    found = _found(Comparison(**evidence["comparison"]))
+    if judged["outcome"] == SELF:
+        return Line("self", one.name, f"A/A: {found}")
+    step = _step(judged["magnitude"], str(judged["changed_at"]))
+    return Line(judged["outcome"], one.name, f"{step}; rerun against {evidence['against']}: {found}")
+
+
 def _found(found: Comparison) -> str:
     """With what stands beside every verdict."""
     low, high = (_percent(end - 1, "+") for end in found.interval or (math.nan, math.nan))
@@ -319,8 +342,12 @@ def _found(found: Comparison) -> str:
     return f"{_percent(found.ratio - 1, '+')} {interval}; {limits}"
 
 
-def _step(one: _Series, change: Change) -> str:
-    return f"{_percent(change.magnitude, '+')} since {str(one.sound[change.index]['at'])[:10]}"
+def _since(one: _Series, change: Change) -> str:
+    return _step(change.magnitude, str(one.sound[change.index]["at"]))
+
+
+def _step(magnitude: float, moment: str) -> str:
+    return f"{_percent(magnitude, '+')} since {moment[:10]}"
 
 
 def _percent(value: float | None, sign: str = "") -> str:

@@ -65,8 +65,12 @@ def of_cell(
     metrics: Iterable[str],
     rate: float,
     session: Callable[[], SparkSession],
+    run_id: str,
 ) -> Measure:
-    """Latency and CPU at the fractions that the metrics name, of that rate; the capacity for the rate itself."""
+    """Latency and CPU at the fractions that the metrics name, of that rate; the capacity for the rate itself.
+
+    run_id: of the run that asks: its own retry ends what it left behind, nobody else's does.
+    """
     cell = Cell(experiment=subject.experiment, workload=subject.workload, system=subject.system)
     wanted = [metric for metric in metrics if not is_output(metric)]
     fractions = sorted({float(found[1]) / 100 for metric in wanted if (found := _FRACTION.search(metric))})
@@ -75,7 +79,10 @@ def of_cell(
         found: Values = {}
         work = Path(tempfile.mkdtemp(prefix="streamgauge-rerun-"))
         try:
-            with measuring(f"rerun {cell.name}") as token, ready(benchmark, store, cell, work, session) as bench:
+            with (
+                measuring(f"{run_id} rerun {cell.name}") as token,
+                ready(benchmark, store, cell, work, session) as bench,
+            ):
                 for fraction in fractions:
                     measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
                     results = results_of(benchmark, cell, "rerun", figures_of(fraction, measured))

@@ -80,11 +80,24 @@ def check_master(master: str) -> None:
         raise UserError(f"master: found {master!r}, allowed: local[2], local[*], spark://host:7077, k8s://…, yarn")
     if not master.startswith("spark://"):
         return
-    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=5).close()
+        _master(master).close()
     except (OSError, ValueError) as problem:
         raise UserError(f"{master}: no Spark master answers there ({problem}); start it or mend the URL") from None
+
+
+def _master(url: str) -> socket.socket:
+    """A connection to the first that answers of a standalone URL's masters. Raises what the last one raised."""
+    *standby, last = url.removeprefix("spark://").split(",")
+    for one in standby:
+        with suppress(OSError, ValueError):
+            return _connected(one)
+    return _connected(last)
+
+
+def _connected(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=5)
 
 
 def driver_address(master: str) -> dict[str, str]:
@@ -92,8 +105,7 @@ def driver_address(master: str) -> dict[str, str]:
     if master.startswith("local"):
         address = "127.0.0.1"
     elif master.startswith("spark://"):
-        host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=5) as probe:
+        with _master(master) as probe:
             address = str(probe.getsockname()[0])
     else:
         return {}  # Spark's own choice

@@ -50,7 +50,7 @@ class Index:
         """Empties the index and fills it from the runs' records, all or nothing."""
         with database.transaction(self.engine) as connection:
             if connection.dialect.name == "postgresql":  # an other writer waits
-                connection.exec_driver_sql("LOCK TABLE points, judgements, series IN EXCLUSIVE MODE")
+                connection.exec_driver_sql("LOCK TABLE series, judgements, points IN EXCLUSIVE MODE")
             for table in (points, judgements, series):
                 connection.execute(delete(table))
             return sum(self._add(connection, run) for run in sorted(runs))

@@ -15,6 +15,7 @@ from streamgauge import results
 from streamgauge.artifacts import Store
 from streamgauge.config import Benchmark, Experiment, System
 from streamgauge.errors import UserError
+from streamgauge.results import Result
 from streamgauge.suite.events import Events, make_events, read_events, smaller
 from streamgauge.suite.figures import results_of
 from streamgauge.suite.hard import run_example, run_hard
@@ -42,6 +43,7 @@ def run(
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))
     found: Counter[str] = Counter()
     bad: list[str] = []
+    figures: list[Result] = []
 
     def tell(system: System, events: int, record: Record) -> None:
         why = record.why or ""
@@ -49,8 +51,7 @@ def run(
         about = {"system": system.name, "disorder_percent": percent, "events": events}
         keep(directory, {**record.to_dict(), **about})
         timed = system == first and record.query in map(short, queries)  # the others' streams are too short
-        for result in results_of(benchmark, experiment, system.name, directory.name, record, events, timed=timed):
-            results.append(directory, result)
+        figures.extend(results_of(benchmark, experiment, system.name, directory.name, record, events, timed=timed))
         if system == first:
             found[record.status] += 1
             if record.status != "correct":
@@ -66,6 +67,8 @@ def run(
             few = make_events(spark, Store(work / "few"), smaller(benchmark, experiment, FEW))
         for system in others:
             _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
+    for figure in figures:  # all at the end: a stage that died and is tried again has none twice
+        results.append(directory, figure)
     if bad:
         raise UserError(f"{experiment.name}: {len(bad)} of {sum(found.values())} answers: {', '.join(bad)}")
     return dict(found)

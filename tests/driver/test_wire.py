@@ -242,6 +242,22 @@ def test_tls_speaks_to_whoever_trusts_the_certificate_and_to_nobody_else(
         Connection(endpoint, timeout_s=2)  # plain text
 
 
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_connections_of_an_older_attempt_are_closed(serve: Serve, certificate: Certificate, encrypted: bool) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    endpoint = serve(TIMES, context=context if encrypted else None)
+    endpoint = replace(endpoint, cafile=certificate[0] if encrypted else None)
+    with Connection(endpoint) as controller:
+        controller.open("one", 1e6, 1)
+        older = Connection(endpoint, attempt="one")
+        older.latest()
+        controller.open("two", 1e6, 1)
+        with pytest.raises(WireError):
+            older.latest()
+        older.close()
+
+
 def test_the_clock_offset_of_one_host_is_within_the_round_trip(serve: Serve) -> None:
     with started(serve(TIMES)) as connection:
         offset, half = connection.clock_offset()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from streamgauge.config import System, Workload
 from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.errors import UserError
+from streamgauge.link.processes import Session
 from streamgauge.link.spark_system import SparkSystem
 from tests.link.hand import COLUMNS, HandDriver, row, sentinel
 
@@ -106,6 +108,27 @@ def test_a_driver_that_leaves_ends_the_query_with_its_reason(system: SparkSystem
     assert system.failure is not None
     assert driver.endpoint.address in system.failure
     assert "\n" not in system.failure
+
+
+def test_a_query_that_cannot_begin_is_a_mistake_at_first_and_later_its_trial_s_fault(tmp_path: Path) -> None:
+    class Refusing(SparkSystem):
+        answer: ClassVar[dict[str, Any]] = {"error": "No space left on device"}
+
+        def _ask(self, command: dict[str, Any], _: float) -> dict[str, Any]:
+            return self.answer if command["do"] == "begin" else {}
+
+    driver = HandDriver()
+    system = Refusing(System(name="s"), tmp_path)
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as standing_in:
+        system._process, system._session = standing_in, Session(standing_in.pid)
+        said = "the query did not begin: No space left on device"
+        with pytest.raises(UserError, match=rf"systems\.s: {said}"):
+            system.begin_trial(setup(driver, tmp_path / "one"))
+        system._begun = True
+        system.begin_trial(setup(driver, tmp_path / "two"))
+        assert (system.alive(), system.failure) == (False, said)
+        standing_in.kill()
+    driver.close()
 
 
 def test_what_cannot_start_says_so(tmp_path: Path) -> None:

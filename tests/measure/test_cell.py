@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.system import TrialSetup
 from streamgauge.errors import UserError
 from streamgauge.measure.cell import Measured, ReadyCell, ready
+from streamgauge.measure.latency import figures_of
+from streamgauge.verdict import judge
 from tests.measure.benches import CELL, Bench, write_bench
 
 
@@ -113,6 +116,29 @@ def test_a_record_is_a_json_line_with_all_that_the_search_needs(cell: ReadyCell)
     assert again["details"]["slip_ns"]["count"] >= 1000
     assert {"outcome", "reason", "figures", "carried_events_per_s"} <= set(again)
     assert not list((cell._work).glob("trial-*"))  # checkpoints are no results
+
+
+def test_what_was_not_worked_off_is_no_proof(tmp_path: Path) -> None:
+    """A trial that is cut short by its patience was not checked: it may not count as sustained."""
+    bench = write_bench(tmp_path, search={"min_batches": 3, "max_age_slope": 0.9, "warmup_batches": 1})
+    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell:
+        measured = cell.trial(2000, 2, token=1)
+    assert (measured.verdict.outcome, measured.observation.invalid) == ("sustainable", None)
+    late = replace(measured.run, details={**measured.run.details, "drained": False})
+    found = cell._judged(late, checked=True)
+    said = "the system did not end its work in time"
+    assert (found.verdict.outcome, found.observation.invalid) == ("inconclusive", said)
+    assert cell._judged(late, checked=False).observation.invalid is None, "a probe is never checked"
+
+
+def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
+    """What waits in them longest was never answered, so every percentile would be too low."""
+    measured = cell.trial(2000, 0.5, token=1)
+    assert figures_of(1.0, measured)["valid"]
+    full = replace(measured, observation=replace(measured.observation, overflow=True))
+    full = replace(full, verdict=judge(full.observation, cell.benchmark.search))
+    figures = figures_of(1.0, full)
+    assert (figures["valid"], figures["outcome"], figures["reason"]) == (False, "unsustainable", full.verdict.reason)
 
 
 def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: Path) -> None:

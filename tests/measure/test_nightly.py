@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamgauge import results
+from streamgauge.airflow.notices import report_of
 from streamgauge.artifacts import write_json
 from streamgauge.measure.nightly import Night
 from streamgauge.measure.reruns import RATE, in_turns
@@ -64,7 +65,7 @@ def test_a_setting_that_costs_is_confirmed_by_turns_of_both_settings_and_said_on
     assert comparison["interval"][0] > 1.3
     report = json.loads((night.directory / "nightly.json").read_text())
     assert (report["state"], report["lines"][0]["state"]) == ("bad", "regression")
-    assert night.judge() == []
+    assert night.judge() == [line], "of an attempt that died: said again, not measured again"
 
 
 def write_bench_systems(tmp_path: Any, delay: str) -> Any:
@@ -116,6 +117,33 @@ def test_answers_and_failed_stages_are_errors_at_once(tmp_path: Any) -> None:
         "error: b e q5 spark batch output_rows: output changed from 7 to 8",
         "error: b e q5 spark batch output_supported: no longer supported (no such query)",
     ]
+
+
+def test_a_stage_that_never_began_is_no_good_night(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, **PLAN)
+    write_nights(bench, 110.0, 1.0)
+    (line,) = replace(night_of(bench), missing=["search e all known"]).judge()
+    assert str(line) == "failed: search e all known: it never began"
+
+
+def test_a_night_that_dies_while_it_is_judged_is_told_of(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = write_bench(tmp_path, **PLAN)
+    write_nights(bench, 110.0, 1.0)
+    night = night_of(bench)
+    run = night.directory
+
+    def stage() -> None:
+        with RunLog(run).stage("regressions", {}):
+            night.judge()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Night, "_suspects", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        with pytest.raises(OSError, match="no space left"):
+            stage()
+    told = report_of(bench.benchmark, run)
+    assert (told["state"], told["lines"][-1]["said"]) == ("bad", "OSError: no space left")
+    stage()
+    assert report_of(bench.benchmark, run)["state"] == "good"
 
 
 def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:

@@ -33,6 +33,12 @@ def test_the_driver_is_reachable_from_the_master_s_host() -> None:
         session_conf({"spark.master": master}, None, {})
 
 
+def test_of_several_masters_the_first_that_answers_is_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as standing_in:
+        masters = f"spark://127.0.0.1:1,127.0.0.1:{standing_in.getsockname()[1]}"
+        assert session_conf({}, masters, {})["spark.driver.host"] == "127.0.0.1"
+
+
 def test_alone_on_this_host_it_is_reachable_from_nowhere_else() -> None:
     assert session_conf({}, None, {})["spark.driver.host"] == "127.0.0.1"
     assert session_conf({"spark.master": "local[*]"}, "local[1]", {})["spark.master"] == "local[1]"

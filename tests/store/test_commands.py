@@ -48,6 +48,11 @@ def test_a_history_goes_into_changes(tmp_path: Path) -> None:
     call(tmp_path, "rebuild")
     (series,) = call(tmp_path, "series", "--json").json["series"]
     assert call(tmp_path, "history", series["key"], str(tmp_path / "h.csv")).code == 0
+    call(tmp_path, "history", series["key"], str(tmp_path / "no" / "h.csv")).refused(
+        "h.csv: cannot be written: No such"
+    )
+    later = call(tmp_path, "list", "--since", "2026-05-19T03:00+02:00", "--json").json["results"]
+    assert [row["at"][:10] for row in later] == ["2026-05-19", "2026-05-20"]
     found = run(Call(["changes", str(tmp_path / "h.csv"), "--json"])).json
     assert [c["time"] for c in found["changes"]] == ["2026-05-13T01:00:00+00:00"]
     assert found["gaps"] == [{"after": "2026-05-05T01:00:00+00:00", "before": "2026-05-07T01:00:00+00:00", "days": 2.0}]
@@ -59,6 +64,8 @@ def test_a_history_goes_into_changes(tmp_path: Path) -> None:
         (["list", "--where", "colour=blue"], "filter: found 'colour', allowed: benchmark"),
         (["list", "--where", "colour"], "--where: found 'colour', allowed: NAME=VALUE"),
         (["export", "--out", "x.txt"], "--out: found 'x.txt', allowed: a name that ends in .csv or .parquet"),
+        (["list", "--since", "yesterday"], "--since: found 'yesterday', allowed: a moment such as 2026-03-21"),
+        (["rebuild"], "runs: found no run, so all would be lost; name the folder with --artifacts"),
         (["history", "nokey", "x.csv"], "found no series 'nokey'"),
         (["list", "--database", "postgresql://127.0.0.1:1/none"], "the database does not answer"),
         (["list", "--database", "oracle://x"], "found 'oracle', allowed: sqlite or postgresql"),
