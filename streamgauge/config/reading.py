@@ -30,7 +30,10 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(f"{path}: cannot be read as UTF-8 text: {problem}") from None
     try:
-        raw = yaml.load(text, _UniqueKeyLoader)
+        # JSON as it is: YAML takes 1e-05 for a text
+        raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)
+    except ValueError as problem:
+        raise UserError(f"{path}: not valid JSON: {problem}") from None
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
@@ -62,6 +65,14 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         }
     )
     return overrides.apply(benchmark) if overrides else benchmark
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"found key {next(n for n in names if names.count(n) > 1)!r} twice, allowed: once")
+    return found
 
 
 def parse(model: type[M], raw: Any, where: str) -> M:

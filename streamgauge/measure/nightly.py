@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -147,8 +147,10 @@ class Night:
         said = [(one, judged) for one in figures for judged in one.judged if self._settled(judged)]
         yield from (_said(one, judged) for one, judged in said)
         tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
-        for subject in self._due(figures)[: max(0, self.plan.self_tests - len(tested))]:
-            yield from self._self_test(subject, [one for one in figures if one.subject == subject])
+        left = self.plan.self_tests - len(tested)
+        for subject in self._due(figures):  # one that cannot be measured keeps nobody else from it
+            if left > 0 and (yield from self._self_test(subject, [one for one in figures if one.subject == subject])):
+                left -= 1
         yield from self._suspects(self._series() if self.plan.self_tests else figures)
 
     def _failures(self) -> Iterator[Line]:
@@ -188,13 +190,14 @@ class Night:
             last[one.subject] = max([last.get(one.subject, ""), *moments])
         return sorted(last, key=lambda subject: (last[subject], subject.name))
 
-    def _self_test(self, subject: Subject, figures: list[_Series]) -> Iterator[Line]:
+    def _self_test(self, subject: Subject, figures: list[_Series]) -> Generator[Line, None, bool]:
+        """Gives whether it could be measured."""
         try:
             measure = self._measure(self.benchmark, subject, figures, self.run_id)
             sides = in_turns(measure, measure, LEAST)
         except UserError as problem:
             yield Line("self", subject.name, f"A/A not measured: {problem}")
-            return
+            return False
         for one in figures:
             baseline, candidate = (column(side, one.metric) for side in sides)
             if not (baseline and candidate):
@@ -205,6 +208,7 @@ class Night:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             yield _said(one, self._record(one, now, SELF, found.ratio - 1, evidence))
         self.index.add_run(self.directory)
+        return True
 
     # -- change points
 
@@ -227,17 +231,22 @@ class Night:
         """Of the suspects of one subject together."""
         first, change = some[0]
         before = first.sound[change.index - 1]
-        old = self._as_of(str(before["run_id"]), first.subject)
-        shared = None
+        told = self._told(str(before["run_id"]))
+        old, edited = self._as_of(told, first.subject), self._edited(told, first.subject)
+        same, shared = old.systems == self.benchmark.systems, None
         for one, change in some:
+            moment = str(one.sound[change.index]["at"])
             try:
+                if edited:
+                    raise UserError(f"the benchmark is not what it was in {before['run_id']} ({', '.join(edited)})")
+                if same and one.metric in (RATE, SECONDS):
+                    raise UserError("a night takes this figure another way than a rerun; the nights to come tell")
                 if shared is None:
                     figures = [series for series, _ in some]
                     sides = [
                         self._measure(benchmark, first.subject, figures, str(before["run_id"]))
                         for benchmark in (old, self.benchmark)
                     ]
-                    same = old.systems == self.benchmark.systems
                     shared = _Turns(None if same else sides[0], sides[1])
                 test = one.self_test
                 said = confirm(
@@ -248,21 +257,35 @@ class Night:
                     self_comparison=(test["baseline"], test["candidate"]) if test else None,
                 )
             except UserError as problem:
+                self._record(one, moment, "open", change.magnitude, {"change": asdict(change), "why": str(problem)})
                 yield Line("open", one.name, f"{_since(one, change)}; not rerun: {problem}")
                 continue
             against = "the nights before" if shared.first is None else f"the settings of {before['run_id']}"
             evidence = {"change": asdict(change), "comparison": asdict(said.comparison), "against": against}
             evidence |= {"before": before["software"], "after": one.sound[change.index]["software"]}
-            moment = str(one.sound[change.index]["at"])
             yield _said(one, self._record(one, moment, said.outcome, change.magnitude, evidence))
 
-    def _as_of(self, run_id: str, subject: Subject) -> Benchmark:
-        """Tonight's benchmark with the system as it was in that run; unchanged where the run does not tell."""
+    def _told(self, run_id: str) -> Benchmark:
+        """The benchmark of that run; tonight's where the run does not tell."""
         file = self.store.root / "runs" / run_id / BENCHMARK
         try:
-            told = parse(Benchmark, json.loads(file.read_text()), str(file))
+            return parse(Benchmark, json.loads(file.read_text()), str(file))
         except (OSError, ValueError, UserError):
             return self.benchmark
+
+    def _edited(self, told: Benchmark, subject: Subject) -> list[str]:
+        """What else than the system differs, so that a step says nothing of it."""
+
+        def asked(benchmark: Benchmark) -> dict[str, Any]:
+            mine = {one.name: one.model_dump() for one in benchmark.experiments if one.name == subject.experiment}
+            mine |= {one.name: one.model_dump() for one in benchmark.workloads if one.name == subject.workload}
+            return {"source": benchmark.source, "scale": benchmark.scale, "replay": benchmark.replay, **mine}
+
+        then, now = asked(told), asked(self.benchmark)
+        return [name for name in {**then, **now} if then.get(name) != now.get(name)]
+
+    def _as_of(self, told: Benchmark, subject: Subject) -> Benchmark:
+        """Tonight's benchmark with the system as it was then."""
         past = {system.name: system for system in told.systems if system.name == subject.system}
         systems = tuple(past.get(system.name, system) for system in self.benchmark.systems)
         return self.benchmark.model_copy(update={"systems": systems})

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from streamgauge.compare import functional
-from streamgauge.compare.changes import Found, find
+from streamgauge.compare.changes import SEGMENT, Change, Found, find
 from streamgauge.compare.functional import is_sound
 from streamgauge.compare.nightly import SELF, higher_is_better
 from streamgauge.report import standing
@@ -35,7 +35,7 @@ class Curve:
     series: Row
     points: list[Row]
     found: Found
-    outcomes: dict[str, str]  # moment of a change -> what reruns said
+    outcomes: dict[int, str]  # index of a change -> what reruns said of it, or of one close by
     self_test: Row | None  # the comparison of the latest A/A run
 
     @property
@@ -90,14 +90,31 @@ def _curve(index: Index, series: Row, together: int) -> Curve:
     points = index.history(series["key"])
     sound = [point for point in points if is_sound(point)]
     judged = index.judgements(series["key"])
-    outcomes = {str(j["changed_at"]): str(j["outcome"]) for j in judged if j["outcome"] != SELF}
     tests = [j["evidence"]["comparison"] for j in judged if j["outcome"] == SELF]
     values = [float(point["value"]) for point in sound]
     if all(value > 0 for value in values):
         found = find(values, [_moment(point) / _DAY_S for point in sound], series=max(together, 1))
     else:
         found = Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
+    places = {str(point["at"]): place for place, point in enumerate(sound)}
+    told = [(places[at], j) for j in judged if j["outcome"] != SELF and (at := str(j["changed_at"])) in places]
+    found = replace(found, changes=_confirmed_too(found.changes, told))
+    outcomes = {
+        change.index: str(min(close, key=lambda pair: abs(pair[0] - change.index))[1]["outcome"])
+        for change in found.changes
+        if (close := [pair for pair in reversed(told) if abs(pair[0] - change.index) <= SEGMENT])
+    }
     return Curve(series, points, found, outcomes, tests[-1] if tests else None)
+
+
+def _confirmed_too(changes: list[Change], told: list[tuple[int, Row]]) -> list[Change]:
+    """With those that a rerun confirmed: a night looks at fewer series, so it sees smaller steps than this page."""
+    found = list(changes)
+    for place, judged in told:
+        sure = judged["outcome"] in ("regression", "improvement") and "change" in judged["evidence"]
+        if sure and all(abs(change.index - place) > SEGMENT for change in found):
+            found.append(Change(**{**judged["evidence"]["change"], "index": place}))
+    return sorted(found, key=lambda change: change.index)
 
 
 def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...], list[Curve]]]:
@@ -131,7 +148,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
          f"{_range(change.interval)}confidence {change.confidence:.2%}; {_limits(curve)}{outcome}")
         for change in curve.found.changes
         for point in [curve.sound[change.index]]
-        for outcome in [curve.outcomes.get(str(point["at"]), "suspect: not rerun")]
+        for outcome in [curve.outcomes.get(change.index, "suspect: not rerun")]
     ]  # fmt: skip
 
 

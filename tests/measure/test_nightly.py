@@ -17,6 +17,7 @@ from streamgauge.measure.reruns import RATE, in_turns
 from streamgauge.results import Result
 from streamgauge.runs import RunLog
 from streamgauge.store import Index
+from streamgauge.units import Duration
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.test_cell import no_session
 
@@ -80,6 +81,20 @@ def test_a_step_that_is_gone_when_rerun_is_refuted(tmp_path: Any) -> None:
     (line,) = night_of(bench).judge()
     assert line.state == "refuted", line
     assert "rerun against the nights before: -9" in line.said
+
+
+def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> None:
+    before = write_bench(tmp_path, delay="100ms", **PLAN)
+    (workload,) = before.benchmark.workloads
+    wider = workload.model_copy(update={"watermark": Duration.parse("9s")})
+    bench = Bench(before.file, before.benchmark.model_copy(update={"workloads": (wider,)}), before.store)
+    write_nights(bench, 110.0, 1.9, before)
+    night = night_of(bench)
+    (line,) = night.judge()
+    assert (line.state, line.said) == (
+        "open", "+90.0 % since 2026-03-21; not rerun: the benchmark is not what it was in n19 (all)",
+    )  # fmt: skip
+    assert [j["outcome"] for j in night.index.judgements()] == ["open"]
 
 
 def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: Any) -> None:

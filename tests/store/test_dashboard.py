@@ -53,6 +53,24 @@ def test_what_a_rerun_said_and_an_output_that_changed(index: Index, tmp_path: Pa
     )
 
 
+def test_a_step_that_a_rerun_confirmed_is_there_however_small(index: Index, tmp_path: Path) -> None:
+    """A night judges its own series, the page all of them; and a place may move while values arrive."""
+    metric = "event_latency_ms_p99_at_80pct"
+    keys = {q: index.series(workload=q, system="spark-4.3", metric=metric)[0]["key"] for q in ("q0", "q1")}
+    change = {"index": 9, "magnitude": 0.03, "interval": [0.02, 0.04], "confidence": 0.93, "before": 1.0, "after": 1.03}
+    run = tmp_path / "runs" / "night-29"
+    for key, day in ((keys["q0"], 19), (keys["q1"], 16)):
+        judged = Judgement("night-29", key, f"2026-04-{day}T02:00:00+00:00", "regression", 0.03, {"change": change})
+        results.judge(run, judged)
+    index.add_run(run)
+    by_query = {line.split()[2]: line for line in dashboard.build(index, tmp_path / "page.html")}
+    assert by_query.keys() == {"q0", "q1"}
+    assert "since 2026-04-21" in by_query["q0"]
+    assert by_query["q0"].endswith("; regression")
+    assert "+3.0\u202f% since 2026-04-16" in by_query["q1"]
+    assert by_query["q1"].endswith("; regression")
+
+
 def test_what_systems_can_do_what_releases_were_told_and_the_noise_of_a_series_stand_on_the_page(
     tmp_path: Path,
 ) -> None:
