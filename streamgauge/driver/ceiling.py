@@ -79,7 +79,10 @@ def _consume(connection: Connection, seconds: float) -> Ceiling:
 
 def _discard(connection: Connection, position: list[int], *, rows: int | None, seconds: float) -> None:
     until = time.monotonic() + seconds
+    wait_s = 0.0  # for one partition's rows only when no other has any: small queues are empty often
     while time.monotonic() < until and (rows is None or sum(position) < rows):
+        before = sum(position)
         for partition, at in enumerate(position):
-            position[partition] += sum(batch.num_rows for batch in connection.read(partition, at, wait_s=0.05))
+            position[partition] += sum(batch.num_rows for batch in connection.read(partition, at, wait_s=wait_s))
             connection.commit({partition: position[partition]})
+        wait_s = 0.0 if sum(position) > before else 0.005

@@ -87,13 +87,15 @@ class Images:
             return self._made[name]
         stage, home = self.stages[name], self.place / name
         variables = {"PATH": f"{self.bin}:{PYTHON}/bin:/usr/bin:/bin", "HOME": "/tmp"}
+        variables["LD_LIBRARY_PATH"] = f"{PYTHON}/lib"  # where it was built nobody else may look
         if stage.base in self.stages:
             before, variables = self.make(stage.base)
             subprocess.run(["cp", "-a", before, home], check=True)
             variables = dict(variables)
         else:
             home.mkdir()
-            variables |= {key: os.environ[key] for key in os.environ if key.startswith(("UV_", "PIP_"))}
+            fetching = re.compile(r"(UV_|PIP_|SSL_).*|.*_proxy", re.IGNORECASE)  # as this host fetches packages
+            variables |= {key: value for key, value in os.environ.items() if fetching.fullmatch(key)}
         for verb, rest in stage.steps:
             self._step(name, home, variables, verb, rest)
         self._made[name] = home, variables
@@ -112,9 +114,9 @@ class Images:
             elif target.startswith("/"):
                 shutil.copy(self.context / sources[0], self.bin / Path(target).name)
             else:
-                for source in sources:
-                    into = home / target / ("" if source == "." else Path(source).name)
+                for source in sources:  # of a directory its content
                     here = self.context / source
+                    into = home / target if here.is_dir() else home / target / here.name
                     into.parent.mkdir(parents=True, exist_ok=True)
                     subprocess.run(["cp", "-a", f"{here}/." if here.is_dir() else here, into], check=True)
         elif verb == "RUN" and rest.startswith("uv "):
