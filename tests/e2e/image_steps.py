@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -222,13 +223,15 @@ def inside() -> int:
         place.chmod(0o755)
         subprocess.run([DOCKER / "make-secrets.sh", place / "secrets"], check=True, capture_output=True)
         (place / "secrets").chmod(0o755)  # the engine mounts files of their own
-        for name in ("artifacts/spark-events", "airflow"):
+        for name in ("volumes/artifacts/spark-events", "volumes/airflow"):
             (place / name).mkdir(parents=True)
-        subprocess.run(["chown", "-R", "10001:10001", place / "artifacts", place / "airflow"], check=True)
-        (place / "hosts").write_text("127.0.0.1 localhost spark-master generator-1 generator-2\n")
+        subprocess.run(["chown", "-R", "10001:10001", place / "volumes"], check=True)
+        (place / "hosts").write_text(
+            f"127.0.0.1 localhost spark-master generator-1 generator-2 {socket.gethostname()}\n"
+        )
         for source, target in (
-            (Path(sys.base_prefix), PYTHON), (place / "artifacts", Path("/artifacts")),
-            (place / "airflow", Path("/opt/airflow")), (place / "secrets", Path("/run/secrets")),
+            (Path(sys.base_prefix), PYTHON), (place / "volumes/artifacts", Path("/artifacts")),
+            (place / "volumes/airflow", Path("/opt/airflow")), (place / "secrets", Path("/run/secrets")),
             (place / "hosts", Path("/etc/hosts")),
         ):  # fmt: skip
             subprocess.run(["mount", "--bind", source, target], check=True)
