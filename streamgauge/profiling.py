@@ -1,12 +1,12 @@
 """A disorder profile from parts that add up: each task measures its row groups, the driver merges.
 
 Exact quantiles without a sort: values fall into buckets that keep their order (the leading bits of their
-binary logarithm); a second pass fetches only the buckets that hold a wanted rank.
+binary logarithm); further passes fetch only the values around a wanted rank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,22 +117,79 @@ class Spread:
         ]
 
 
-def pick_quantiles(spread: Spread, found: Iterable[dict[int, Times]]) -> dict[str, float | int]:
-    """Exact quantiles from the values of the buckets that ranks() asked for."""
-    parts = list(found)
-    quantiles: dict[str, float | int] = {}
-    for name, (bucket, place) in spread.ranks().items():
-        values = np.concatenate([part[bucket] for part in parts if bucket in part])
-        quantiles[name] = int(np.partition(values, place)[place])
-    return quantiles
+#: values that are fetched for a quantile, at most; of more, the range that holds it is cut first
+FETCHED = 1_000_000
+_CUTS = 1024
 
 
-def values_in(values: Times, buckets: Sequence[int]) -> dict[int, Times]:
-    """The values of each of those buckets."""
-    if not len(values):
-        return {}
-    place = bucket_of(values)
-    return {bucket: part for bucket in buckets if len(part := values[place == bucket])}
+@dataclass(frozen=True)
+class _Range:
+    """Where a wanted value lies: its 0-based place among the count values from low to high, both included."""
+
+    low: int
+    high: int
+    place: int
+    count: int
+
+    @property
+    def width(self) -> int:
+        return (self.high - self.low) // _CUTS + 1
+
+    def cut(self, counts: Counts) -> _Range:
+        """The part that holds it, by the counts of all parts."""
+        before = np.cumsum(counts) - counts
+        part = int(np.searchsorted(before, self.place, side="right")) - 1
+        low = self.low + part * self.width
+        high = min(self.high, low + self.width - 1)
+        return _Range(low, high, self.place - int(before[part]), int(counts[part]))
+
+
+def exact_quantiles(
+    spread: Spread, walk: Callable[[Callable[[Times], Any]], list[Any]], *, fetched: int = FETCHED
+) -> dict[str, float | int]:
+    """Quantiles of the spread's values, of which few are fetched.
+
+    walk(f): f of the values of each part of the data, anew at each call; what f gives shall be small.
+    """
+    ranks = spread.ranks()
+    edges = _edges(walk, sorted({bucket for bucket, _ in ranks.values()})) if ranks else {}
+    wanted = {
+        name: _Range(*edges[bucket], place, spread.buckets[bucket]) for name, (bucket, place) in ranks.items()
+    }  # fmt: skip
+    while wide := sorted({(r.low, r.high) for r in wanted.values() if r.count > fetched and r.high > r.low}):
+        parts = walk(lambda values, wide=wide: [_parts_of(values, low, high) for low, high in wide])  # type: ignore[misc]
+        counts = dict(zip(wide, np.sum(parts, axis=0), strict=True))
+        wanted = {
+            name: r.cut(counts[r.low, r.high]) if (r.low, r.high) in counts else r for name, r in wanted.items()
+        }  # fmt: skip
+    open_ = sorted({(r.low, r.high) for r in wanted.values() if r.high > r.low})
+    found = walk(lambda values: [values[(values >= low) & (values <= high)] for low, high in open_]) if open_ else []
+    values = {span: np.concatenate([part[k] for part in found]) for k, span in enumerate(open_)}
+    return {
+        name: r.low if r.high == r.low else int(np.partition(values[r.low, r.high], r.place)[r.place])
+        for name, r in wanted.items()
+    }
+
+
+def _edges(walk: Callable[[Callable[[Times], Any]], list[Any]], buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """The least and the largest value of each of those buckets; all between them are of the same bucket."""
+
+    def extremes(values: Times) -> list[tuple[int, int] | None]:
+        place = bucket_of(values)
+        members = (values[place == bucket] for bucket in buckets)
+        return [(int(some.min()), int(some.max())) if len(some) else None for some in members]
+
+    found = walk(extremes)
+    ends = {bucket: [part[k] for part in found if part[k] is not None] for k, bucket in enumerate(buckets)}
+    return {bucket: (min(low for low, _ in some), max(high for _, high in some)) for bucket, some in ends.items()}
+
+
+def _parts_of(values: Times, low: int, high: int) -> Counts:
+    """How many lie in each of _CUTS equal parts of a range."""
+    inside = values[(values >= low) & (values <= high)]
+    width = (high - low) // _CUTS + 1
+    counts: Counts = np.bincount((inside - low) // width, minlength=_CUTS)
+    return counts
 
 
 def watermark_grid(tick: Tick) -> list[int]:
@@ -145,7 +202,7 @@ def watermark_grid(tick: Tick) -> list[int]:
         (1, (10, 15, 30)),
         (60, (1, 2, 5, 10, 15, 30)),
         (3600, (1, 2, 3, 6, 12)),
-        (86400, (1, 2, 7, 30, 365)),
+        (86400, (1, 2, 7, 30, 365, 3650)),
     ):
         grid |= {step * unit * second for step in steps}
     return sorted(step for step in grid if step < 2**63)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamgauge import disorder
-from streamgauge.artifacts import Artifact, Store, write_json
+from streamgauge.artifacts import Artifact, Build, Store, write_json
 from streamgauge.config import Benchmark
 from streamgauge.disorder import Times
 from streamgauge.errors import UserError
 from streamgauge.profiling import (
     Part,
     Spread,
+    exact_quantiles,
     frequency_bins,
     frequency_summary,
     merge,
-    pick_quantiles,
-    values_in,
     watermark_grid,
 )
 from streamgauge.rowgroups import RowGroup, column_array, read, read_times, row_groups, shares, total_rows
@@ -36,15 +34,13 @@ FULL_LIMIT = 50_000_000
 
 def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, full: bool = False) -> Artifact:
     """The profile artifact; profile.json as in docs/profile.md. Raises UserError without events."""
-    key = store.profile_key(benchmark, full=full)
-    if found := store.find("profile", key):
-        return found
-    events = store.need("events", store.events_key(benchmark), "ingest")
-    with store.building("profile", key) as build:
-        profile = measure(spark, events, full=full)
-        write_json(build.path / "profile.json", profile)
+
+    def make(build: Build) -> None:
+        events = store.need("events", store.events_key(benchmark), "ingest")
+        write_json(build.path / "profile.json", measure(spark, events, full=full))
         build.manifest |= {"events": events.key, "full": full}
-    return replace(store.need("profile", key, "analyze"), reused=False)
+
+    return store.made("profile", store.profile_key(benchmark, full=full), make)
 
 
 def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dict[str, Any]:
@@ -61,14 +57,13 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
         return merge([Part.of(read_times([g]), g.before, grid, start, width, bins) for g in share])
 
     whole = merge(each(spark, shares(groups, _tasks(spark)), first_pass))
-    wanted = sorted({bucket for bucket, _ in whole.delays.ranks().values()}) if whole.out_of_order else []
 
-    def second_pass(share: list[RowGroup]) -> list[dict[int, Times]]:
-        return [values_in(disorder.delays(read_times([g]), g.before), wanted) for g in share]
+    def delays(group: RowGroup) -> Times:
+        return disorder.delays(read_times([group]), group.before)
 
-    found = each(spark, shares(groups, _tasks(spark)), second_pass) if wanted else []
-    delay = whole.delays.summary(pick_quantiles(whole.delays, (part for parts in found for part in parts)))
+    delay = whole.delays.summary(exact_quantiles(whole.delays, _walk(spark, groups, delays)))
     late = [count for count in whole.late.tolist() if count] + [0]
+    steps = [*grid, delay["max"]] if whole.out_of_order else grid  # for the longest delay none is late
     return {
         "events": whole.events,
         "tick": tick,
@@ -79,11 +74,25 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
         **(_full(groups) if full else dict.fromkeys(("inversions", "distance", "interleaved"))),
         "delay": delay,
         "delay_histogram": whole.delays.histogram(),
-        "watermark_curve": [list(step) for step in zip(grid, late, strict=False)],
+        "watermark_curve": [list(step) for step in zip(steps, late, strict=False)],
         "frequency": frequency_summary(whole.frequency, start, width, tick),
         "event_time": {"min": low, "max": high},
         "recorded_delay": _recorded_delay(spark, groups) if events.manifest.get("arrival") else None,
     }
+
+
+def _walk(
+    spark: SparkSession, groups: Sequence[RowGroup], values: Callable[[RowGroup], Times]
+) -> Callable[[Callable[[Times], Any]], list[Any]]:
+    """Gives f of the values of each row group."""
+
+    def walk(f: Callable[[Times], Any]) -> list[Any]:
+        def of(share: list[RowGroup]) -> list[Any]:
+            return [f(values(group)) for group in share]
+
+        return [one for some in each(spark, shares(groups, _tasks(spark)), of) for one in some]
+
+    return walk
 
 
 def _tasks(spark: SparkSession) -> int:
@@ -125,11 +134,6 @@ def _recorded_delay(spark: SparkSession, groups: Sequence[RowGroup]) -> dict[str
 
     parts = each(spark, shares(groups, _tasks(spark)), first_pass)
     spread = sum((part for part, _ in parts), Spread())
-    wanted = sorted({bucket for bucket, _ in spread.ranks().values()}) if spread.count else []
-
-    def second_pass(share: list[RowGroup]) -> list[dict[int, Times]]:
-        return [values_in(recorded(group)[0], wanted) for group in share]
-
-    found = each(spark, shares(groups, _tasks(spark)), second_pass) if wanted else []
-    summary = spread.summary(pick_quantiles(spread, (part for parts in found for part in parts)))
+    walk = _walk(spark, groups, lambda group: recorded(group)[0])
+    summary = spread.summary(exact_quantiles(spread, walk))
     return {**summary, "negative": spread.negative, "missing": sum(missing for _, missing in parts)}
