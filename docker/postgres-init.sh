@@ -5,7 +5,9 @@ sql() { psql --quiet --set=ON_ERROR_STOP=1 --username "${POSTGRES_USER:-postgres
 secret() { cat "${SECRETS:-/run/secrets}/$1"; }
 
 for owner in airflow results; do
-    owner=$owner password=$(secret "${owner}_password") sql <<'SQL'
+    password=$(secret "${owner}_password") # alone on its line, or a secret that is missing would be an empty one
+    export owner password
+    sql <<'SQL'
 \getenv owner owner
 \getenv password password
 CREATE ROLE :"owner" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'password';
@@ -13,7 +15,8 @@ CREATE DATABASE :"owner" OWNER :"owner";
 REVOKE ALL ON DATABASE :"owner" FROM PUBLIC;
 SQL
 done
-password=$(secret grafana_reader_password) sql --dbname results <<'SQL'
+password=$(secret grafana_reader_password)
+sql --dbname results <<'SQL'
 \getenv password password
 CREATE ROLE grafana LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'password';
 GRANT CONNECT ON DATABASE results TO grafana;

@@ -44,7 +44,11 @@ def spark_home(system: System) -> Path:
 def environment(system: System, library: Path | None) -> dict[str, str]:
     """Of the process; library: a folder or zip that holds this package."""
     python = system.python or sys.executable
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_", "PYTHONPATH"))}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k == "SPARK_CONF_DIR" or not k.startswith(("PYSPARK_", "SPARK_", "PYTHONPATH"))
+    }  # fmt: skip
     return kept | {
         "SPARK_HOME": str(spark_home(system)),
         "PYSPARK_PYTHON": python,

@@ -229,10 +229,12 @@ def inside() -> int:
         (place / "hosts").write_text(
             f"127.0.0.1 localhost spark-master generator-1 generator-2 {socket.gethostname()}\n"
         )
+        user = "streamgauge:x:10001:10001::/tmp:/bin/sh\n"  # as the image's useradd makes it; Spark asks who it is
+        (place / "passwd").write_text(Path("/etc/passwd").read_text() + user)
         for source, target in (
             (Path(sys.base_prefix), PYTHON), (place / "volumes/artifacts", Path("/artifacts")),
             (place / "volumes/airflow", Path("/opt/airflow")), (place / "secrets", Path("/run/secrets")),
-            (place / "hosts", Path("/etc/hosts")),
+            (place / "hosts", Path("/etc/hosts")), (place / "passwd", Path("/etc/passwd")),
         ):  # fmt: skip
             subprocess.run(["mount", "--bind", source, target], check=True)
         try:
