@@ -36,6 +36,11 @@ STREAM = pa.schema(
     ]
 )
 
+#: names of the data sets' own columns, and of those that the driver adds on the wire (docs/protocol.md)
+RESERVED = {
+    *EVENTS.names, *STREAM.names, ARRIVAL.name, "event_ts", "offered_wall", "event_wall", "sentinel",
+}  # fmt: skip
+
 #: types that a declared column may have
 COLUMN_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),

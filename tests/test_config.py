@@ -84,7 +84,11 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
         (("source", "separator"), "::", "source.separator: found '::', allowed: one ASCII character"),
         (("source", "separator"), "\n", "allowed: one ASCII character"),
         (("source", "order"), "arrival", "source: order: arrival needs an arrival column"),
-        (("source", "columns"), {"seq": "int64"}, "found ['seq'], which are names of Streamgauge's own"),
+        (("source", "columns"), {"seq": "int64"}, "found 'seq', which is a name of Streamgauge's own"),
+        (("source", "columns"), {"Line": "string"}, "found 'Line', which is a name of Streamgauge's own"),
+        (("source", "columns"), {"sentinel": "string"}, "found 'sentinel', which is a name of Streamgauge's own"),
+        (("source", "columns"), {"a": "string", "A": "string"}, "found 'a' twice but for upper and lower case"),
+        (("source", "columns"), {"id.orig_h": "string"}, "found 'id.orig_h', allowed: names without . and `"),
         (("source", "max_bad_fraction"), 1.5, "source.max_bad_fraction: found 1.5, allowed: less than or equal to 1"),
         (("experiments",), [], "experiments"),
         (("experiments", 0, "target_percent"), 101, "experiments.0.target_percent: found 101, allowed: less than"),
@@ -277,3 +281,18 @@ def test_every_key_is_on_the_page_of_the_configuration() -> None:
     for name, model in models.items():
         for key in model.get("properties", {}):
             assert f"`{key}`" in page, f"docs/configuration.md does not name {key} of {name}"
+
+
+def test_two_cells_of_one_name_are_refused(tmp_path: Path) -> None:
+    given = changed("experiments", value=[{"name": name, "target_percent": 0} for name in ("p5", "p5.exp")])
+    given["workloads"] = [{"name": name, "query": "passthrough"} for name in ("sum", "exp.sum")]
+    given["systems"] = [{"name": "s", "engine": "known"}]
+    with pytest.raises(UserError, match=r"cells: found p5.exp.sum.s twice \(p5, exp.sum, s; p5.exp, sum, s\)"):
+        loaded(tmp_path / "b.yaml", given)
+
+
+def test_a_parquet_source_needs_its_quotes(tmp_path: Path) -> None:
+    given = changed("source", "format", value="parquet")
+    given["source"]["quote"] = None
+    with pytest.raises(UserError, match="quote: found null, allowed for format parquet: a character"):
+        loaded(tmp_path / "b.yaml", given)

@@ -28,6 +28,10 @@ class Cell(Model):
         return f"{self.experiment}.{self.workload}.{self.system}"
 
 
+def _parts(cell: Cell) -> str:
+    return f"{cell.experiment}, {cell.workload}, {cell.system}"
+
+
 class Benchmark(Model):
     """One benchmark file."""
 
@@ -63,6 +67,11 @@ class Benchmark(Model):
         for cell in self.cells or ():
             for key, plural in (("experiment", "experiments"), ("workload", "workloads"), ("system", "systems")):
                 pick(getattr(self, plural), getattr(cell, key), f"cells.{key}")
+        found: dict[str, Cell] = {}
+        for cell in self.all_cells():  # each has a directory of that name
+            if other := found.get(cell.name):
+                raise ValueError(f"cells: found {cell.name} twice ({_parts(other)}; {_parts(cell)}); names must differ")
+            found[cell.name] = cell
         return self
 
     def experiment(self, name: str) -> Experiment:

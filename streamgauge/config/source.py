@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from streamgauge.config.fields import Delay, Model, Ratio
-from streamgauge.schemas import NEXMARK
+from streamgauge.schemas import NEXMARK, RESERVED
 from streamgauge.units import Duration, Tick, TimeUnit, tick_of
 
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+_LARGEST_S = 9.2e9  # 64 bits of nanoseconds
 _ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
@@ -93,6 +94,15 @@ class Nexmark(Model):
             )
         if self.base_time.tzinfo is None:
             raise ValueError(f"base_time: found {self.base_time}, allowed: a time with its offset, such as …Z")
+        slowest = min(self.rate, self.next_rate or self.rate)
+        first = self.base_time.timestamp()
+        if max(-first, first + self.events / slowest) > _LARGEST_S:
+            raise ValueError(f"base_time: found {self.base_time}, allowed: with every event from 1678 to 2261")
+        steps = {"sine": 10, "square": 2}[self.rate_shape]
+        if self.next_rate and self.rate_period.seconds < steps:
+            raise ValueError(
+                f"rate_period: found {self.rate_period}, allowed: at least {steps}s, a second for each step"
+            )
         return self
 
 
@@ -159,10 +169,30 @@ class Source(Model):
         if wrong:
             allowed = ", ".join(f"{name}: {kind}" for name, kind in NEXMARK.items())
             raise ValueError(f"columns: found {wrong[0]}: {self.columns[wrong[0]]}, allowed: {allowed}")
-        reserved = {"seq", "event_time", "ingestion_time", "line", "arrival_time"} & set(self.columns)
-        if reserved:
-            raise ValueError(f"columns: found {sorted(reserved)}, which are names of Streamgauge's own")
+        self._check_names()
+        if self.format == "parquet" and self.quote is None:
+            raise ValueError(
+                "quote: found null, allowed for format parquet: a character, since its rows become CSV lines"
+            )
+        if self.nexmark is not None:
+            for key, own in (("time", TimeColumn(column="date_time", unit="us")), ("separator", ",")):
+                if getattr(self, key) != own:
+                    raise ValueError(f"{key}: not for format nexmark, which makes its own events; leave it out")
         return self
+
+    def _check_names(self) -> None:
+        """Of the columns: Spark knows no difference between a and A, and takes a.b for a field of a."""
+        seen: set[str] = set()
+        for name in self.columns:
+            if name.lower() in RESERVED:
+                raise ValueError(f"columns: found {name!r}, which is a name of Streamgauge's own")
+            if name.lower() in seen:
+                raise ValueError(f"columns: found {name!r} twice but for upper and lower case; names must differ")
+            if {".", "`"} & set(name):
+                raise ValueError(
+                    f"columns: found {name!r}, allowed: names without . and `, which Spark reads as syntax"
+                )
+            seen.add(name.lower())
 
     @property
     def tick(self) -> Tick:

@@ -107,7 +107,7 @@ def urls(seed: int) -> pa.StringArray:
 def extras(seed: int, size: int, average: int) -> pa.StringArray:
     """What fills events of one size up to the average."""
     bits = splitmix(seed, np.arange(2 * POOL)).reshape(2, POOL)
-    return cut(bits[0], padding(bits[1], np.full(POOL, size), average), average)
+    return cut(bits[0], padding(bits[1], np.full(POOL, size), average), average + POOL)  # a fifth more than room
 
 
 def _words(array: pa.StringArray) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import threading
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.artifacts import MANIFEST, Artifact, Store, write_json
+from streamgauge.artifacts import MANIFEST, Artifact, Build, Store, write_json
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.errors import UserError
 from streamgauge.places import copy, remove, workspace
@@ -60,25 +60,23 @@ def run(
     Result and Data Docs are also put into run_path/validation-<experiment>, whatever comes of it.
     Raises UserError naming every failed expectation; then nothing is published.
     """
-    key = store.validation_key(benchmark, experiment, suites)
     shown = run_path / f"validation-{experiment.name}"
-    if finished := store.find("validation", key):
-        _show(finished.path, shown)
-        return finished
-    events = store.need("events", store.events_key(benchmark), "ingest")
-    stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
-    with store.building("validation", key) as build, workspace(build.path) as place:
-        context = new_context(place / "docs")
-        found = validate(spark, context, events, stream, benchmark, experiment, suites)
-        context.build_data_docs()
-        result = {
-            "experiment": experiment.name,
-            "success": not found.failed,
-            "expectations": [asdict(e) for e in found.expectations],
-            "facts": found.facts,
-        }
-        write_json(place / "result.json", result)
-        _show(place, shown)
+
+    def make(build: Build) -> None:
+        events = store.need("events", store.events_key(benchmark), "ingest")
+        stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
+        with workspace(build.path) as place:
+            context = new_context(place / "docs")
+            found = validate(spark, context, events, stream, benchmark, experiment, suites)
+            context.build_data_docs()
+            result = {
+                "experiment": experiment.name,
+                "success": not found.failed,
+                "expectations": [asdict(e) for e in found.expectations],
+                "facts": found.facts,
+            }
+            write_json(place / "result.json", result)
+            _show(place, shown)
         if found.failed:
             reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in found.failed)
             raise UserError(
@@ -94,7 +92,11 @@ def run(
             "result": "result.json",
             "docs": DOCS,
         }
-    return replace(store.need("validation", key, "validate"), reused=False)
+
+    finished = store.made("validation", store.validation_key(benchmark, experiment, suites), make)
+    if finished.reused:
+        _show(finished.path, shown)
+    return finished
 
 
 def validate(
@@ -107,11 +109,11 @@ def validate(
     suites: Path,
 ) -> Validation:
     """Judges the data first; facts are measured only on data that have their columns, types and no nulls."""
-    source = benchmark.source
-    arrival = source.arrival is not None
+    arrival = benchmark.source.arrival is not None
+    declared = events.manifest["columns"]  # as the file declares them, in the order of whoever ingested first
     columns = {
-        "events_columns": events_schema(source.columns, arrival=arrival).names,
-        "stream_columns": stream_schema(source.columns, arrival=arrival).names,
+        "events_columns": events_schema(declared, arrival=arrival).names,
+        "stream_columns": stream_schema(declared, arrival=arrival).names,
     }
     found = [
         *judge(context, suites / "events.json", read(spark, events), columns),

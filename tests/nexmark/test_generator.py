@@ -18,6 +18,7 @@ from streamgauge.config import Nexmark, Source, parse
 from streamgauge.errors import UserError
 from streamgauge.nexmark.clock import Clock
 from streamgauge.nexmark.generator import HEADER, Generator, lines, prices, rows
+from streamgauge.nexmark.texts import extras
 from streamgauge.schemas import NEXMARK
 
 COUNT = 100_000
@@ -122,7 +123,7 @@ CUTS = st.lists(st.integers(0, 3000), max_size=6)
 CHANGES: list[dict[str, Any]] = [
     {},
     {"out_of_order_group_size": 7},
-    {"next_rate": 20_000, "rate_period": "5s"},
+    {"next_rate": 20_000, "rate_period": "10s"},
     {"person_proportion": 2, "auction_proportion": 1, "bid_proportion": 4, "hot_every": 1, "id_lead": 0},
 ]
 
@@ -138,6 +139,14 @@ def test_events_are_the_same_however_they_are_cut(cuts: list[int], first: int, c
     assert pa.Table.from_batches([generator.events(first, 3000, ("price", "kind"))]) == whole.select(
         ["event_time", "price", "kind"]
     )
+
+
+@pytest.mark.parametrize("average", [200, 500, 2000, 10_000])
+def test_long_texts_are_as_long_as_stated(average: int) -> None:
+    for seed in range(3):  # some begin near the end of the endless text
+        lengths = pc.binary_length(extras(seed, 32, average)).to_numpy()
+        assert lengths.mean() == pytest.approx(average - 32, rel=0.02)
+        assert lengths.max() <= (average - 32) * 1.2 + 1
 
 
 def test_another_seed_other_events_of_the_same_kinds() -> None:
@@ -206,6 +215,13 @@ def test_same_bytes_for_1_3_and_16_partitions(spark: Any) -> None:
         ({"format": "nexmark", "nexmark": {"events": 0}}, "nexmark.events: found 0, allowed: greater than 0"),
         ({"format": "nexmark", "nexmark": {"out_of_order_group_size": 953}}, "no multiple of 953"),
         ({"format": "nexmark", "columns": {"price": "string"}}, "columns: found price: string, allowed: kind: string"),
+        ({"format": "nexmark", "time": {"column": "date_time", "unit": "ps"}}, "time: not for format nexmark"),
+        ({"format": "nexmark", "separator": ";"}, "separator: not for format nexmark, which makes its own events"),
+        ({"format": "nexmark", "nexmark": {"base_time": "2300-01-01T00:00:00Z"}}, "with every event from 1678 to 2261"),
+        (
+            {"format": "nexmark", "nexmark": {"next_rate": 5, "rate_period": "5s"}},
+            "rate_period: found 5s, allowed: at least 10s",
+        ),
         ({"files": "a.csv", "time": {"column": 0}, "nexmark": {}}, "nexmark: these are parameters of format: nexmark"),
         ({"time": {"column": 0}}, "files: found none, allowed: one name or a list"),
     ],

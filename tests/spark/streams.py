@@ -84,7 +84,7 @@ class Case:
         events = _write(path / "events", self.events, self.schemas["events"], (0, 1))
         stream = _write(path / "stream", self.stream, self.schemas["stream"], self.file_order)
         return (
-            Artifact("events", "tiny", path / "events", {"files": events}),
+            Artifact("events", "tiny", path / "events", {"files": events, "columns": COLUMNS}),
             Artifact("stream", "tiny", path / "stream", {"files": stream, **self.claims}),
         )
 

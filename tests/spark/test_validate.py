@@ -63,6 +63,15 @@ def test_the_closest_target_lies_between_the_source_and_the_bound(
     assert (row["target_out_of_order"], row["expected_out_of_order"]) == (percent * 150 // 100, expected)
 
 
+@pytest.mark.spark
+def test_the_order_in_which_columns_are_declared_is_no_matter(spark: Any, context: Any, tmp_path: Path) -> None:
+    """It changes no key, so data of another order are found."""
+    columns = dict(reversed(BENCHMARK.source.columns.items()))
+    assert list(columns) != list(BENCHMARK.source.columns)
+    swapped = BENCHMARK.model_copy(update={"source": BENCHMARK.source.model_copy(update={"columns": columns})})
+    assert validate.validate(spark, context, *SOUND.write(tmp_path), swapped, SOUND.experiment, SUITES).failed == []
+
+
 # -- the data themselves
 
 
