@@ -86,3 +86,14 @@ def test_the_worked_example_tells_what_came_in_what_was_lost_and_what_came_out()
 def test_a_garbled_record_leaves_holes() -> None:
     parts = section([{"example": [{"name": "x"}]}]).parts
     assert [type(block) for part in parts for block in part.blocks] == [Hole] * 5
+
+
+def test_without_a_query_of_two_operators_the_page_has_a_hole() -> None:
+    unsupported = {"query": "chained_windows", "mode": "streaming", "status": "unsupported", "hash": None, "why": "no"}
+    sessions = {**RECORD["queries"][1], "query": "sessions"}
+    sessions["batches"] = [{**one, "operators": one["operators"][:1]} for one in sessions["batches"]]
+    record = {**RECORD, "queries": [unsupported, sessions]}
+    answers, _, watermarks = section([record]).parts[0].blocks
+    assert isinstance(watermarks, Hole)
+    assert isinstance(answers, Table)
+    assert [cell.text for cell in answers.rows[0] if isinstance(cell, Text)] == ["unsupported", ""]

@@ -154,11 +154,13 @@ class Connection:
         self._send({"verb": "serve", "key": key, "serving": serving.told()}, extra_s=LOAD_SECONDS)
         self.serves = self._line()["serves"]
 
-    def open(self, attempt: str, rate: float, seconds: float, *, hold: bool | int = False) -> dict[str, Any]:
+    def open(
+        self, attempt: str, rate: float, seconds: float, *, hold: bool | int = False, beyond_us: int = 0
+    ) -> dict[str, Any]:
         """hold: full queues hold the stream back instead of ending the trial, to see what is carried; a number: they
-        are full with so many rows.
+        are full with so many rows. beyond_us: at least so far after the last event the sentinel is.
         """
-        return self._ask("open", attempt=attempt, rate=rate, seconds=seconds, hold=hold)
+        return self._ask("open", attempt=attempt, rate=rate, seconds=seconds, hold=hold, beyond_us=beyond_us)
 
     def start(self, start_wall_ns: int | None = None) -> int:
         at = {} if start_wall_ns is None else {"start_wall_ns": start_wall_ns}

@@ -20,6 +20,7 @@ from streamgauge.driver.schedule import NS, Schedule, check_rate, check_seconds,
 from streamgauge.driver.server import Refused
 from streamgauge.driver.serving import Serving
 from streamgauge.histogram import Histogram
+from streamgauge.units import PS
 
 TICK_NS = 10_000_000  # how often the clock is compared with the schedule
 LOOKAHEAD_NS = 300_000_000  # rows are prepared so long before they are due
@@ -43,6 +44,7 @@ class Attempt:
     hold: bool = False  # full queues hold the stream back instead of ending the trial
     state: str = "open"  # open, started, stopped, overflow, failed
     failure: str | None = None
+    horizon_ps: int = DAY_PS  # how far after the last event the sentinel is
     ready: bool = False
     start_wall_ns: int = 0
     slip: Histogram = field(default_factory=Histogram)
@@ -181,7 +183,8 @@ class Driver:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())
             queues = Queues(len(self.partitions), capacity, hold=bool(hold))
-            self._attempt = Attempt(name, rate * share, seconds, plan, queues, bool(hold))
+            horizon = max(self._horizon_ps, _whole({"beyond_us": 0, **request}, "beyond_us") * PS["us"])
+            self._attempt = Attempt(name, rate * share, seconds, plan, queues, bool(hold), horizon_ps=horizon)
         self.drop_others(name)
         return {"wall_ns": time.time_ns()}
 
@@ -294,7 +297,7 @@ class Driver:
                 return
             attempt.queues.until_ns = min(wall_ns, attempt.queues.until_ns or wall_ns)
             loops = max((feed.loops(feed.position) for feed in attempt.feeds), default=1)
-            attempt.queues.finish(wall_ns, self._replay.sentinel(loops, wall_ns, self._horizon_ps))
+            attempt.queues.finish(wall_ns, self._replay.sentinel(loops, wall_ns, attempt.horizon_ps))
             attempt.cpu_end_s = time.process_time()
             attempt.state = "stopped"
 

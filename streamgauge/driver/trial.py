@@ -62,6 +62,7 @@ def run_trial(
     work: Path,
     bounds: Bounds | None = None,
     hold: bool | int = False,
+    beyond_us: int = 0,
     warm_up: bool = False,
     attempt: str | None = None,
     progress: Callable[[dict[str, Any]], None] | None = None,
@@ -69,10 +70,10 @@ def run_trial(
     """Runs one trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
     hold: a probe; full queues, of so many rows if it is a number, hold the stream back instead of ending it.
-    work: an empty directory for the system. warm_up: it counts for nothing. progress is told, several times a second, what each driver process says of itself.
+    beyond_us: how far after the last event the sentinel must be. work: an empty directory for the system. warm_up: it counts for nothing. progress is told, several times a second, what each driver process says of itself.
     """
     check_rate(rate), check_seconds(seconds)
-    trial = _Trial(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
+    trial = _Trial(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress, beyond_us)
     setup = TrialSetup(trial.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate, warm_up)
     return trial.run(setup, rate, seconds, hold)
 
@@ -85,9 +86,11 @@ class _Trial:
         bounds: Bounds,
         attempt: str,
         progress: Callable[[dict[str, Any]], None] | None,
+        beyond_us: int,
     ) -> None:
         self.attempt = attempt
         self._system, self._fleet, self._bounds, self._progress = system, fleet, bounds, progress
+        self._beyond_us = beyond_us
         self._connections: list[Connection] = []
         self._invalid: str | None = None
         self._details: dict[str, Any] = {"attempt": attempt}
@@ -108,7 +111,7 @@ class _Trial:
         try:
             self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
             for connection in self._connections:
-                connection.open(self.attempt, rate, seconds, hold=hold)
+                connection.open(self.attempt, rate, seconds, hold=hold, beyond_us=self._beyond_us)
             self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
             begun = True
             self._system.begin_trial(setup)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.errors import UserError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -78,11 +80,19 @@ def versions(spark: SparkSession) -> dict[str, str]:
 
 @contextmanager
 def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session, for a while."""
-    before = {key: spark.conf.get(key, None) for key in wanted}
-    for key, value in wanted.items():
-        spark.conf.set(key, value)
+    """Settings of the session, for a while. Raises UserError for one that a session cannot change."""
+    from pyspark.errors import AnalysisException
+
+    before: dict[str, str | None] = {}
     try:
+        for key, value in wanted.items():
+            old = spark.conf.get(key, None)
+            try:
+                spark.conf.set(key, value)
+            except AnalysisException as problem:
+                said = str(problem).splitlines()[0]
+                raise UserError(f"{key}: cannot be set in a running session ({said}); leave it out") from None
+            before[key] = old
         yield
     finally:
         for key, old in before.items():

@@ -96,10 +96,16 @@ def _ends(event_ts_us: Ints, spec: Spec) -> Ints:
 
 @dataclass(frozen=True)
 class Kept:
-    """What one tumbling part of a query must have counted: a table for each of its frames."""
+    """What one tumbling part of a query must have counted."""
 
     spec: Spec
-    frames: tuple[pa.Table, ...]
+    rows: pa.Table
+    masks: tuple[pa.BooleanArray | None, ...]  # of each frame the rows that stay; None: all of them
+
+    @property
+    def frames(self) -> tuple[pa.Table, ...]:
+        """A table for each frame, made when it is asked for: a sliding window has as many parts as slides."""
+        return tuple(self.rows if mask is None else self.rows.filter(mask) for mask in self.masks)
 
 
 @dataclass(frozen=True)
@@ -113,13 +119,13 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
     query = find(spec.query)
     whole = rows.drop_columns(["partition", "row"])
     if query.late == "never":
-        return Expectation((Kept(spec, (whole,) * query.streams),), 0)
+        return Expectation((Kept(spec, whole, (None,) * query.streams),), 0)
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
     parts: list[Kept] = []
     dropped = 0
     for part in spec.tumbling():
-        frames = []
+        masks: list[pa.BooleanArray | None] = []
         for frame, batches in enumerate(taken):
             watermarks = late_watermarks_us(batches, logs)
             if query.lags:
@@ -130,11 +136,11 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
                 kept, stay = whole.filter(pa.array(~gone)), ~gone
                 closed = closed_watermarks_us(batches[stay], logs)
                 deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], closed, spec.window_us)
-                parts += [Kept(part, (kept.filter(pa.array(deal == n)),)) for n in range(deal.max(initial=0) + 1)]
+                parts += [Kept(part, kept, (pa.array(deal == n),)) for n in range(deal.max(initial=0) + 1)]
             else:
-                frames.append(whole.filter(pa.array(~gone)))
-        if frames:
-            parts.append(Kept(part, tuple(frames)))
+                masks.append(pa.array(~gone) if gone.any() else None)
+        if masks:
+            parts.append(Kept(part, whole, tuple(masks)))
     return Expectation(tuple(parts), dropped)
 
 

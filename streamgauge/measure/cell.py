@@ -155,12 +155,13 @@ class ReadyCell:
             max_clock_offset_s=replay.max_clock_offset.seconds,
             warmup_batches=search.warmup_batches,
         )
+        beyond_us = Spec.of(self.workload, self.fleet.columns).beyond_us
         attempt = f"{token}-{self.cell.name}-{self._trials}-{time.time_ns()}"
         try:
             self.fleet.start()
             return run_trial(
                 system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=bounds,
-                hold=hold, warm_up=warm_up, attempt=attempt, progress=_Progress(rate),
+                hold=hold, beyond_us=beyond_us, warm_up=warm_up, attempt=attempt, progress=_Progress(rate),
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)

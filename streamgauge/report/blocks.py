@@ -98,7 +98,7 @@ def attempt(what: str, make: Callable[..., Block], *args: Any, **more: Any) -> B
     """A record with a key missing leaves a hole in the page, never a page missing."""
     try:
         return make(*args, **more)
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
+    except Exception as problem:
         return Hole(what, f"the record lacks or garbles something: {type(problem).__name__} {problem}")
 
 

@@ -52,7 +52,7 @@ def _answers(record: Json) -> Table:
                 found["mode"],
                 Text(status, "good" if status == "correct" else "bad", hint=found.get("why") or ""),
                 count(found.get("rows")),
-                Text(found.get("hash", ""), code=True),
+                Text(found.get("hash") or "", code=True),
                 number(found.get("seconds"), "s"),
                 count(found.get("late_drops_expected")),
                 count(found.get("late_drops_reported")),
@@ -88,7 +88,9 @@ def _state(record: Json) -> Chart:
 
 def _watermarks(record: Json) -> Chart:
     """Of the query with two operators: by which watermark each judged late rows and ended state."""
-    found = next(one for one in _streaming(record) if len(one["batches"][0]["operators"]) > 1)
+    found = next((one for one in _streaming(record) if len(one["batches"][0]["operators"]) > 1), None)
+    if found is None:
+        raise LookupError("no query with two operators has answered in streaming")
     before_end = [batch for batch in found["batches"] if batch["watermark_ms"] < END_MS]
     numbers = [batch["batch"] for batch in before_end]
     traces: list[Trace] = []

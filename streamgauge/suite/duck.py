@@ -56,13 +56,15 @@ def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
 def reduced(answer: pa.Table, rule: Rule) -> pa.Table:
     """What of an answer its rule compares."""
     answer = answer.select(result_columns(answer.column_names))
-    if rule.kind in ("exact", "bounded") or rule.by not in answer.column_names:
+    if rule.kind in ("exact", "bounded") or not set(rule.by) <= set(answer.column_names):
         return answer  # DuckDB's has one row per key, and no revision
     keys = ", ".join(rule.key)
     if rule.kind == "invariant":
-        sql = f"select {keys}, sum({rule.by})::bigint as {rule.by} from answer group by all"
+        sums = ", ".join(f"sum({name})::bigint as {name}" for name in rule.by)
+        sql = f"select {keys}, {sums} from answer group by all"
     else:
-        sql = f"from answer qualify row_number() over (partition by {keys} order by {rule.by} desc) = 1"
+        latest = ", ".join(f"{name} desc" for name in rule.by)
+        sql = f"from answer qualify row_number() over (partition by {keys} order by {latest}) = 1"
     with duckdb.connect() as base:
         base.execute("set threads = 1")
         base.register("answer", answer)

@@ -139,6 +139,8 @@ def run_hard(
 ) -> dict[str, Any]:
     """Every hard query in both modes, each record given to `seen`; a query that fails leaves its reason."""
     batch_rows = -(-count // batches)
+    with settings(spark, dict(conf or {})):
+        pass  # one that cannot be set is no fault of a query
     longest_s = 3 * batch_rows  # late by the watermark, which lies two micro-batches back
     table = events(count, disorder, longest_s)
     found: list[dict[str, Any]] = []

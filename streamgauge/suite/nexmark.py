@@ -52,6 +52,8 @@ def run_suite(
 ) -> Iterator[Record]:
     """A record for each query, whatever becomes of the others. conf: of the system. work: an empty directory."""
     work.mkdir(parents=True, exist_ok=True)
+    with settings(spark, dict(conf or {})):
+        pass  # one that cannot be set is no fault of a query
     frame = work / "events.parquet"
     pq.write_table(events.plain, frame, compression="lz4")
     for query in queries:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamgauge.artifacts import append_json, read_jsonl, write_json
-from streamgauge.errors import EngineLost
+from streamgauge.errors import Outage
 from streamgauge.link.application import reason
 from streamgauge.link.engine import is_alive
 from streamgauge.suite.capabilities import capabilities
@@ -92,9 +92,9 @@ def judged(
 
 
 def unsupported(spark: SparkSession, query: Query, mode: Mode, problem: Exception) -> Record:
-    """With the engine's own message. Raises EngineLost when the engine itself is gone: no query is to blame."""
+    """With the engine's own message. Raises Outage when the engine itself is gone: no query is to blame."""
     if not is_alive(spark):
-        raise EngineLost(f"Spark ended in the middle of {short(query)} in {mode}: {reason(str(problem))}") from problem
+        raise Outage(f"Spark ended in the middle of {short(query)} in {mode}: {reason(str(problem))}") from problem
     why = _FAILED.sub("", reason(str(problem) or type(problem).__name__))
     return Record(short(query), mode, "unsupported", why=why)
 

@@ -88,6 +88,11 @@ class Spec:
         return self.window_us * find(self.query).spans
 
     @property
+    def beyond_us(self) -> int:
+        """How far after the last event a sentinel must be, at least, for every answer to come out."""
+        return 2 * self.length_us + max(find(self.query).lags, default=0) * self.window_us + self.watermark_ms * 1000
+
+    @property
     def step_us(self) -> int:
         return self.slide_us or self.window_us
 
@@ -107,7 +112,7 @@ class Rule:
 
     kind: Literal["exact", "last per key", "bounded", "invariant"] = "exact"
     key: tuple[str, ...] = ()
-    by: str | None = None
+    by: tuple[str, ...] = ()
 
 
 class Run(Protocol):

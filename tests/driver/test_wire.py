@@ -23,10 +23,10 @@ from tests.driver.conftest import Certificate, Serve, stream_of
 TIMES = [i * 1000 for i in range(100)]
 
 
-def started(endpoint: Endpoint, rate: float = 10_000, seconds: float = 0.05) -> Connection:
+def started(endpoint: Endpoint, rate: float = 10_000, seconds: float = 0.05, beyond_us: int = 0) -> Connection:
     """A trial that offered all its rows; those and a sentinel are in the queues."""
     connection = Connection(endpoint)
-    connection.open("a", rate, seconds)
+    connection.open("a", rate, seconds, beyond_us=beyond_us)
     connection.start(time.time_ns())
     for _ in range(200):
         if connection.latest().finished:
@@ -44,6 +44,13 @@ def test_a_trial_offers_rate_times_seconds_and_one_sentinel_per_queue(serve: Ser
         assert connection.latest().rows == (251, 251)
         assert sequence(connection, 0, 0, 251) == [*range(0, 500, 2), -1]
         assert sequence(connection, 1, 0, 251) == [*range(1, 500, 2), -1]
+
+
+@pytest.mark.parametrize(("asked", "far"), [(0, 86_400), (3600 * 10**6, 86_400), (604_800 * 10**6, 604_800)])
+def test_the_sentinel_is_a_day_away_or_as_far_as_the_trial_asks(serve: Serve, asked: int, far: int) -> None:
+    with started(serve(TIMES), rate=1000, seconds=0.05, beyond_us=asked) as connection:
+        times = [t for batch in connection.read(0, 0) for t in batch.column("event_time").to_pylist()]
+        assert times == [*TIMES[:50], TIMES[-1] + far * 10**9]
 
 
 def test_reads_begin_and_end_in_mid_batch_and_repeat_until_committed(serve: Serve) -> None:

@@ -234,12 +234,25 @@ def test_the_stages_work_on_generated_events_as_on_a_file(
     assert int((np.maximum.accumulate(late) > late).sum()) == COUNT * DISORDER / 100
 
 
+@pytest.mark.spark
+def test_a_setting_that_a_session_cannot_take_is_no_fault_of_the_queries(
+    spark: Any, events: Events, tmp_path: Path
+) -> None:
+    given = {"spark.sql.shuffle.partitions": "3", "spark.sql.warehouse.dir": "/elsewhere"}
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    with pytest.raises(UserError, match=r"^spark\.sql\.warehouse\.dir: cannot be set in a running session"):
+        next(run_suite(spark, events, chosen("q2"), "batch", tmp_path, conf=given))
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
 def test_rules_compare_what_they_say() -> None:
     table = pa.table({"k": [1, 1, 2], "n": [1, 3, 2], "v": [5, 6, 7], "revision": [1, 2, 1], "event_wall": [0, 0, 0]})
     assert reduced(table, Rule()).num_rows == 3
-    last = reduced(table, Rule("last per key", ("k",), "n")).sort_by("k")
+    last = reduced(table, Rule("last per key", ("k",), ("n",))).sort_by("k")
     assert last.to_pylist() == [{"k": 1, "n": 3, "v": 6}, {"k": 2, "n": 2, "v": 7}]
-    sums = reduced(table, Rule("invariant", ("k",), "v")).sort_by("k")
+    tied = pa.table({"k": [1, 1], "n": [3, 3], "seq": [8, 9]})
+    assert reduced(tied, Rule("last per key", ("k",), ("n", "seq"))).to_pylist() == [{"k": 1, "n": 3, "seq": 9}]
+    sums = reduced(table, Rule("invariant", ("k",), ("v",))).sort_by("k")
     assert sums.to_pylist() == [{"k": 1, "v": 11}, {"k": 2, "v": 7}]
 
 
