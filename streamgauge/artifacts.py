@@ -10,15 +10,16 @@ last, names. So a job killed at any moment leaves nothing that looks finished.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -27,7 +28,7 @@ from filelock import FileLock
 
 from streamgauge.config import Benchmark, Experiment, canonical
 from streamgauge.delays import table
-from streamgauge.errors import UserError
+from streamgauge.errors import Outage, UserError
 from streamgauge.places import Remote, Status, place, reading, remove, status, write_whole
 
 MANIFEST = "manifest.json"
@@ -35,6 +36,11 @@ MANIFEST = "manifest.json"
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
 ALGORITHM = {"events": 1, "profile": 1, "stream": 1, "validation": 1}
+#: of an operating system's errors those that do not pass by themselves
+_MENDABLE = {
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
+    errno.EISDIR, errno.ENAMETOOLONG,
+}  # fmt: skip
 #: on a store nobody knows whether a builder still lives: an unpublished folder is left alone for so long
 _GIVEN_UP_S = 86_400.0
 
@@ -66,6 +72,10 @@ def key_of(kind: str, *parts: Any) -> str:
     """16 hex digits of everything that decides an artifact's content."""
     text = canonical([kind, ALGORITHM.get(kind, 0), *[json.loads(canonical(part)) for part in parts]])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Finished(Exception):
+    """Somebody else has built it while this builder waited."""
 
 
 class Store:
@@ -100,12 +110,23 @@ class Store:
             raise UserError(f"{self.path(kind, key)}: no finished {kind} there; run the stage {made_by} first")
         return artifact
 
+    def made(self, kind: str, key: str, make: Callable[[Build], object]) -> Artifact:
+        """The artifact: found, also if another builder had to be waited for, else built by make(build)."""
+        if found := self.find(kind, key):
+            return found
+        try:
+            with self.building(kind, key) as build:
+                make(build)
+        except Finished:
+            return self.need(kind, key, "that makes it")
+        return replace(self.need(kind, key, "that makes it"), reused=False)
+
     @contextmanager
     def building(self, kind: str, key: str) -> Iterator[Build]:
         """Gives a fresh directory; publishes it when the block ends without an error.
 
         On this machine by one rename, one builder at a time per artifact: the lock dies with its process,
-        and whoever takes it next removes what a dead builder left.
+        and whoever takes it next removes what a dead builder left. Raises Finished where there is nothing to do.
         """
         final = self.path(kind, key)
         if isinstance(final, Remote):
@@ -122,18 +143,20 @@ class Store:
             ) from None
         temporary = final.with_name(f"{key}.tmp-{uuid.uuid4().hex[:8]}")
         try:
+            if self.find(kind, key):  # others may be reading it
+                raise Finished
             for leftover in final.parent.glob(f"{key}.tmp-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
             temporary.mkdir()
             build = Build(temporary)
             yield build
             write_json(temporary / MANIFEST, {"kind": kind, "key": key, **build.manifest})
-            if final.exists():  # unfinished by a hand, or finished by somebody without the lock
+            if final.exists():  # collected, or unfinished by a hand
                 shutil.rmtree(final)
             temporary.rename(final)
             _sync(final.parent)
         except OSError as problem:
-            raise as_user_error(problem, final) from problem
+            raise _not_built(problem, final) from problem
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             lock.release()
@@ -253,7 +276,7 @@ def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
             write_json(final / MANIFEST, manifest)
             published = True
     except OSError as problem:
-        raise as_user_error(problem, final) from problem
+        raise _not_built(problem, final) from problem
     finally:
         if not published:
             with suppress(OSError):
@@ -280,6 +303,17 @@ def as_user_error(problem: OSError, where: Path) -> UserError:
     return UserError(f"{where}: cannot be written: {said}; free space or choose another --artifacts or --out")
 
 
+def _not_built(problem: OSError, final: Path) -> UserError | Outage:
+    """Why an artifact could not be built: what it was made from may be at fault, or the network."""
+    file = str(problem.filename or "")
+    if problem.errno and problem.errno not in _MENDABLE:
+        return Outage(f"{final}: cannot be built: {problem.strerror}" + (f": {file}" if file else ""))
+    elsewhere = file and not isinstance(final, Remote) and not file.startswith(str(final.parent))
+    if elsewhere and problem.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
+        return UserError(f"{file}: cannot be used: {problem.strerror}; jobs and their workers must reach it")
+    return as_user_error(problem, Path(file) if elsewhere else final)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Writes whole or not at all."""
     write_whole(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
@@ -304,17 +338,27 @@ def append_json(path: Path, record: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
+def log_bytes(path: Path) -> bytes:
+    """What append_json or write_json has written; empty where that is nothing."""
+    try:
+        if isinstance(path, Remote) and path.is_dir():
+            return b"".join(map(_line, sorted(path.iterdir())))
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def delete_log(path: Path) -> None:
+    """What append_json or write_json has written, if there is any."""
+    if isinstance(path, Remote):
+        remove(path)
+    path.unlink(missing_ok=True)
+
+
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Records of a JSON-lines file; a torn line is left out."""
-    try:
-        if isinstance(path, Remote):
-            lines = [_line(line) for line in sorted(path.iterdir())]
-        else:
-            lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
     records = []
-    for line in lines:
+    for line in log_bytes(path).split(b"\n"):
         try:
             records.append(json.loads(line))
         except ValueError:

@@ -1,4 +1,4 @@
-"""What is told in one line: a user's mistake, which says what was found and what to do, and an engine that is gone."""
+"""What is told in one line: a user's mistake, which says what was found and what to do, and an outage."""
 
 
 class UserError(Exception):
@@ -8,8 +8,8 @@ class UserError(Exception):
         super().__init__(" ".join(message.split()))
 
 
-class EngineLost(Exception):
-    """The engine's process ended in the middle: nobody's mistake, and worth another try. Exit code 3."""
+class Outage(Exception):
+    """An engine or a disk is gone in the middle: nobody's mistake, and worth another try. Exit code 3."""
 
 
 class Infeasible(UserError):

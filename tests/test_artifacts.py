@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -14,8 +15,8 @@ import pytest
 import yaml
 
 from streamgauge import config
-from streamgauge.artifacts import ALGORITHM, Store, append_json, read_jsonl, write_json
-from streamgauge.errors import UserError
+from streamgauge.artifacts import ALGORITHM, Build, Store, append_json, read_jsonl, write_json
+from streamgauge.errors import Outage, UserError
 
 
 def names(store: Store) -> list[str]:
@@ -60,6 +61,26 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert names(Store(tmp_path)) == []
 
 
+@pytest.mark.parametrize(
+    ("problem", "kind", "said"),
+    [
+        (OSError(errno.EACCES, "Permission denied", "/data/a.csv"), UserError, "^/data/a.csv: cannot be used: Perm"),
+        (OSError(errno.ENOSPC, "No space left on device", "/spill/x"), UserError, "^/spill/x: cannot be written: No s"),
+        (OSError(errno.ESTALE, "Stale file handle", "/nfs/x"), Outage, "events/k: cannot be built: Stale .*: /nfs/x$"),
+        (ConnectionResetError(errno.ECONNRESET, "Connection reset"), Outage, "events/k: cannot be built: Connection"),
+    ],
+)
+def test_what_an_artifact_is_made_from_may_be_at_fault(
+    tmp_path: Path, problem: OSError, kind: type[Exception], said: str
+) -> None:
+    def make(_: Build) -> None:
+        raise problem
+
+    with pytest.raises(kind, match=said):
+        Store(tmp_path).made("events", "k", make)
+    assert names(Store(tmp_path)) == []
+
+
 @pytest.mark.parametrize("root", ["file", "file/below"])
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, root: str) -> None:
     (tmp_path / "file").write_text("")
@@ -87,14 +108,16 @@ def test_what_dead_builders_left_is_neither_found_nor_kept(tmp_path: Path) -> No
 
 
 def build_slowly(root: Path, number: int) -> None:
-    store = Store(root)
-    if store.find("events", "k") is None:
-        with store.building("events", "k") as build:
-            assert len(list(build.path.parent.glob("k.tmp-*"))) == 1
-            for part in range(3):
-                (build.path / f"part-{part}").write_text(str(number))
-                time.sleep(0.03)
-            build.manifest["builder"] = number
+    def make(build: Build) -> None:
+        assert len(list(build.path.parent.glob("k.tmp-*"))) == 1
+        (root / f"built-by-{number}").touch()
+        for part in range(3):
+            (build.path / f"part-{part}").write_text(str(number))
+            time.sleep(0.3)
+        build.manifest["builder"] = number
+
+    found = Store(root).made("events", "k", make)
+    assert found.reused == (found.manifest["builder"] != number)
 
 
 def die_while_building(root: Path) -> None:
@@ -119,6 +142,7 @@ def test_builders_at_the_same_time_never_mix(tmp_path: Path) -> None:
     assert found is not None
     assert {(found.path / f"part-{n}").read_text() for n in range(3)} == {str(found.manifest["builder"])}
     assert len(list(found.path.parent.iterdir())) == 2  # the artifact and its lock
+    assert len(list(tmp_path.glob("built-by-*"))) == 1, "whoever waited takes what is there"
 
 
 def test_a_killed_builder_blocks_nobody(tmp_path: Path) -> None:

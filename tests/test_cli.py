@@ -126,6 +126,12 @@ def test_an_unknown_key(tmp_path: Path) -> None:
     call("check", benchmark(tmp_path, sead=3)).refused("b.yaml: sead: unknown key; allowed here: cells, description")
 
 
+def test_a_schedule_that_is_none(tmp_path: Path) -> None:
+    call("check", benchmark(tmp_path, schedule="every night")).refused(
+        "schedule: found 'every night', allowed: a cron expression such as 0 3 * * * or @daily"
+    )
+
+
 def test_a_source_that_is_missing(tmp_path: Path) -> None:
     file = benchmark(tmp_path)
     (tmp_path / "f.csv").unlink()

@@ -39,6 +39,7 @@ CASES: dict[str, dict[str, Any]] = {
     "no upload, cluster": {
         "conn_type": "spark", "host": "k8s://https://api:6443", "extra": {"deploy-mode": "cluster", "python": "python3"},
     },
+    "text for conf": {"conn_type": "spark", "host": "yarn", "extra": {"conf": "spark.executor.memory=2g"}},
     "mistyped": {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "remote"}},
 }  # fmt: skip
 SUBMIT = """
@@ -175,6 +176,7 @@ def test_the_connections_own_settings_are_passed_on(submitted: Any) -> None:
         ("bare, cluster", "environment: found none, needed in deploy mode cluster; see docs/clusters.md"),
         ("no upload, cluster", "conf: found no spark.kubernetes.file.upload.path, by which Spark hands files to the "
                                "driver's pod"),
+        ("text for conf", "conf: found 'spark.executor.memory=2g', allowed: an object of Spark's settings"),
         ("mistyped", "deploy-mode: found 'remote', allowed: client, cluster"),
     ],
 )  # fmt: skip

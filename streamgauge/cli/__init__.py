@@ -8,7 +8,7 @@ import typer
 
 from streamgauge import __version__
 from streamgauge.cli import hard, judging, keeping, measuring, nexmark, oneshot, planning, releasing
-from streamgauge.errors import EngineLost, UserError
+from streamgauge.errors import Outage, UserError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,13 +27,13 @@ def version() -> None:
 
 
 def main() -> None:
-    """Runs the command; a user's mistake is one line and exit code 2, an engine that is gone one and 3."""
+    """Runs the command; a user's mistake is one line and exit code 2, an outage one and 3."""
     try:
         app()
     except UserError as problem:
         print(f"streamgauge: {problem}", file=sys.stderr)
         sys.exit(2)
-    except EngineLost as problem:
+    except Outage as problem:
         print(f"streamgauge: {problem}", file=sys.stderr)
         sys.exit(3)
     except KeyboardInterrupt:

@@ -19,8 +19,11 @@ from streamgauge import config
 from streamgauge.artifacts import Artifact, Store, read_jsonl, write_json
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 from streamgauge.errors import UserError
+from streamgauge.runs import RunLog
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 ExperimentName = Annotated[str, typer.Option("--experiment", help="an experiment of the file")]
@@ -92,15 +95,15 @@ def trial(
     from streamgauge.measure.cell import ready
     from streamgauge.measure.lock import measuring
 
-    with sessions(benchmark, store, cell.experiment) as session:
-        work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
-        with (
-            measuring(f"{work.name} {cell.name}") as token,
-            ready(benchmark, store, cell, work / "work", session) as bench,
-        ):
-            measured = bench.trial(rate, seconds, token=token)
-        record = _finite(measured.record())
-        write_json(work / "trial.json", record)
+    work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
+    with (
+        sessions(benchmark, store, work, cell.experiment) as session,
+        measuring(f"{work.name} {cell.name}") as token,
+        ready(benchmark, store, cell, work / "work", session) as bench,
+    ):
+        measured = bench.trial(rate, seconds, token=token)
+    record = _finite(measured.record())
+    write_json(work / "trial.json", record)
     if as_json:
         typer.echo(json.dumps(record))
     else:
@@ -130,8 +133,8 @@ def search(
         benchmark = benchmark.model_copy(update={"search": search_plan})
     from streamgauge.measure import search as stage
 
-    with sessions(benchmark, store, cell.experiment) as session:
-        run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
+    run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
+    with sessions(benchmark, store, run, cell.experiment) as session:
         found = stage.run(benchmark, store, cell, run, session)
     if as_json:
         plan = stage.plan_hash(benchmark, cell)
@@ -151,7 +154,8 @@ def search(
     typer.echo(f"trials            {found['trials']}: {stage.cell_directory(run, cell) / 'trials.jsonl'}")
     typer.echo(f"reason            {found['reason']}")
     if rates := found.get("repeats"):
-        typer.echo(f"spread            {100 * found['spread']:.1f} % of {', '.join(f'{rate:,.0f}' for rate in rates)}")
+        spread = "unknown, as most found nothing" if found["spread"] is None else f"{100 * found['spread']:.1f} %"
+        typer.echo(f"spread            {spread}: {', '.join(f'{rate:,.0f}' for rate in rates)}")
 
 
 def driver(context: typer.Context) -> None:
@@ -195,8 +199,11 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
 
 
 @contextmanager
-def sessions(benchmark: config.Benchmark, store: Store, *experiments: str) -> Iterator[Any]:
-    """Gives a Spark session when it is asked for; builds the experiments' streams first where they are missing."""
+def sessions(benchmark: config.Benchmark, store: Store, run: Path, *experiments: str) -> Iterator[Any]:
+    """Gives a Spark session when it is asked for; builds the experiments' streams first where they are missing.
+
+    The run's records name the streams that it uses: gc leaves those of a run that goes on.
+    """
     from streamgauge.metrics.pipeline import Pipeline
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -213,8 +220,10 @@ def sessions(benchmark: config.Benchmark, store: Store, *experiments: str) -> It
 
     try:
         for experiment in map(benchmark.experiment, experiments):
-            if store.find("stream", store.stream_key(benchmark, experiment)) is None:
-                _build_stream(benchmark, store, experiment, session())
+            with RunLog(run).stage("generate", {"experiment": experiment.name}) as outcome:
+                stream = store.find("stream", store.stream_key(benchmark, experiment))
+                stream = stream or _build_stream(benchmark, store, experiment, session())
+                outcome |= {"artifact": stream.kind, "key": stream.key, "reused": stream.reused}
         yield session
     finally:
         pipeline.stop()

@@ -78,15 +78,15 @@ def analyze(
         with _progress("measuring its disorder"):
             artifact = stage.run(spark, benchmark, store, full=full)
         profile = json.loads((artifact.path / "profile.json").read_text())
+    if as_json:
+        typer.echo(json.dumps(_profile_json(profile)))
+    else:
+        _show_profile(profile)
     if save is not None:
         try:
             write_json(save, profile)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
-    if as_json:
-        typer.echo(json.dumps(_profile_json(profile)))
-    else:
-        _show_profile(profile)
 
 
 def generate(

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,6 +98,10 @@ def check_all(benchmark: config.Benchmark) -> None:
     from streamgauge.text import splits
 
     plan.check(benchmark)
+    if find_spec("croniter"):  # comes with Airflow, without which nothing is scheduled
+        from streamgauge.airflow import schedules
+
+        schedules.check(benchmark)
     splits.plan(benchmark.source, 1 << 40)
     for experiment in benchmark.experiments:
         try:

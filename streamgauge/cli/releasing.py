@@ -66,7 +66,7 @@ def release_check(
     release.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
-    with sessions(benchmark, store, *(experiment.name for experiment in benchmark.experiments)) as session:
+    with sessions(benchmark, store, directory, *(experiment.name for experiment in benchmark.experiments)) as session:
         found = release.run(benchmark, store, baseline, candidate, directory, session)
     index.index_run(store.root, directory.name)
     page = build(directory)

@@ -277,8 +277,10 @@ class Night:
         """What else than the system differs, so that a step says nothing of it."""
 
         def asked(benchmark: Benchmark) -> dict[str, Any]:
-            mine = {one.name: one.model_dump() for one in benchmark.experiments if one.name == subject.experiment}
-            mine |= {one.name: one.model_dump() for one in benchmark.workloads if one.name == subject.workload}
+            mine = {
+                f"experiment {e.name}": e.model_dump() for e in benchmark.experiments if e.name == subject.experiment
+            }
+            mine |= {f"workload {w.name}": w.model_dump() for w in benchmark.workloads if w.name == subject.workload}
             return {"source": benchmark.source, "scale": benchmark.scale, "replay": benchmark.replay, **mine}
 
         then, now = asked(told), asked(self.benchmark)

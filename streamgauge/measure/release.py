@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from streamgauge import manifest, results
-from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
+from streamgauge.artifacts import Store, append_json, delete_log, log_bytes, read_jsonl, write_json
 from streamgauge.compare import release as judged
 from streamgauge.compare.release import TURNS, Reason, Release, Repetition, Side
 from streamgauge.config import RELEASE_METRICS, Benchmark, Cell, canonical
@@ -70,7 +70,7 @@ def run(
     """Returns what release.json then holds; what an earlier attempt left of this run is measured anew."""
     check(benchmark, baseline, candidate)
     for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
-        (directory / name).unlink(missing_ok=True)
+        delete_log(directory / name)
     one = _Check(
         benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory, session
     )
@@ -207,9 +207,9 @@ class _Check:
             **machine,
             "commit": _commit(),
             "records": {
-                name: hashlib.sha256((self.directory / name).read_bytes()).hexdigest()
+                name: hashlib.sha256(written).hexdigest()
                 for name in (ANSWERS, REPETITIONS, RECORD)
-                if (self.directory / name).exists()
+                if (written := log_bytes(self.directory / name))
             },
             "commands": list(self._commands()),
         }

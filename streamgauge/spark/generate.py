@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge import generation
-from streamgauge.artifacts import Artifact, Store
+from streamgauge.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment, Source
 from streamgauge.delays import DelayTable, table
 from streamgauge.disorder import running_maximum
@@ -46,21 +46,19 @@ def run(
     chunk_rows: int = CHUNK_ROWS,
 ) -> Artifact:
     """The stream artifact. Raises Infeasible (nothing is written), or UserError for unusable delays."""
-    key = store.stream_key(benchmark, experiment)
-    if found := store.find("stream", key):
-        return found
-    events = store.need("events", store.events_key(benchmark), "ingest")
-    with store.building("stream", key) as build:
+
+    def make(build: Build) -> None:
         build.manifest |= write_stream(
             spark,
-            events,
+            store.need("events", store.events_key(benchmark), "ingest"),
             benchmark.source,
             experiment,
             build.path,
             outputs={"parquet", *experiment.outputs},  # later stages read Parquet
             chunk_rows=chunk_rows,
         )
-    return replace(store.need("stream", key, "generate"), reused=False)
+
+    return store.made("stream", store.stream_key(benchmark, experiment), make)
 
 
 @dataclass(frozen=True)

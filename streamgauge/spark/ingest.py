@@ -7,7 +7,7 @@ lines, so that the second knows every line's seq, whatever the splits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge import metrics
-from streamgauge.artifacts import Artifact, Store, stat_source
+from streamgauge.artifacts import Artifact, Build, Store, stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.errors import UserError
 from streamgauge.nexmark.generator import Generator, rows
@@ -45,16 +45,16 @@ def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, split_bytes:
     """The events of a benchmark's source: found if built before, else built. Raises UserError."""
     source = benchmark.source
     splits = plan(source, split_bytes)
-    key = store.events_key(benchmark)
-    found = store.find("events", key)
-    if found is None:
+
+    def make(build: Build) -> None:
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
-        with store.building("events", key) as build:
-            build.manifest |= _build(spark, benchmark, splits, build.path, split_bytes)
-            build.manifest["sources"] = store.source_fingerprint(source.files)
-            _check_quality(source, build.manifest, build.path)
-        return replace(store.need("events", key, "ingest"), reused=False)
-    _check_quality(source, found.manifest, found.path)
+        build.manifest |= _build(spark, benchmark, splits, build.path, split_bytes)
+        build.manifest["sources"] = store.source_fingerprint(source.files)
+        _check_quality(source, build.manifest, build.path)
+
+    found = store.made("events", store.events_key(benchmark), make)
+    if found.reused:
+        _check_quality(source, found.manifest, found.path)
     return found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgauge import config, metrics
 from streamgauge.artifacts import Artifact, Store
-from streamgauge.errors import EngineLost, UserError
+from streamgauge.errors import Outage, UserError
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.runs import RunLog
 from streamgauge.stages import BY_NAME
@@ -71,7 +71,7 @@ class Job:
 def job(stage: str) -> Iterator[Job]:
     """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.spark, j.benchmark, j.store))`.
 
-    A UserError becomes one line on standard error and exit code 2, an engine that is gone one and 3; every outcome is recorded in the run.
+    A UserError becomes one line on standard error and exit code 2, an outage one and 3; every outcome is recorded in the run.
     """
     args = _arguments(stage)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -100,8 +100,8 @@ def job(stage: str) -> Iterator[Job]:
     except UserError as problem:
         print(f"streamgauge {stage}: {problem}", file=sys.stderr)
         code = 2
-    except EngineLost as problem:
-        print(f"streamgauge {stage}: {problem}", file=sys.stderr)
+    except Outage as problem:  # not in the form of a mistake, which nobody tries again
+        print(f"streamgauge {stage}, worth another try: {problem}", file=sys.stderr)
         code = 3
     finally:
         if current is not None and current._session is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -54,7 +56,9 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     session.sparkContext.setLogLevel("ERROR")
     session.sparkContext.environment |= {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     if not session.sparkContext.master.startswith("local"):
-        session.sparkContext.addPyFile(str(library_zip()))
+        library = library_zip()
+        atexit.register(shutil.rmtree, library.parent, ignore_errors=True)
+        session.sparkContext.addPyFile(str(library))
     return session
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +24,7 @@ class _Problem:
 
     message: str
     errno: int | None = None
+    file: str | None = None
 
 
 def each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> list[R]:
@@ -47,7 +47,8 @@ def each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> lis
             except UserError as problem:
                 return [*done, _Problem(str(problem))]
             except OSError as problem:
-                return [*done, _Problem(problem.strerror or str(problem), problem.errno or errno.EIO)]
+                file = None if problem.filename is None else str(problem.filename)
+                return [*done, _Problem(problem.strerror or str(problem), problem.errno or 0, file)]
         return done
 
     counted = metrics.counted_for(metrics.current_step(), walk)
@@ -56,5 +57,9 @@ def each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> lis
     ]
     for result in results:
         if isinstance(result, _Problem):
-            raise UserError(result.message) if result.errno is None else OSError(result.errno, result.message)
+            raise (
+                UserError(result.message)
+                if result.errno is None
+                else OSError(result.errno, result.message, result.file)
+            )
     return [result for result in results if not isinstance(result, _Problem)]

@@ -92,6 +92,9 @@ def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
     for path in sorted((store.root / "data").glob("*/*.tmp-*")):
         if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
             yield Item(path, size_of(path), "leftover of a killed builder"), True
+    for manifest in sorted((store.root / "data").glob(f"*/*/{COLLECTED}")):
+        if len(os.listdir(path := manifest.parent)) > 1 and not (path / MANIFEST).exists():
+            yield Item(path, size_of(path), "leftover of a killed collection"), True
     runs = _runs(store)
     for run, _, quiet in runs:
         for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()) if quiet else []:
@@ -163,13 +166,18 @@ def _unlocked(lock: Path) -> bool:
 
 def _remove(item: Item) -> bool:
     """Data keeps its manifest under another name; first the name changes, so that nothing half-removed is found."""
-    if not (item.path / MANIFEST).exists():
+    manifest, collected = item.path / MANIFEST, item.path / COLLECTED
+    half = collected.exists() and not manifest.exists()
+    if not half and not manifest.exists():
         shutil.rmtree(item.path, ignore_errors=True)
         return not item.path.exists()
     lock = FileLock(f"{item.path}.lock")
     try:
         with lock.acquire(timeout=0):
-            os.replace(item.path / MANIFEST, item.path / COLLECTED)
+            if not half:
+                os.replace(manifest, collected)
+            elif manifest.exists():  # built anew meanwhile
+                return False
             for inside in item.path.iterdir():
                 if inside.name != COLLECTED:
                     shutil.rmtree(inside) if inside.is_dir() else inside.unlink()

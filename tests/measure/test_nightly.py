@@ -92,7 +92,7 @@ def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> Non
     night = night_of(bench)
     (line,) = night.judge()
     assert (line.state, line.said) == (
-        "open", "+90.0 % since 2026-03-21; not rerun: the benchmark is not what it was in n19 (all)",
+        "open", "+90.0 % since 2026-03-21; not rerun: the benchmark is not what it was in n19 (workload all)",
     )  # fmt: skip
     assert [j["outcome"] for j in night.index.judgements()] == ["open"]
 

@@ -19,7 +19,7 @@ from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 
 from streamgauge import artifacts, places
-from streamgauge.artifacts import Artifact, Store, append_json, read_jsonl
+from streamgauge.artifacts import Artifact, Store, append_json, delete_log, log_bytes, read_jsonl
 from streamgauge.cli.planning import plan_of
 from streamgauge.config import Benchmark, load
 from streamgauge.errors import UserError
@@ -225,6 +225,10 @@ def test_a_log_on_a_store_keeps_every_line_of_every_writer_in_order(root: str) -
     for record in records:
         append_json(log, record)
     assert read_jsonl(log) == records
+    assert log_bytes(log) == b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in records)
+    for _ in range(2):
+        delete_log(log)
+        assert (read_jsonl(log), log_bytes(log)) == ([], b"")
 
 
 @pytest.mark.parametrize(

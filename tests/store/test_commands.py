@@ -113,6 +113,14 @@ def test_gc_leaves_everything_within_the_budget_but_leftovers(store: Store) -> N
     assert store.find("stream", "stream-old")
 
 
+def test_gc_ends_a_collection_that_was_killed_and_keeps_its_manifest(store: Store) -> None:
+    path = store.path("stream", "stream-old")
+    (path / "manifest.json").rename(path / "manifest.collected.json")
+    assert [item["why"] for item in gc(store)["removed"]] == ["leftover of a killed collection"]  # type: ignore[attr-defined]
+    assert [file.name for file in path.iterdir()] == ["manifest.collected.json"]
+    assert gc(store)["removed"] == []
+
+
 def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
     records = {p: p.read_bytes() for p in store.root.rglob("*.json*") if p.name != "manifest.json"}
     removed = [Path(item["path"]) for item in gc(store, "--budget", "4500KiB", "--keep-runs", "1")["removed"]]  # type: ignore[attr-defined]
