@@ -19,9 +19,8 @@ from typing import Any, get_args
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, task, task_group
 from airflow.sdk.exceptions import AirflowException
-from croniter import croniter
 
-from streamgauge.airflow import home, notices
+from streamgauge.airflow import home, notices, schedules
 from streamgauge.airflow.operator import StageOperator
 from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
 from streamgauge.errors import UserError
@@ -50,10 +49,10 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
         try:
             benchmark = load(file)
             check_names(benchmark)
-            for key, schedule in _schedules(benchmark).items():
-                if not croniter.is_valid(schedule):
-                    allowed = "a cron expression such as 0 3 * * * or @daily"
-                    raise UserError(f"{file}: {key}: found {schedule!r}, allowed: {allowed}")
+            try:
+                schedules.check(benchmark)
+            except UserError as problem:
+                raise UserError(f"{file}: {problem}") from None
             for other, known in benchmarks.items():
                 if known.name == benchmark.name:
                     raise UserError(f"{file}: name: found {known.name!r}, which {other} has; names must differ")
@@ -61,11 +60,6 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
         except UserError as problem:
             problems.append(str(problem))
     return benchmarks, problems
-
-
-def _schedules(benchmark: Benchmark) -> dict[str, str]:
-    nightly = benchmark.nightly.schedule if benchmark.nightly else None
-    return {key: found for key, found in (("schedule", benchmark.schedule), ("nightly.schedule", nightly)) if found}
 
 
 def dag_id(benchmark: Benchmark, *, nightly: bool = False) -> str:
@@ -89,8 +83,8 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
     with DAG(
         dag_id=dag_id(benchmark, nightly=nightly),
         description=benchmark.description,
-        doc_md=_document(benchmark, file, stages),
-        schedule=_schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
+        doc_md=_document(benchmark, file, stages, namer("<run id>")),
+        schedule=schedules.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
@@ -207,7 +201,7 @@ def _unique(items: Iterable[Any]) -> list[Any]:
 def _run_namer(benchmark: Benchmark, nightly: bool) -> Any:
     """A DAG run's id as the name of a directory; with the DAG's, since two DAGs may share a run id."""
     name = f"{benchmark.name}-nightly" if nightly else benchmark.name
-    return lambda run_id: f"{name}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
+    return lambda run_id: f"{name}-{run_id if run_id == '<run id>' else re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
 
 
 def _params(benchmark: Benchmark) -> dict[str, Param]:
@@ -235,13 +229,13 @@ def _params(benchmark: Benchmark) -> dict[str, Param]:
     }  # fmt: skip
 
 
-def _document(benchmark: Benchmark, file: Path, stages: list[Stage]) -> str:
+def _document(benchmark: Benchmark, file: Path, stages: list[Stage], run: str) -> str:
     return "\n".join(
         [
             f"### {benchmark.name}",
             benchmark.description,
             "",
-            f"From `{file}`; page: `{ARTIFACTS}/runs/{benchmark.name}-<run id>/index.html`",
+            f"From `{file}`; page: `{ARTIFACTS}/runs/{run}/index.html`",
             "",
             "| stage | reads | writes | once per | |",
             "|---|---|---|---|---|",

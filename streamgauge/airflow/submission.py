@@ -19,6 +19,7 @@ from streamgauge.errors import UserError
 from streamgauge.places import ENVIRONMENT
 from streamgauge.spark import session
 
+_WHERE = "connection streamgauge_spark, extra"
 _UPLOAD = "spark.kubernetes.file.upload.path"
 _LOG4J = Path(session.__file__).with_name("log4j2.properties").as_uri()
 
@@ -31,6 +32,8 @@ def settings(
     stays: the stage runs on this host, hence in deploy mode client, whatever the extra says. Raises UserError.
     """
     mode = extra.get("deploy-mode") or "client"
+    if not isinstance(extra.get("conf") or {}, Mapping):
+        raise UserError(f"{_WHERE}: conf: found {extra['conf']!r}, allowed: an object of Spark's settings")
     conf = {str(key): str(value) for key, value in (extra.get("conf") or {}).items()}
     _check(master, mode, extra, conf)
     cluster = mode == "cluster" and not stays
@@ -59,7 +62,7 @@ def settings(
 
 
 def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, str]) -> None:
-    where = "connection streamgauge_spark, extra"
+    where = _WHERE
     if mode not in ("client", "cluster"):
         raise UserError(f"{where}: deploy-mode: found {mode!r}, allowed: client, cluster")
     if mode == "client":

@@ -1,0 +1,21 @@
+"""When a benchmark's DAGs run by themselves."""
+
+from __future__ import annotations
+
+from streamgauge.config import Benchmark
+from streamgauge.errors import UserError
+
+
+def schedules(benchmark: Benchmark) -> dict[str, str]:
+    """Key of the benchmark file -> cron expression, of those that it has."""
+    nightly = benchmark.nightly.schedule if benchmark.nightly else None
+    return {key: found for key, found in (("schedule", benchmark.schedule), ("nightly.schedule", nightly)) if found}
+
+
+def check(benchmark: Benchmark) -> None:
+    """Raises UserError for one that is no cron expression; needs the extra `airflow`."""
+    from croniter import croniter
+
+    for key, schedule in schedules(benchmark).items():
+        if not croniter.is_valid(schedule):
+            raise UserError(f"{key}: found {schedule!r}, allowed: a cron expression such as 0 3 * * * or @daily")
