@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -61,6 +62,9 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Measure how disordered an event file is."""
+    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # told now, not after the measurement
+        why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
+        raise UserError(f"--profile {save}: cannot be written: {why}")
     source = _source(
         files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
     )
@@ -78,15 +82,15 @@ def analyze(
         with _progress("measuring its disorder"):
             artifact = stage.run(spark, benchmark, store, full=full)
         profile = json.loads((artifact.path / "profile.json").read_text())
-    if as_json:
-        typer.echo(json.dumps(_profile_json(profile)))
-    else:
-        _show_profile(profile)
     if save is not None:
         try:
             write_json(save, profile)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
+    if as_json:
+        typer.echo(json.dumps(_profile_json(profile)))
+    else:
+        _show_profile(profile)
 
 
 def generate(
