@@ -35,7 +35,7 @@ MANIFEST = "manifest.json"
 #: of data that was collected to save room: the manifest alone, which results need
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
-ALGORITHM = {"events": 1, "profile": 1, "stream": 1, "validation": 1}
+ALGORITHM = {"events": 1, "profile": 2, "stream": 1, "validation": 1}
 #: of an operating system's errors those that do not pass by themselves
 _MENDABLE = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,

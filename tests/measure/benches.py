@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from streamgauge.artifacts import Store
+from streamgauge.artifacts import Build, Store
 from streamgauge.config import Benchmark, Cell, load
 from tests.driver.conftest import COLUMNS, stream_table
 
@@ -42,7 +42,10 @@ def write_bench(place: Path, *, capacity: float | None = None, delay: str = "0s"
     file = place / "b.yaml"
     file.write_text(yaml.safe_dump(raw))
     benchmark, store = load(file), Store(place / "artifacts")
-    with store.building("stream", store.stream_key(benchmark, benchmark.experiments[0])) as build:
+
+    def make(build: Build) -> None:
         pq.write_table(stream_table([i * 1_000_000 for i in range(EVENTS)]), build.path / "part-00000.parquet")
         build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": EVENTS}
+
+    store.made("stream", store.stream_key(benchmark, benchmark.experiments[0]), make)
     return Bench(file, benchmark, store)

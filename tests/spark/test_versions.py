@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 #: (kind, version) -> what it makes of the source below
 MADE = {
     ("events", 1): "40feb8c74834a4ff",
-    ("profile", 1): "9f5c473df0f85196",
+    ("profile", 2): "6284431de3a36629",
     ("stream", 1): "dcc638142d95f41a",
 }
 
