@@ -110,15 +110,25 @@ def export(
 
 
 @results.command()
-def rebuild(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
+def rebuild(
+    others: Annotated[bool, typer.Option("--others", help="also drop what no record here holds")] = False,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+) -> None:
     """Empty the index and fill it from the JSON lines of all runs, all or nothing."""
-    from streamgauge.artifacts import Store
-
-    runs = [path for path in Store(artifacts).runs() if path.is_dir()]
-    if not runs:
+    if not (runs := _runs(artifacts)):
         raise UserError(f"{artifacts}/runs: found no run, so all would be lost; name the folder with --artifacts")
-    added = _index(artifacts, database).rebuild(runs)
+    added = _index(artifacts, database).rebuild(runs, others=others)
     typer.echo(f"{added} results of {len(runs)} runs")
+
+
+@results.command()
+def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
+    """Add what the JSON lines of all runs hold and the index lacks; nothing is removed."""
+    if not (runs := _runs(artifacts)):
+        raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
+    index = _index(artifacts, database)
+    typer.echo(f"{sum(index.add_run(run) for run in runs)} new results of {len(runs)} runs")
 
 
 @results.command()
@@ -167,6 +177,12 @@ def gc(
     typer.echo(
         f"{found.bytes_before / 2**20:.1f} MiB before, {found.bytes_after / 2**20:.1f} MiB after, budget {budget}"
     )
+
+
+def _runs(artifacts: Path) -> list[Path]:
+    from streamgauge.artifacts import Store
+
+    return [path for path in Store(artifacts).runs() if path.is_dir()]
 
 
 def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> Index:

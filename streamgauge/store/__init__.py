@@ -23,7 +23,7 @@ def index_run(artifacts: Path, run_id: str) -> str:
     try:
         added = Index(default_url(artifacts)).add_run(place(artifacts) / "runs" / run_id)
     except UserError as problem:
-        said = f"results not indexed: {problem}; later: `streamgauge results rebuild`"
+        said = f"results not indexed: {problem}; later: `streamgauge results add`"
         logging.getLogger("streamgauge").warning(said)
         return said
     return f"{added} results added"

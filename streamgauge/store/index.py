@@ -46,14 +46,21 @@ class Index:
         with database.transaction(self.engine) as connection:
             return self._add(connection, run)
 
-    def rebuild(self, runs: Iterable[Path]) -> int:
-        """Empties the index and fills it from the runs' records, all or nothing."""
+    def rebuild(self, runs: Iterable[Path], *, others: bool = False) -> int:
+        """Empties the index and fills it from the runs' records, all or nothing.
+
+        others: also when it holds points that these records do not, which are then lost; else a UserError.
+        """
         with database.transaction(self.engine) as connection:
             if connection.dialect.name == "postgresql":  # an other writer waits
                 connection.exec_driver_sql("LOCK TABLE series, judgements, points IN EXCLUSIVE MODE")
+            before = _keys(connection)
             for table in (points, judgements, series):
                 connection.execute(delete(table))
-            return sum(self._add(connection, run) for run in sorted(runs))
+            added = sum(self._add(connection, run) for run in sorted(runs))
+            if not others and (lost := before - _keys(connection)):
+                raise UserError(_foreign(lost))
+            return added
 
     def _add(self, connection: Connection, run: Path) -> int:
         found = results.read(run)
@@ -106,6 +113,19 @@ class Index:
     def _all(self, query: Select[Any]) -> Sequence[Any]:
         with database.transaction(self.engine) as connection:
             return connection.execute(query).all()
+
+
+def _keys(connection: Connection) -> set[tuple[Any, ...]]:
+    return {tuple(row) for row in connection.execute(select(*points.primary_key))}
+
+
+def _foreign(lost: set[tuple[Any, ...]]) -> str:
+    runs = sorted({str(key[0]) for key in lost})
+    named = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
+    return (
+        f"found {len(lost)} points (runs {named}) that no record here holds: another host's, or of records that are "
+        "gone; `results add` only adds, `results rebuild --others` drops them"
+    )
 
 
 def _joined() -> Select[Any]:

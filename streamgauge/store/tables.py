@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
 #: the newest migration; streamgauge/store/migrations/versions/ holds them all
-SCHEMA = "0002"
+SCHEMA = "0003"
 metadata = MetaData()
 
 series = Table(
@@ -22,8 +22,9 @@ points = Table(
     metadata,
     Column("run_id", String(200), primary_key=True),
     Column("number", Integer, primary_key=True),  # of the record in the run's results
-    Column("series_key", String(16), ForeignKey("series.key"), nullable=False),
-    Column("at", String(40), nullable=False),  # ISO-8601, UTC
+    # of a run with the same id on another host, which shares the database
+    Column("series_key", String(16), ForeignKey("series.key"), primary_key=True),
+    Column("at", String(40), primary_key=True),  # ISO-8601, UTC
     Column("value", Float),
     Column("low", Float),
     Column("high", Float),
@@ -40,7 +41,7 @@ judgements = Table(
     metadata,
     Column("run_id", String(200), primary_key=True),
     Column("number", Integer, primary_key=True),
-    Column("series_key", String(16), nullable=False),
+    Column("series_key", String(16), primary_key=True),
     Column("changed_at", String(40), nullable=False),
     Column("outcome", String(20), nullable=False),
     Column("magnitude", Float, nullable=False),

@@ -40,6 +40,18 @@ def test_rebuild_list_and_export(tmp_path: Path) -> None:
     assert [row["reason"] for row in rows] == parquet["reason"].to_list()
 
 
+def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_demand(tmp_path: Path) -> None:
+    database = ["--database", f"sqlite:///{tmp_path / 'both.db'}"]
+    for host, at in (("one", "2026-03-01T02:00:00+00:00"), ("two", "2026-03-01T02:00:07+00:00")):
+        example.run(tmp_path / host, "night", example.result("night", 5.0, at=at))
+        assert call(tmp_path / host, "add", *database).out == "1 new results of 1 runs\n"
+        assert call(tmp_path / host, "add", *database).out == "0 new results of 1 runs\n"
+    call(tmp_path / "one", "rebuild", *database).refused("found 1 points (runs night) that no record here holds")
+    assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 2
+    assert call(tmp_path / "one", "rebuild", "--others", *database).out == "1 results of 1 runs\n"
+    assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 1
+
+
 def test_a_history_goes_into_changes(tmp_path: Path) -> None:
     for night in range(20):
         value = None if night == 5 else (100.0 if night < 12 else 120.0) + night % 3
@@ -66,6 +78,7 @@ def test_a_history_goes_into_changes(tmp_path: Path) -> None:
         (["export", "--out", "x.txt"], "--out: found 'x.txt', allowed: a name that ends in .csv or .parquet"),
         (["list", "--since", "yesterday"], "--since: found 'yesterday', allowed: a moment such as 2026-03-21"),
         (["rebuild"], "runs: found no run, so all would be lost; name the folder with --artifacts"),
+        (["add"], "runs: found no run; name the folder with --artifacts"),
         (["history", "nokey", "x.csv"], "found no series 'nokey'"),
         (["list", "--database", "postgresql://127.0.0.1:1/none"], "the database does not answer"),
         (["list", "--database", "oracle://x"], "found 'oracle', allowed: sqlite or postgresql"),
@@ -174,7 +187,7 @@ def test_a_run_ends_well_whether_or_not_the_database_answers(tmp_path: Path, mon
     monkeypatch.setenv("STREAMGAUGE_DATABASE", "postgresql://127.0.0.1:1/none")
     said = index_run(tmp_path, "night1")
     assert said.startswith("results not indexed: postgresql")
-    assert said.endswith("later: `streamgauge results rebuild`")
+    assert said.endswith("later: `streamgauge results add`")
     monkeypatch.delenv("STREAMGAUGE_DATABASE")
     assert index_run(tmp_path, "night1") == "3 results added"
     assert index_run(tmp_path, "night1") == "0 results added"

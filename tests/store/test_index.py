@@ -19,6 +19,7 @@ from sqlalchemy import text
 
 from streamgauge import results
 from streamgauge.errors import UserError
+from streamgauge.results import Judgement
 from streamgauge.store import Index, database
 from streamgauge.store.index import series_key
 from tests.store.example import MACHINE, result, run, three_runs
@@ -86,6 +87,29 @@ def test_a_rebuilt_index_equals_the_live_one(url: str, tmp_path: Path) -> None:
         connection.execute(text("UPDATE points SET value = 0"))
     assert index.rebuild(runs) == 6
     assert index.dump() == live
+
+
+def test_hosts_that_share_a_database_may_use_one_run_id(url: str, tmp_path: Path) -> None:
+    """A scheduled night has the same id everywhere."""
+    index, at = Index(url), "2026-04-01T03:00:00+00:00"
+    here, other = {**MACHINE, "cpu": "A"}, {**MACHINE, "cpu": "B"}
+    runs = [
+        run(tmp_path / "one", "night", result("night", 1.0, machine=here, at=at)),
+        run(tmp_path / "two", "night", result("night", 2.0, machine=other, at=at)),
+        run(tmp_path / "three", "night", result("night", 3.0, machine=here, at="2026-04-01T03:00:01+00:00")),
+    ]
+    for path in runs:
+        (one,) = results.read(path)
+        results.judge(path, Judgement("night", series_key(one), at, "suspect", one.value or 0, {}))
+    assert [index.add_run(path) for path in runs] == [1, 1, 1]
+    assert sorted(row["value"] for row in index.results()) == [1.0, 2.0, 3.0]
+    assert sorted(row["magnitude"] for row in index.judgements()) == [1.0, 2.0]
+    before = index.dump()
+    with pytest.raises(UserError, match=r"found 2 points \(runs night\) that no record here holds: another host's"):
+        index.rebuild(runs[:1])
+    assert index.dump() == before
+    assert index.rebuild(runs[:1], others=True) == 1
+    assert [row["value"] for row in index.results()] == [1.0]
 
 
 def test_a_figure_that_is_no_number_is_void_in_both(url: str, tmp_path: Path) -> None:
@@ -171,28 +195,40 @@ def test_machine_makes_another_series_and_software_does_not() -> None:
 def test_the_migrations_make_what_the_tables_say(url: str) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
+    from sqlalchemy import inspect
 
     from streamgauge.store.tables import metadata
 
     with database.transaction(Index(url).engine) as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        for name, table in metadata.tables.items():  # keys are not compared
+            found = inspect(connection).get_pk_constraint(name)["constrained_columns"]
+            assert found == [column.name for column in table.primary_key]
 
 
-def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", ["0001", "0002"])
+def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: Path, schema: str) -> None:
     runs, engine = three_runs(tmp_path), database.connect(url)
     with database.transaction(engine) as connection:
-        database._migrate(connection, "0001")
+        database._migrate(connection, schema)
         row = asdict(result("night0", 5.0))
         names = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
         connection.execute(text("INSERT INTO series VALUES ('k', :benchmark, :experiment, :workload, :system, :mode, :metric, :unit, '{}')"), {n: row[n] for n in names})  # fmt: skip
-    with pytest.raises(UserError, match="found schema 0001, allowed: 0002; run `streamgauge results upgrade`"):
+        connection.execute(text("INSERT INTO points VALUES ('night0', 0, 'k', 'then', 5.0, NULL, 6.0, 1, true, '', 'c', '{}')"))  # fmt: skip
+        if schema == "0002":
+            connection.execute(text("INSERT INTO judgements VALUES ('night0', 0, 'k', 'then', 'open', 0.5, '{}')"))
+    with pytest.raises(UserError, match=f"found schema {schema}, allowed: 0003; run `streamgauge results upgrade`"):
         Index(url)
     index = Index(url, upgrade=True)
     assert [row["key"] for row in index.series()] == ["k"]
+    assert [(row["at"], row["value"], row["high"], row["valid"]) for row in index.history("k")] == [
+        ("then", 5.0, 6.0, True)
+    ]
+    assert [row["outcome"] for row in index.judgements("k")] == ["open"] * (schema == "0002")
     assert index.add_run(runs[1]) == 2
     with database.transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(UserError, match="found schema 9999, allowed: up to 0002; a newer Streamgauge made it"):
+    with pytest.raises(UserError, match="found schema 9999, allowed: up to 0003; a newer Streamgauge made it"):
         Index(url)
 
 
