@@ -7,10 +7,10 @@ import time
 import uuid
 from dataclasses import dataclass
 
-from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.system import Endpoint
-from streamgauge.errors import UserError
+from streamgauge.errors import Outage, UserError
 
 OVERLOAD = 1e8  # events/s offered: more than any driver delivers; full queues hold the rest back
 LONGEST_S = 60.0
@@ -28,7 +28,7 @@ class Ceiling:
 
 
 def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
-    """Reads as fast as it can for so long, each endpoint in a thread. Raises UserError when a driver leaves."""
+    """Reads as fast as it can for so long, each endpoint in a thread. Raises Outage when a driver leaves, UserError when it refuses."""
     attempt = f"ceiling-{uuid.uuid4().hex[:8]}"
     found: list[Ceiling] = []
     failures: list[WireError] = []
@@ -49,7 +49,10 @@ def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
     for thread in threads:
         thread.join(seconds + 2 * LONGEST_S)
     if failures or len(found) < len(threads):
-        raise UserError(f"driver self-test: {fleet.dead() or (failures[0] if failures else 'no end')}")
+        refused = [problem for problem in failures if isinstance(problem, RefusedError)]
+        if refused and fleet.dead() is None:
+            raise UserError(f"driver self-test: {refused[0]}")
+        raise Outage(f"driver self-test: {fleet.dead() or (failures[0] if failures else 'no end')}")
     total = sum(c.events_per_s for c in found)
 
     def mean(values: list[float]) -> float:

@@ -22,7 +22,7 @@ from streamgauge.driver.fleet import Drivers, drivers
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import SystemUnderTest, make_system
 from streamgauge.driver.trial import Bounds, TrialRun, run_trial
-from streamgauge.errors import UserError
+from streamgauge.errors import Outage, UserError
 from streamgauge.measure import counted
 from streamgauge.schemas import NEXMARK_IDS
 from streamgauge.trial import TrialObservation, Verdict
@@ -94,6 +94,7 @@ class ReadyCell:
         self.settings: System = system.model_copy(update={"cpus": _allowed(system.cpus)})
         self._stream, self._work, self._session = stream, work, session
         self._system: SystemUnderTest | None = None
+        self._has_started = False
         self._trials = 0
         self._preparing: threading.Thread | None = None
 
@@ -158,7 +159,7 @@ class ReadyCell:
         beyond_us = Spec.of(self.workload, self.fleet.columns).beyond_us
         attempt = f"{token}-{self.cell.name}-{self._trials}-{time.time_ns()}"
         try:
-            self.fleet.start()
+            self._again(self.fleet.start)
             return run_trial(
                 system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=bounds,
                 hold=hold, beyond_us=beyond_us, warm_up=warm_up, attempt=attempt, progress=_Progress(rate),
@@ -199,9 +200,18 @@ class ReadyCell:
         if self._system is None:
             system = make_system(self.settings, self._work / "system")
             log.info("starting system %s", self.settings.name)
-            system.start()
-            self._system = system
+            self._again(system.start)
+            self._system, self._has_started = system, True
         return self._system
+
+    def _again(self, start: Callable[[], None]) -> None:
+        """What came up with these very settings, and now does not, is nobody's mistake: Outage, worth another try."""
+        try:
+            start()
+        except UserError as problem:
+            if self._has_started:
+                raise Outage(f"it ran before, and does not start again: {problem}") from None
+            raise
 
     def _check(self, run: TrialRun) -> dict[str, Any] | None:
         """The output against the batch answer on the same events; None for a system that keeps no batch log."""

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from streamgauge.driver.client import Connection
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.process import TOKEN, main
 from streamgauge.driver.system import Endpoint
-from streamgauge.errors import UserError
+from streamgauge.errors import Outage, UserError
 from tests.driver.conftest import COLUMNS
 
 COMMAND = [sys.executable, "-m", "streamgauge.driver"]
@@ -129,3 +130,12 @@ def test_the_ceiling_is_far_above_any_test(artifact: Path) -> None:
     assert found.events_per_s > 50_000
     assert 0 < found.driver_cpu_us_per_event < 10
     assert found.processes == 1
+
+
+def test_a_driver_that_leaves_its_self_test_is_an_outage(artifact: Path) -> None:
+    with Fleet(artifact, Replay(max_memory_mb=64), tick="ns", columns=COLUMNS) as fleet:
+        killer = threading.Timer(0.5, os.kill, (fleet.pids[0], signal.SIGKILL))
+        killer.start()
+        with pytest.raises(Outage, match=r"driver self-test: driver process 0 \(pid \d+\) ended with -9"):
+            ceiling(fleet, seconds=30)
+        killer.join()

@@ -17,7 +17,7 @@ import pytest
 from streamgauge.config import Cell, load
 from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.system import TrialSetup
-from streamgauge.errors import UserError
+from streamgauge.errors import Outage, UserError
 from streamgauge.measure.cell import Measured, ReadyCell, ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.verdict import judge
@@ -32,6 +32,17 @@ class Recording(KnownSystem):
     def begin_trial(self, setup: TrialSetup) -> None:
         self.seen.append((setup.warm_up, setup.rate_events_per_s))
         super().begin_trial(setup)
+
+
+class Once(KnownSystem):
+    """Its machine is full after the first start."""
+
+    starts: ClassVar[list[bool]] = []
+
+    def start(self) -> None:
+        self.starts.append(not self.starts)
+        if not self.starts[-1]:
+            raise UserError("no room for it")
 
 
 def no_session() -> Any:
@@ -73,6 +84,23 @@ def test_a_fresh_system_warms_up_until_it_carries_no_more(tmp_path: Path) -> Non
     assert 2 <= len(rounds) <= 6
     assert set(rounds) == {(True, 800.0)}
     assert (first, second) == ((False, 200.0), (False, 100.0))
+
+
+def test_what_ran_and_does_not_start_again_is_an_outage_and_no_mistake(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path)
+    once = bench.benchmark.systems[0].model_copy(update={"engine": f"{__name__}:Once"})
+    benchmark = bench.benchmark.model_copy(update={"systems": (once,)})
+    with ready(benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell:
+        cell.trial(100, 0.2, token=1)
+        cell.stop()
+        with pytest.raises(Outage, match="it ran before, and does not start again: no room for it"):
+            cell.trial(100, 0.2, token=1)
+    with (
+        ready(benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell,
+        pytest.raises(UserError, match=r"^no room for it$"),
+    ):
+        cell.trial(100, 0.2, token=1)
+    assert Once.starts == [True, False, False]
 
 
 def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
