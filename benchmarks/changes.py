@@ -1,6 +1,6 @@
 """Injected truth: how often change points are found that are there, and called that are not, beside Apache Otava.
 
-    .venv/bin/python benchmarks/changes.py [--series 200] [--jobs 2] [--without-otava] [--json FILE]
+    .venv/bin/python benchmarks/changes.py [--series 200] [--together 1] [--jobs 2] [--without-otava] [--json FILE]
 
 Every series has 60 nights of history; then a month of nights begins, and after each night all values so far
 are looked at. What was not reported before, within four nights of the place, is a report. Three judges see
@@ -8,7 +8,7 @@ the same series: `changes` as it reports at once; the nightly process, which sus
 suspect (8 and, where that leaves it open, 16 more repetitions of the old and the new software in turns, with
 the same noise and spikes, without the drift of months); and Apache Otava with its defaults but the same
 least magnitude. False alarms: reports per series and month without a change. Found: within five nights of
-the change and three of its place.
+the change and three of its place. Looks at `--together` series share the allowance of suspects, as in a night.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ NOISES = (0.01, 0.03, 0.05, 0.10)
 SHIFTS = (0.03, 0.05, 0.10, 0.20)
 OTAVA = "apache-otava==0.8.0"
 OTAVA_SETTINGS = {"window_len": 50, "max_pvalue": 0.001, "min_magnitude": MAGNITUDE}
-
-Judge = Callable[["Case"], list[int]]
 
 
 class Case:
@@ -71,21 +69,21 @@ class Case:
         return lambda n: (np.exp(self._nights(n)).tolist(), np.exp(self._nights(n) + true).tolist())
 
 
-def at_once(case: Case) -> list[int]:
-    return _month(case, alpha=None)
+def at_once(case: Case, together: int) -> list[int]:
+    return _month(case, together, alpha=None)
 
 
-def nightly(case: Case) -> list[int]:
-    return _month(case, alpha=SUSPECT_ALPHA)
+def nightly(case: Case, together: int) -> list[int]:
+    return _month(case, together, alpha=SUSPECT_ALPHA)
 
 
-def _month(case: Case, alpha: float | None) -> list[int]:
+def _month(case: Case, together: int, alpha: float | None) -> list[int]:
     """Places reported in the month; the first look only tells what is known already."""
     known: list[int] = []
     reported: list[int] = []
     level: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     for n in range(case.first, case.last + 1):
-        found = find(case.values[:n], case.days[:n].tolist(), **level).changes
+        found = find(case.values[:n], case.days[:n].tolist(), series=together, **level).changes
         for change in suspects(found, known):
             known.append(change.index)
             sure = alpha is None or confirm(change, case.rerun(change)).outcome in ("regression", "improvement")
@@ -98,12 +96,13 @@ def found(case: Case, reported: list[int]) -> bool:
     return any(abs(place - case.at) <= 3 for place in reported)
 
 
-def judged(task: tuple[str, float, float, int]) -> dict[str, Any]:
+def judged(task: tuple[str, float, float, int, int]) -> dict[str, Any]:
     """Rates of one condition, by our judges, and the series for the other."""
-    kind, noise, shift, count = task
+    kind, noise, shift, count, together = task
     rates: dict[str, Any] = {"kind": kind, "noise": noise, "shift": shift}
     for name, judge in {"at once": at_once, "nightly": nightly}.items():
-        rates[name] = _rate([(case, judge(case)) for case in (Case(kind, noise, shift, s) for s in range(count))])
+        cases = [Case(kind, noise, shift, s) for s in range(count)]
+        rates[name] = _rate([(case, judge(case, together)) for case in cases])
     return rates
 
 
@@ -113,8 +112,8 @@ def _rate(reports: list[tuple[Case, list[int]]]) -> float:
     return sum(hits) / len(hits)
 
 
-def otava(task: tuple[str, float, float, int, str]) -> float:
-    kind, noise, shift, count, python = task
+def otava(task: tuple[str, float, float, int, int, str]) -> float:
+    kind, noise, shift, count, _, python = task
     cases = [Case(kind, noise, shift, s) for s in range(count)]
     looks = json.loads(
         subprocess.run(
@@ -177,11 +176,13 @@ def goals(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=200, help="series per condition")
+    parser.add_argument("--together", type=int, default=1, help="series that a night looks at")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--without-otava", action="store_true")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    tasks = [(kind, noise, shift, args.series) for kind in KINDS for noise in NOISES for shift in (0.0, *SHIFTS)]
+    count = (args.series, args.together)
+    tasks = [(kind, noise, shift, *count) for kind in KINDS for noise in NOISES for shift in (0.0, *SHIFTS)]
     judges = ["at once", "nightly"]
     with ProcessPoolExecutor(args.jobs) as pool:
         rows = list(pool.map(judged, tasks))

@@ -4,7 +4,7 @@
 set -eu
 folder=${1:-$(dirname "$0")/secrets}
 database=${DATABASE:-postgres}
-master=${SPARK_MASTER:-spark://spark-master:7077}
+master=${SPARK_MASTER:-spark://spark:7077}
 mkdir -p "$folder"
 chmod 700 "$folder" # others of the host stop here; a container sees single files, so these can be read
 umask 022

@@ -29,7 +29,7 @@ from filelock import FileLock
 from streamgauge.config import Benchmark, Experiment, canonical
 from streamgauge.delays import table
 from streamgauge.errors import Outage, UserError
-from streamgauge.places import Remote, Status, place, reading, remove, status, write_whole
+from streamgauge.places import Remote, Status, is_half, place, reading, remove, status, write_whole
 
 MANIFEST = "manifest.json"
 #: of data that was collected to save room: the manifest alone, which results need
@@ -150,6 +150,9 @@ class Store:
             temporary.mkdir()
             build = Build(temporary)
             yield build
+            for half in temporary.rglob(".*"):  # of an attempt at a task that was killed while it wrote
+                if is_half(half.name):
+                    half.unlink()
             write_json(temporary / MANIFEST, {"kind": kind, "key": key, **build.manifest})
             if final.exists():  # collected, or unfinished by a hand
                 shutil.rmtree(final)
@@ -273,14 +276,25 @@ def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
         manifest = {"kind": kind, "key": key, "folder": build.path.name, **build.manifest}
         write_json(build.path / MANIFEST, manifest)
         if not (final / MANIFEST).exists():
+            published = True  # unless it is sure that it is not: an answer may be lost
             write_json(final / MANIFEST, manifest)
-            published = True
     except OSError as problem:
+        published = published and not _is_anothers(final, build.path.name)
         raise _not_built(problem, final) from problem
     finally:
         if not published:
             with suppress(OSError):
                 remove(build.path)
+
+
+def _is_anothers(final: Remote, folder: str) -> bool:
+    """Whether no reader will ever be sent to this folder, as far as can be told."""
+    try:
+        return bool(json.loads((final / MANIFEST).read_text())["folder"] != folder)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _sweep(final: Remote) -> None:

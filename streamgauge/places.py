@@ -209,6 +209,15 @@ def status(name: str | Path) -> Status:
     return Status(stat.st_size, stat.st_mtime_ns)
 
 
+def _half(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+
+
+def is_half(name: str) -> bool:
+    """Whether a file of that name was never written to its end."""
+    return re.fullmatch(r"\..+\.[0-9a-f]{8}", name) is not None
+
+
 def publish(path: Path, write: Callable[[Any], object]) -> str:
     """Writes a file by write(sink), and gives the name that it got; it is whole, whoever else writes it too.
 
@@ -220,7 +229,7 @@ def publish(path: Path, write: Callable[[Any], object]) -> str:
         with filesystem.open_output_stream(there, compression=None) as sink:
             write(sink)
         return name
-    temporary = path.with_name(f".{name}.{uuid.uuid4().hex[:8]}")
+    temporary = _half(path)
     try:
         with pa.OSFile(str(temporary), "wb") as sink:
             write(sink)
@@ -235,7 +244,7 @@ def write_whole(path: Path, data: bytes) -> None:
     if isinstance(path, Remote):
         path.write_bytes(data)
         return
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    temporary = _half(path)
     try:
         with open(temporary, "wb") as handle:
             handle.write(data)

@@ -7,11 +7,13 @@ import platform
 import re
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,7 @@ def environment() -> dict[str, Any]:
         },
         "software": {
             "streamgauge": installed("streamgauge"),
+            "commit": commit(),
             "python": platform.python_version(),
             "java": _java(),
             "spark": installed("pyspark"),
@@ -117,6 +120,18 @@ def environment() -> dict[str, Any]:
             "pyarrow": installed("pyarrow"),
         },
     }
+
+
+@cache
+def commit() -> str | None:
+    """Of this library's checkout, with + where it was changed; None where it is none."""
+    place = str(Path(__file__).parent)
+    try:
+        head = subprocess.run(["git", "-C", place, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run(["git", "-C", place, "diff", "--quiet", "HEAD"], capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + ("+" if changed.returncode else "")
 
 
 def _cpu_model() -> str:

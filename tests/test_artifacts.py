@@ -107,6 +107,15 @@ def test_what_dead_builders_left_is_neither_found_nor_kept(tmp_path: Path) -> No
     assert other.exists()
 
 
+def test_what_a_killed_attempt_at_a_task_half_wrote_is_not_published(tmp_path: Path) -> None:
+    with Store(tmp_path).building("stream", "k") as build:
+        for name in (".part-0.parquet.0a1b2c3d", "part-0.parquet", ".hidden"):
+            (build.path / name).write_text("x")
+    assert names(Store(tmp_path)) == [
+        f"data/stream/k/{name}" for name in (".hidden", "manifest.json", "part-0.parquet")
+    ]
+
+
 def build_slowly(root: Path, number: int) -> None:
     def make(build: Build) -> None:
         assert len(list(build.path.parent.glob("k.tmp-*"))) == 1

@@ -49,9 +49,17 @@ def known_moments(judged: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def suspects(changes: Iterable[Change], known: Iterable[int], segment: int = SEGMENT) -> list[Change]:
-    """Those not yet reported; a place may still move a little while values arrive."""
-    places = list(known)
-    return [change for change in changes if all(abs(change.index - place) > segment for place in places)]
+    """Those not yet reported; a place may still move a little while values arrive.
+
+    A known place is the change that is nearest to it, and no other.
+    """
+    left = list(changes)
+    told = {
+        nearest.index
+        for place in known
+        if left and abs((nearest := min(left, key=lambda c: abs(c.index - place))).index - place) <= segment
+    }
+    return [change for change in left if change.index not in told]
 
 
 def confirm(

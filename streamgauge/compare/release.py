@@ -143,6 +143,9 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
         return Series(
             cell, metric, "failed", "the candidate does not carry this rate, the baseline does", tolerance, None
         )
+    if repetitions and not carries(repetitions, "baseline", "control") and not carries(repetitions, "candidate"):
+        why = "neither side carries this rate, so that it compares queues; lower release.rate"
+        return Series(cell, metric, "open", why, tolerance, None)
     if len(both) < LEAST or len(candidate) < LEAST:
         why = f"{len(both)} and {len(candidate)} sound repetitions, at least {LEAST} and {LEAST} are needed"
         void = next((f"; the last one is void: {one.void}" for one in reversed(repetitions) if one.void), "")

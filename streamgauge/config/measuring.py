@@ -36,6 +36,9 @@ class System(Model):
     state_store: Literal["hdfs", "rocksdb"] = "hdfs"
     changelog_checkpointing: bool = False
     checkpoint_file_manager: Literal["default", "filesystem"] = "filesystem"
+    checkpoints: str | None = Field(
+        default=None, description="folder that all of Spark's hosts reach, such as hdfs://…; none: beside the run"
+    )
     trigger: Delay = Duration(0)
     batch_rows: Annotated[int, Field(gt=0)] = 1_000_000
     memory: str = "2g"

@@ -58,13 +58,14 @@ class _Epoch:
     first_ns: int = 0
     last_ns: int = 0
 
-    def body(self) -> dict[str, Any]:
+    def body(self, clock: tuple[int, int] | None) -> dict[str, Any]:
         return {
             "rows": self.event.count + self.event.negative,
             "negative": self.event.negative + self.processing.negative,
             "event_latency": self.event.to_dict(),
             "processing_latency": self.processing.to_dict(),
             "emitted_wall_ns": [self.first_ns, self.last_ns],
+            "clock_offset_ns": clock,
             "batch": {},
         }
 
@@ -117,10 +118,11 @@ def run(
     try:
         for connection in connections:
             connection.ready(attempt)
-        figures = _serve(behaviour, connections, attempt, emitter, stop, patience_s)
+        clock = connections[0].clock_offset()
+        figures = _serve(behaviour, connections, attempt, emitter, stop, patience_s, clock)
         emitter.drain(behaviour.delay_s + 30)
         last = emitter.epoch()
-        connections[0].report(attempt, last.number, last.body())
+        connections[0].report(attempt, last.number, last.body(clock))
         return figures
     finally:
         emitter.drain(0)
@@ -135,6 +137,7 @@ def _serve(
     emitter: Emitter,
     stop: threading.Event,
     patience_s: float,
+    clock: tuple[int, int],
 ) -> dict[str, Any]:
     noise = np.random.default_rng(behaviour.seed)
     limit = behaviour.batch_rows
@@ -172,7 +175,7 @@ def _serve(
             rows, batches, idle = rows + taken, batches + 1, False
         if time.monotonic() - reported > EPOCH_S:
             done, reported = emitter.epoch(), time.monotonic()
-            connections[0].report(attempt, done.number, done.body())
+            connections[0].report(attempt, done.number, done.body(clock))
         if behaviour.stall_at_s is not None and rows and time.monotonic() - first_row > behaviour.stall_at_s:
             stop.wait(behaviour.stall_s)
             behaviour = Behaviour(**{**asdict(behaviour), "stall_at_s": None})

@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":
@@ -25,7 +24,7 @@ from streamgauge import workloads
 from streamgauge.driver.client import Connection
 from streamgauge.driver.system import Endpoint
 from streamgauge.link.connections import options_of
-from streamgauge.link.engine import checkpoint_manager, gc_seconds, versions
+from streamgauge.link.engine import checkpoint_manager, gc_seconds, remove, versions
 from streamgauge.link.progress import batches_of
 from streamgauge.link.sink import MeasuringSink
 from streamgauge.link.source import Link
@@ -45,6 +44,7 @@ class Application:
         self._spark = spark
         self._query: StreamingQuery | None = None
         self._frames = 1
+        self._checkpoint = ""
         self._gc = 0.0
         for source in (Link, MeasuringSink):
             spark.dataSource.register(source)
@@ -62,11 +62,12 @@ class Application:
         reader = self._spark.readStream.format("streamgauge").options(**options, batch_rows=command["batch_rows"])
         result = workloads.run([reader.option("role", role).load() for role in roles], spec)
         writer = result.writeStream.format("streamgauge-sink").options(**options).outputMode(query.output_mode)
+        self._checkpoint = command["checkpoint"]
         if command.get("output"):
             writer = writer.option("output", command["output"])
         self._gc = gc_seconds(self._spark)
         self._query = (
-            writer.option("checkpointLocation", str(Path(command["work"]) / "checkpoint"))
+            writer.option("checkpointLocation", self._checkpoint)
             .trigger(processingTime=f"{command['trigger_ms']} milliseconds")
             .start()
         )
@@ -90,6 +91,7 @@ class Application:
         drained = not last.is_alive() and self._failure() is None
         failure = self._failure()
         query.stop()
+        remove(self._spark, self._checkpoint)
         self._query = None
         reports = [json.loads(progress.json) for progress in query.recentProgress]
         batches = batches_of(reports, self._frames)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.errors import UserError
@@ -71,6 +71,15 @@ def gc_seconds(spark: SparkSession) -> float:
     """Since the JVM's start, all collectors."""
     beans = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
     return sum(int(bean.getCollectionTime()) for bean in beans) / 1000
+
+
+def remove(spark: SparkSession, folder: str) -> None:
+    """On whatever file system of Spark's it is; what cannot be removed is left there."""
+    from py4j.protocol import Py4JError
+
+    path = spark._jvm.org.apache.hadoop.fs.Path(folder)
+    with suppress(Py4JError):
+        path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)
 
 
 def versions(spark: SparkSession) -> dict[str, str]:

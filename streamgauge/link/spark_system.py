@@ -105,7 +105,7 @@ class SparkSystem:
                 "attempt": setup.attempt,
                 "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
                 "spec": spec.to_dict(),
-                "work": str(setup.work),
+                "checkpoint": f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}",
                 "batch_rows": self._system.batch_rows,
                 "trigger_ms": 0 if setup.warm_up else self._system.trigger.ps // PS["ms"],
             },

@@ -8,7 +8,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -285,6 +285,12 @@ def ready(
             yield cell_ready
         finally:
             cell_ready.close()
+
+
+def software_of(details: Mapping[str, Any]) -> dict[str, str]:
+    """What the measured system is, of a trial's details: it may have another Spark than we."""
+    system = details.get("system", {})
+    return {key: system[key] for key in ("spark", "java") if key in system}
 
 
 def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:

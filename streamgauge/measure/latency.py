@@ -12,11 +12,12 @@ from streamgauge import results
 from streamgauge.artifacts import Store, append_json, write_json
 from streamgauge.config import Benchmark, Cell
 from streamgauge.errors import UserError
-from streamgauge.measure.cell import Measured, ready
+from streamgauge.measure.cell import Measured, ready, software_of
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search import cell_directory, plan_hash
 from streamgauge.places import here
 from streamgauge.results import Result
+from streamgauge.runs import environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +87,7 @@ def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
         "taken": measured.observation.taken,
         "emitted": details["emitted"],
         "system_cpu_us_per_event": _per_event(details["system"].get("cpu_seconds"), measured.observation.taken),
+        "software": software_of(details),
     }
 
 
@@ -118,7 +120,7 @@ def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str,
         Result(
             benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
             plan_hash(benchmark, cell), samples=figures["event_latency"]["count"], valid=figures["valid"],
-            reason=figures["reason"] or "",
+            reason=figures["reason"] or "", software=environment()["software"] | figures["software"],
         )
         for metric, (unit, value) in values.items()
     ]  # fmt: skip

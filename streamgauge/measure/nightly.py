@@ -27,6 +27,7 @@ from streamgauge.measure.reruns import RATE, Measure, Subject, Values, column, i
 from streamgauge.results import Judgement
 from streamgauge.runs import RunLog
 from streamgauge.store import Index
+from streamgauge.store.index import series_key
 from streamgauge.suite import again
 from streamgauge.suite.figures import SECONDS
 
@@ -68,7 +69,8 @@ class _Series:
 
     @property
     def subject(self) -> Subject:
-        return Subject(*(str(self.row[name]) for name in ("experiment", "workload", "system", "mode")))
+        experiment, workload, system, mode = (str(self.row[n]) for n in ("experiment", "workload", "system", "mode"))
+        return Subject(experiment, workload, system, mode, suite=self.metric == SECONDS)
 
     @property
     def name(self) -> str:
@@ -166,8 +168,8 @@ class Night:
         return bool(judged["run_id"] == self.run_id and judged["outcome"] != "open")
 
     def _series(self) -> list[_Series]:
-        """Those that this run has a point of."""
-        mine = {str(row["series_key"]) for row in self.index.results(run_id=self.run_id)}
+        """Those that this run has a point of, by its own records: a host that shares the index may use its id."""
+        mine = {series_key(result) for result in results.read(self.directory)}
         rows = [row for row in self.index.series(benchmark=self.benchmark.name) if row["key"] in mine]
         found = [_Series(row, self.index.history(row["key"]), self.index.judgements(row["key"])) for row in rows]
         return found
@@ -295,7 +297,7 @@ class Night:
     def _measure(self, benchmark: Benchmark, subject: Subject, figures: list[_Series], run_id: str) -> Measure:
         """One repetition of these figures; at the rate of that run."""
         metrics = [one.metric for one in figures]
-        if metrics == [SECONDS]:
+        if subject.suite:
             names = (subject.experiment, subject.workload, subject.system, subject.mode)
 
             def measure() -> Values:
@@ -309,7 +311,7 @@ class Night:
             for row in self.index.results(
                 run_id=run, metric=RATE, experiment=subject.experiment, workload=subject.workload, system=subject.system
             )
-            if row["value"]
+            if row["value"] and row["machine"] == figures[0].row["machine"]
         ]
         if not rates:
             raise UserError("no sustainable rate is known")

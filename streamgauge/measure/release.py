@@ -7,7 +7,6 @@ import hashlib
 import json
 import logging
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from itertools import product
@@ -26,7 +25,7 @@ from streamgauge.measure.latency import figures_of
 from streamgauge.measure.lock import measuring
 from streamgauge.places import here
 from streamgauge.results import Judgement, Result
-from streamgauge.runs import environment
+from streamgauge.runs import commit, environment
 from streamgauge.workloads.nexmark import QUERIES
 
 if TYPE_CHECKING:
@@ -156,8 +155,8 @@ class _Check:
                 measured = bench.trial(self.plan.rate, self.plan.seconds, token=token)
         finally:
             shutil.rmtree(self._work / "cell", ignore_errors=True)
-        figures, details = figures_of(1.0, measured), measured.run.details["system"]
-        self.versions[cell.system] = {key: details[key] for key in ("spark", "java") if key in details}
+        figures = figures_of(1.0, measured)
+        self.versions[cell.system] = figures["software"]
         latency = figures["event_latency"]
         given = (latency["p50_ms"], latency["p99_ms"], figures["system_cpu_us_per_event"])
         values = {metric: value for metric, value in zip(RELEASE_METRICS, given, strict=True) if value is not None}
@@ -205,7 +204,7 @@ class _Check:
             "sources": self.store.source_fingerprint(self.benchmark.source.files),
             "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
             **machine,
-            "commit": _commit(),
+            "commit": commit(),
             "records": {
                 name: hashlib.sha256(written).hexdigest()
                 for name in (ANSWERS, REPETITIONS, RECORD)
@@ -237,7 +236,7 @@ class _Check:
                 )  # fmt: skip
 
     def _commands(self) -> Iterable[str]:
-        yield f"git checkout {_commit() or '<commit>'}"
+        yield f"git checkout {commit() or '<commit>'}"
         yield "make setup"
         built_in = environment()["software"]["spark"]
         for name in dict.fromkeys(self.systems.values()):
@@ -253,14 +252,3 @@ class _Check:
 def repetitions(directory: Path) -> list[Repetition]:
     """As they were recorded."""
     return [Repetition(**record) for record in read_jsonl(directory / REPETITIONS)]
-
-
-def _commit() -> str | None:
-    """Of this library's checkout; with + where it was changed."""
-    place = str(Path(__file__).parent)
-    try:
-        head = subprocess.run(["git", "-C", place, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        changed = subprocess.run(["git", "-C", place, "diff", "--quiet", "HEAD"], capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return head.stdout.strip() + ("+" if changed.returncode else "")

@@ -38,6 +38,7 @@ class Subject:
     workload: str
     system: str
     mode: str
+    suite: bool = False  # a query of the suite: a cell may have its name
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from streamgauge import results
 from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
 from streamgauge.config import Benchmark, Cell, Search, canonical
-from streamgauge.measure.cell import ReadyCell, ready
+from streamgauge.measure.cell import ReadyCell, ready, software_of
 from streamgauge.measure.lock import measuring
 from streamgauge.places import here
 from streamgauge.results import Result
+from streamgauge.runs import environment
 from streamgauge.search import Done, Rate, next_step
 from streamgauge.trial import Trial, Verdict
 
@@ -85,7 +86,7 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
         limit = earlier[0]["max_rate"]  # the same plan as before the interruption
         log.info("resuming after %d trials", len(earlier))
     plan = plan.model_copy(update={"max_rate": max(plan.min_rate, min(plan.max_rate, limit))})
-    trials = [_trial(record) for record in earlier]
+    trials, software = [_trial(record) for record in earlier], _software(earlier)
     while not isinstance(step := next_step(plan, trials), Done):
         log.info("trial %d: %s %.6g events/s: %s", len(trials) + 1, step.purpose, step.rate_events_per_s, step.reason)
         record = _measure(bench, plan, step, token)
@@ -99,6 +100,7 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
         append_json(directory / "trials.jsonl", record)
         log.info("  %s: %s", record["outcome"], record["reason"])
         trials.append(_trial(record))
+        software |= _software([record])
     low, high = step.interval
     return {
         "cell": bench.cell.model_dump(),
@@ -112,7 +114,15 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
         "max_rate_events_per_s": plan.max_rate,
         "driver_ceiling_events_per_s": ceiling.events_per_s,
         "driver_cpu_us_per_event": ceiling.driver_cpu_us_per_event,
+        "software": software,
     }
+
+
+def _software(records: Iterable[dict[str, Any]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for record in records:
+        found |= software_of(record["details"])
+    return found
 
 
 def _measure(bench: ReadyCell, plan: Search, step: Rate, token: int) -> dict[str, Any]:
@@ -139,4 +149,5 @@ def _result(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any]
         benchmark.name, cell.experiment, cell.workload, cell.system, "streaming",
         "sustainable_rate_events_per_s", "events/s", found["sustainable_rate_events_per_s"], run_id,
         plan_hash(benchmark, cell), low, high, found["trials"], sound, found["reason"],
+        software=environment()["software"] | found.get("software", {}),
     )  # fmt: skip

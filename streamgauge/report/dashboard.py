@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby, pairwise
@@ -99,12 +99,17 @@ def _curve(index: Index, series: Row, together: int) -> Curve:
     places = {str(point["at"]): place for place, point in enumerate(sound)}
     told = [(places[at], j) for j in judged if j["outcome"] != SELF and (at := str(j["changed_at"])) in places]
     found = replace(found, changes=_confirmed_too(found.changes, told))
-    outcomes = {
-        change.index: str(min(close, key=lambda pair: abs(pair[0] - change.index))[1]["outcome"])
-        for change in found.changes
-        if (close := [pair for pair in reversed(told) if abs(pair[0] - change.index) <= SEGMENT])
-    }
-    return Curve(series, points, found, outcomes, tests[-1] if tests else None)
+    return Curve(series, points, found, _outcomes(found.changes, told), tests[-1] if tests else None)
+
+
+def _outcomes(changes: Sequence[Change], told: list[tuple[int, Row]]) -> dict[int, str]:
+    """By a change's place what was judged of it: a judgement is of the change nearest to it, and of no other."""
+    near: dict[int, list[tuple[int, str]]] = {}
+    for place, judged in reversed(told):
+        for change in sorted(changes, key=lambda change: abs(change.index - place))[:1]:
+            if (apart := abs(change.index - place)) <= SEGMENT:
+                near.setdefault(change.index, []).append((apart, str(judged["outcome"])))
+    return {index: min(pairs, key=lambda pair: pair[0])[1] for index, pairs in near.items()}
 
 
 def _confirmed_too(changes: list[Change], told: list[tuple[int, Row]]) -> list[Change]:

@@ -24,7 +24,7 @@ def connect(url: str) -> Engine:
     """An engine for sqlite:///FILE or postgresql://… Raises UserError in one line, without the password."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # of a port that is no number
         raise UserError("--database: not a URL, allowed: sqlite:///FILE or postgresql://user@host/name") from None
     kind = parsed.drivername.split("+")[0]
     if kind not in _DRIVERS:

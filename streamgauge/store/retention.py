@@ -1,8 +1,9 @@
 """Keeps artifacts within a disk budget. Results are never collected; data that can be made again is.
 
 A record (JSON, JSON lines, the page, a validation, a profile) is what results need, and stays. What goes, in
-this order: leftovers of killed builders; work directories (checkpoints, event logs) of runs; then streams,
-then events, those used longest ago first. Of collected data the manifest stays, as manifest.collected.json.
+this order: leftovers of killed builders; work directories (checkpoints, event logs) of runs; Spark's event logs of
+days before; then streams, then events, those used longest ago first. Of collected data the manifest stays, as
+manifest.collected.json.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from streamgauge.runs import RunLog
 #: in the order in which they go
 _DATA = ("stream", "events")
 _WORK = ("work", "checkpoints", "eventlog", "event-logs")
+#: where our images' Spark leaves its event logs (docker/spark), one for each application
+_SPARK_EVENTS, _EVENTS_S = "spark-events", 86_400.0
 #: a run whose records changed more recently may be going on; with a stage that did not end, for longer
 _QUIET_S, _GIVEN_UP_S = 3600.0, 86_400.0
 
@@ -99,6 +102,13 @@ def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
     for run, _, quiet in runs:
         for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()) if quiet else []:
             yield Item(path, size_of(path), "working files of a run that ended"), False
+    logs = sorted(((p.stat().st_mtime, p) for p in (store.root / _SPARK_EVENTS).glob("*")), key=lambda pair: pair[0])
+    for changed, path in logs:
+        if time.time() - changed > _EVENTS_S:
+            yield (
+                Item(path, size_of(path) if path.is_dir() else path.stat().st_blocks * 512, "Spark's event log"),
+                False,
+            )
     kept, used = _used(runs, keep_runs)
     for kind in _DATA:
         folders = [p for p in (store.root / "data" / kind).glob("*") if (p / MANIFEST).exists()]
@@ -169,7 +179,7 @@ def _remove(item: Item) -> bool:
     manifest, collected = item.path / MANIFEST, item.path / COLLECTED
     half = collected.exists() and not manifest.exists()
     if not half and not manifest.exists():
-        shutil.rmtree(item.path, ignore_errors=True)
+        shutil.rmtree(item.path, ignore_errors=True) if item.path.is_dir() else item.path.unlink(missing_ok=True)
         return not item.path.exists()
     lock = FileLock(f"{item.path}.lock")
     try:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from streamgauge.compare.functional import CORRECT, HASH, ROWS, SUPPORTED
 from streamgauge.config import Benchmark, Experiment, canonical
 from streamgauge.results import Result
+from streamgauge.runs import environment
 from streamgauge.suite.record import Record
 
 SECONDS = "query_seconds"
 
 
 def results_of(
-    benchmark: Benchmark, experiment: Experiment, system: str, run_id: str, record: Record, events: int, *, timed: bool
+    benchmark: Benchmark,
+    experiment: Experiment,
+    system: str,
+    run_id: str,
+    record: Record,
+    events: int,
+    software: Mapping[str, str],
+    *,
+    timed: bool,
 ) -> list[Result]:
-    """Of a record on so many events; timed: with its seconds.
+    """Of a record on so many events; software: the system's, where it is not ours; timed: with its seconds.
 
     A figure whose answer was not correct is void; that it was not is a figure of its own."""
     supported, correct = record.status != "unsupported", record.status == "correct"
@@ -25,6 +35,7 @@ def results_of(
         Result(
             benchmark.name, experiment.name, record.query, system, record.mode, metric, unit, value, run_id,
             asked(benchmark, experiment, events), valid=valid, reason="" if correct else record.why or record.status,
+            software=environment()["software"] | dict(software),
         )
         for metric, unit, value, valid in (
             (SECONDS, "s", record.seconds, correct),

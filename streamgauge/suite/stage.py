@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,13 @@ from streamgauge.artifacts import Store
 from streamgauge.config import Benchmark, Experiment, System
 from streamgauge.errors import UserError
 from streamgauge.results import Result
+from streamgauge.suite.asked import ask
 from streamgauge.suite.events import Events, make_events, read_events, smaller
 from streamgauge.suite.figures import results_of
 from streamgauge.suite.hard import run_example, run_hard
 from streamgauge.suite.nexmark import chosen, run_suite
 from streamgauge.suite.record import MODES, Record, keep, keep_hard, short
-from streamgauge.suite.systems import asked, conf
+from streamgauge.suite.systems import asked, conf, foreign
 from streamgauge.workloads import Query
 
 log = logging.getLogger("streamgauge")
@@ -33,25 +34,29 @@ def run(
     spark: SparkSession, benchmark: Benchmark, store: Store, experiment: Experiment, directory: Path
 ) -> dict[str, int]:
     """The first system is asked on the experiment's stream. The others are asked for the capability matrix alone: on
-    fewer events, and only in the experiment with the most disorder. Rows go to the run's directory as they come.
+    fewer events, and only in the experiment with the most disorder; those with a Spark of their own in a process of
+    their own, the suite's queries only. Rows go to the run's directory as they come.
 
     Gives how many of the first system's rows have each status. Raises UserError unless all are correct.
     """
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
     events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
     first, *others = asked(benchmark)
+    elsewhere = foreign(benchmark)
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))
     found: Counter[str] = Counter()
     bad: list[str] = []
     figures: list[Result] = []
 
-    def tell(system: System, events: int, record: Record) -> None:
+    def tell(system: System, events: int, record: Record, software: Mapping[str, str] | None = None) -> None:
         why = record.why or ""
         log.info("%s in %s on %s: %s %s", record.query, record.mode, system.name, record.status, why)
         about = {"system": system.name, "disorder_percent": percent, "events": events}
         keep(directory, {**record.to_dict(), **about})
         timed = system == first and record.query in map(short, queries)  # the others' streams are too short
-        figures.extend(results_of(benchmark, experiment, system.name, directory.name, record, events, timed=timed))
+        figures.extend(
+            results_of(benchmark, experiment, system.name, directory.name, record, events, software or {}, timed=timed)
+        )
         if system == first:
             found[record.status] += 1
             if record.status != "correct":
@@ -62,11 +67,16 @@ def run(
         hard = _ask(spark, first, percent, queries, events, HARD, work / "first", tell)
         keep_hard(directory, first.name, percent, hard | {"example": run_example(spark, work / "example")})
         if experiment != max(benchmark.experiments, key=lambda one: one.target_percent):
-            others = []
-        if others:
+            others, elsewhere = [], ()
+        if others or elsewhere:
             few = make_events(spark, Store(work / "few"), smaller(benchmark, experiment, FEW))
         for system in others:
             _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
+        for system in elsewhere:
+            rows = ask({system.name: system}, [short(query) for query in queries], few, work / f"own-{system.name}")
+            for row in rows[system.name]:
+                software = row.pop("versions")
+                tell(system, few.rows.num_rows, Record(**row), software)
     for figure in figures:  # all at the end: a stage that died and is tried again has none twice
         results.append(directory, figure)
     if bad:

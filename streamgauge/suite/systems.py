@@ -31,5 +31,13 @@ def system(name: str) -> Mapping[str, str]:
 
 def asked(benchmark: Benchmark) -> tuple[System, ...]:
     """The benchmark's systems that are the built-in Spark, the first of which must answer all; without any, `spark`."""
-    found = tuple(s for s in benchmark.systems if s.engine == "spark" and s.spark_home is None and s.python is None)
-    return found or SYSTEMS[:1]
+    return tuple(s for s in benchmark.systems if s.engine == "spark" and not _foreign(s)) or SYSTEMS[:1]
+
+
+def foreign(benchmark: Benchmark) -> tuple[System, ...]:
+    """Those with a Spark or a Python of their own, hence a process of their own."""
+    return tuple(s for s in benchmark.systems if s.engine == "spark" and _foreign(s))
+
+
+def _foreign(system: System) -> bool:
+    return system.spark_home is not None or system.python is not None

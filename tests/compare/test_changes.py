@@ -113,6 +113,9 @@ def change(index: int = 60, magnitude: float = 0.1) -> Change:
 
 def test_a_place_that_moves_a_little_is_the_same_suspect() -> None:
     assert suspects([change(60), change(70)], known=[58]) == [change(70)]
+    assert suspects([change(60), change(64)], known=[60]) == [change(64)], "a known place is one change only"
+    assert suspects([change(60), change(64)], known=[61, 65]) == []
+    assert suspects([change(64)], known=[58]) == [change(64)]
 
 
 @pytest.mark.parametrize(

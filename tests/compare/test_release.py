@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Any
 
@@ -90,6 +91,15 @@ def test_the_same_against_itself_is_go() -> None:
     assert [(one.comparison.n_baseline, one.comparison.n_candidate) for one in found.series if one.comparison] == [
         (8, 4)
     ] * 2
+
+
+def test_a_rate_that_neither_side_carries_compares_queues_and_is_no_go_ahead() -> None:
+    overloaded = [dataclasses.replace(one, outcome="unsustainable") for one in rounds()]
+    found = decide([], series(overloaded, TOLERANCE))
+    assert found.decision == "inconclusive"
+    assert "neither side carries this rate" in found.line
+    better = [dataclasses.replace(one, outcome="unsustainable") if one.side != "candidate" else one for one in rounds()]
+    assert decide([], series(better, TOLERANCE)).decision == "go"
 
 
 def test_a_slow_candidate_is_no_go_by_the_metric_that_is_slow() -> None:

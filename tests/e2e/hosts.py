@@ -44,13 +44,13 @@ class Hosts:
 
     def kill(self, name: str) -> int:
         """SIGKILL to every process of a host; how many they were."""
-        killed = 0
+        killed: set[str] = set()
         while pids := _ip("netns", "pids", self._space(name)).split():
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
-            killed += len(pids)
-        return killed
+            killed.update(pids)
+        return len(killed)
 
     def __enter__(self) -> Self:
         if shutil.which("ip") is None:

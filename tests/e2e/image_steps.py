@@ -38,7 +38,7 @@ USER = ["setpriv", "--reuid=10001", "--regid=10001", "--clear-groups", "--no-new
 #: over the cluster of the compose file, whose secret nobody without it knows
 COUNT = """
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("spark://spark-master:7077").config("spark.executor.memory", "512m").getOrCreate()
+spark = SparkSession.builder.master("spark://spark:7077").config("spark.executor.memory", "512m").getOrCreate()
 rows = spark.range(1000, numPartitions=4).mapInArrow(lambda batches: batches, "id long")
 print("rows over the cluster:", rows.count())
 spark.stop()
@@ -226,9 +226,7 @@ def inside() -> int:
         for name in ("volumes/artifacts/spark-events", "volumes/airflow"):
             (place / name).mkdir(parents=True)
         subprocess.run(["chown", "-R", "10001:10001", place / "volumes"], check=True)
-        (place / "hosts").write_text(
-            f"127.0.0.1 localhost spark-master generator-1 generator-2 {socket.gethostname()}\n"
-        )
+        (place / "hosts").write_text(f"127.0.0.1 localhost spark generator-1 generator-2 {socket.gethostname()}\n")
         user = "streamgauge:x:10001:10001::/tmp:/bin/sh\n"  # as the image's useradd makes it; Spark asks who it is
         (place / "passwd").write_text(Path("/etc/passwd").read_text() + user)
         for source, target in (

@@ -13,6 +13,8 @@ import psutil
 
 COMMAND = str(Path(sys.executable).with_name("streamgauge"))
 FLIGHTS = Path(__file__).resolve().parents[2] / "configs" / "data" / "flights_2013_01.csv.gz"
+#: for a dozen JVMs that live for seconds each
+QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"}
 
 
 def write_config(path: Path, experiments: list[str]) -> Path:

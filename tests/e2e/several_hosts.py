@@ -1,8 +1,9 @@
 """The whole DAG on several hosts of this machine, beside the embedded run: same stream, same answers.
 
-    .venv/bin/python -m tests.e2e.several_hosts [--delay-ms 0 5] [--loss-percent 0]
+    .venv/bin/python -m tests.e2e.several_hosts [--delay-ms 0 5] [--loss-percent 0] [--environment dist/environment.tar.gz]
 
-Spark's master, two workers, two generators and Airflow have a network namespace each (needs root and iproute2).
+Spark's master, two workers, two generators and Airflow have a network namespace each (needs root and iproute2). With
+the packed environment the executors of batch stages have no other Python packages.
 """
 
 from __future__ import annotations
@@ -30,13 +31,11 @@ from streamgauge.artifacts import Store, read_jsonl
 from streamgauge.config import load
 from streamgauge.runs import RunLog
 from tests.e2e.hosts import Hosts, Unavailable
-from tests.e2e.processes import FLIGHTS, start, wait_for
+from tests.e2e.processes import FLIGHTS, QUICK, start, wait_for
 
 NAMES = ("master", "worker1", "worker2", "generator1", "generator2", "airflow")
 SPARK_CLASS = str(Path(sys.executable).with_name("spark-class"))
 TOKEN = {"STREAMGAUGE_TOKEN": "secret"}
-#: a dozen JVMs that live for seconds each
-QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"}
 RATE, SECONDS = 400, 5
 ASK = """
 import json, socket, sys
@@ -65,8 +64,7 @@ class Site:
             for name in ("worker1", "worker2"):
                 self.worker(name)
             for name in ("generator1", "generator2"):
-                command = [sys.executable, "-m", "streamgauge.driver", "--store", str(self.artifacts)]
-                self._launch(name, [*command, "--host", "0.0.0.0", "--port", "7100"], TOKEN)
+                self.generator(name)
             wait_for(lambda: self._state().get("aliveworkers") == 2, "two workers", 60)
             stack.pop_all()
         return self
@@ -80,10 +78,18 @@ class Site:
         place = str(self.folder / name)
         self._spark(name, "worker.Worker", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", place, self.master)
 
+    def generator(self, name: str) -> None:
+        command = [sys.executable, "-m", "streamgauge.driver", "--store", str(self.artifacts)]
+        self._launch(name, [*command, "--host", "0.0.0.0", "--port", "7100"], TOKEN)
+
     def lose(self, name: str) -> None:
         """A worker's host crashes, and comes back."""
         assert self.hosts.kill(name)
         self.worker(name)
+
+    def unpacked(self) -> set[Path]:
+        """Environments that executors have at the moment."""
+        return {place for name in NAMES for place in self.folder.glob(f"{name}/app-*/*/environment/bin/python")}
 
     def status(self, generator: int) -> dict[str, Any]:
         """What a generator says of the trial that it serves; {} before the first."""
@@ -106,11 +112,18 @@ class Site:
             {"remote": self.generators, "token_variable": "STREAMGAUGE_TOKEN", "max_clock_offset": "1s"}, **more,
         )  # fmt: skip
 
-    def run(self, look: Callable[[], object] = lambda: None, **more: Any) -> Outcome:
-        """`streamgauge run` on the host of Airflow; look: called while it runs."""
-        connection = {"AIRFLOW_CONN_STREAMGAUGE_SPARK": json.dumps({"conn_type": "spark", "host": self.master})}
-        config, prefix = self.config(**more), self.hosts.command("airflow", [])
-        return run(config, self.artifacts, self.folder / "airflow.log", look, prefix, **connection, **TOKEN, **QUICK)
+    def run(self, look: Callable[[], object] = lambda: None, environment: Path | None = None, **more: Any) -> Outcome:
+        """`streamgauge run` on the host of Airflow; look: called while it runs; environment: packed, for executors."""
+        spark: dict[str, Any] = {"conn_type": "spark", "host": self.master}
+        if environment:
+            spark["extra"] = {"environment": str(environment)}
+        connection = {"AIRFLOW_CONN_STREAMGAUGE_SPARK": json.dumps(spark)}
+        config, log = self.config(**more), self.folder / "airflow.log"
+        return run(config, self.artifacts, log, look, self.airflow(), **connection, **TOKEN, **QUICK)
+
+    def airflow(self) -> list[str]:
+        """What puts a command on the host of Airflow, which measures too."""
+        return self.hosts.command("airflow", [])
 
     def _spark(self, name: str, kind: str, *arguments: str) -> None:
         command = [SPARK_CLASS, f"org.apache.spark.deploy.{kind}", "-h", self.hosts[name], *arguments]
@@ -218,7 +231,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The whole DAG on several hosts of this machine")
     parser.add_argument("--delay-ms", type=float, nargs="+", default=[0.0, 5.0])
     parser.add_argument("--loss-percent", type=float, default=0.0)
+    parser.add_argument("--environment", type=Path, help="what `make environment` made, for executors")
     args = parser.parse_args()
+    environment = args.environment and args.environment.resolve(strict=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that hosts are removed
     console = Console(width=160)
     table = Table(
@@ -233,11 +248,14 @@ def main() -> int:
             (folder := Path(scratch) / f"several-{delay:g}").mkdir()
             try:
                 with Hosts(NAMES, delay_ms=delay, loss_percent=args.loss_percent) as hosts, Site(hosts, folder) as site:
-                    found = site.run()
+                    unpacked: set[Path] = set()
+                    found = site.run(lambda s=site, u=unpacked: u.update(s.unpacked()), environment)
                     _show(table, f"6 hosts, {delay:g} ms", hosts.how, found)
             except Unavailable as problem:
                 console.print(f"not here: {problem}")
                 return 1
+            if environment:
+                console.print(f"executors unpacked {environment.name} {len(unpacked)} times")
             same &= (found.sha256, found.answers) == (one.sha256, one.answers) and bool(one.answers)
     console.print(table)
     console.print("equal: stream and answers" if same else "[red]different[/]")

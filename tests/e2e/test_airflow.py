@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from streamgauge.artifacts import read_jsonl
 from streamgauge.runs import RunLog
 from tests.e2e.processes import left_behind, start, wait_for, write_config
+from tests.e2e.rest import Airflow, come_up, end_ui, start_ui
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 CALM = "{name: calm, target_percent: 0}"
 WILD = "{name: wild, target_percent: 20, delay: {max: 2h}}"
 IMPOSSIBLE = "{name: third, target_percent: 80, delay: {max: 1ms}}"
 CORRECTED = "{name: third, target_percent: 30, delay: {max: 2h}}"
-DAG = "/dags/streamgauge_trio"
+DAG = "streamgauge_trio"
+NAMES = ["calm", "wild", "third"]
 NIGHT = """
 workloads: [{name: all, query: passthrough}]
 systems: [{name: known, engine: known, capacity: 4000, trigger: 50ms}]
@@ -30,34 +29,6 @@ search: {rates: [1000, 40000], confirmations: 0, trial_seconds: 1, warmup_batche
 latency: {fractions: [0.5], seconds: 1}
 nightly: {repetitions: [4], self_tests: 0}
 """
-
-
-class Airflow:
-    """The few REST calls that a person's clicks would make."""
-
-    def __init__(self, url: str, user: str, password: str) -> None:
-        self._url, self._token = url, ""
-        self._token = self._ask("/auth/token", {"username": user, "password": password})["access_token"]
-
-    def __call__(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        return self._ask("/api/v2" + path, body)
-
-    def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
-        request = urllib.request.Request(
-            self._url + path,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"content-type": "application/json", "authorization": f"Bearer {self._token}"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def finished(self, run: str, dag: str = DAG) -> dict[tuple[str, str], dict[str, Any]]:
-        """Waits for the run's end; its task instances by (task, experiment), and the run itself by ("", "")."""
-        wait_for(lambda: self(f"{dag}/dagRuns/{run}")["state"] in ("success", "failed"), "end of the run", 800)
-        found = self(f"{dag}/dagRuns/{run}/taskInstances")["task_instances"]
-        names = ["calm", "wild", "third"]
-        tasks = {(t["task_id"], names[t["map_index"]] if t["map_index"] >= 0 else ""): t for t in found}
-        return tasks | {("", ""): self(f"{dag}/dagRuns/{run}")}
 
 
 @pytest.fixture(scope="module")
@@ -74,24 +45,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def airflow(place: Path) -> Iterator[Airflow]:
     log = place / "ui.log"
-    artifacts = place / "artifacts"
-    process = start(["ui", str(place / "configs"), "--artifacts", str(artifacts), "--port", "0"], log)
+    process = start_ui(place, log)
     try:
-        wait_for(lambda: "password" in log.read_text() or process.poll() is not None, "web page", 300)
-        said = re.search(r"(http://\S+)\s+user (\S+)\s+password (\S+)", log.read_text())
-        assert said, log.read_text()
-        yield Airflow(*said.groups())
+        yield come_up(process, log)
     finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
-    assert left_behind(artifacts) == []
+        end_ui(process)
+    assert left_behind(place / "artifacts") == []
 
 
 def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_missing(
     airflow: Airflow, place: Path
 ) -> None:
-    airflow(f"{DAG}/dagRuns", {"logical_date": None, "dag_run_id": "trio+1", "conf": {}})
-    tasks = airflow.finished("trio%2B1")
+    airflow.trigger(DAG, "trio+1")
+    tasks = airflow.finished(DAG, "trio+1", NAMES)
     states = {key: task["state"] for key, task in tasks.items()}
     assert states == {
         ("", ""): "failed",
@@ -110,7 +76,7 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
     failed = tasks["per_experiment.generate", "third"]
     assert failed["rendered_map_index"] == "third"
     assert failed["try_number"] == 1, "a user's mistake is not tried again"
-    log = json.dumps(airflow(f"{DAG}/dagRuns/trio%2B1/taskInstances/per_experiment.generate/logs/1?map_index=2"))
+    log = json.dumps(airflow(f"/dags/{DAG}/dagRuns/trio%2B1/taskInstances/per_experiment.generate/logs/1?map_index=2"))
     directory = place / "artifacts" / "runs" / "trio-trio-1"
     reason = str(RunLog(directory).latest("generate", experiment="third").error)
     assert f"streamgauge generate: {reason[:40]}" in log.replace("\\u00a0", " ")
@@ -122,7 +88,7 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
     built = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
     write_config(place / "configs" / "trio.yaml", [CALM, WILD, CORRECTED])
     airflow(
-        f"{DAG}/clearTaskInstances",
+        f"/dags/{DAG}/clearTaskInstances",
         {
             "dry_run": False,
             "dag_run_id": "trio+1",
@@ -131,7 +97,7 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
             "task_ids": [["per_experiment.generate", 2]],
         },
     )
-    tasks = airflow.finished("trio%2B1")
+    tasks = airflow.finished(DAG, "trio+1", NAMES)
     assert {task["state"] for task in tasks.values()} == {"success"}
     again = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
     assert built.items() <= again.items(), "what was built stays untouched"
@@ -143,9 +109,9 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
 
 
 def test_a_night_is_measured_judged_and_told_of(airflow: Airflow, place: Path) -> None:
-    dag = "/dags/streamgauge-nightly_night"
-    airflow(f"{dag}/dagRuns", {"logical_date": None, "dag_run_id": "first", "conf": {}})
-    tasks = airflow.finished("first", dag)
+    dag = "streamgauge-nightly_night"
+    airflow.trigger(dag, "first")
+    tasks = airflow.finished(dag, "first", NAMES)
     assert {key: task["state"] for key, task in tasks.items()} == {
         ("", ""): "success",
         ("plan", ""): "success",

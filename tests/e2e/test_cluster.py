@@ -22,7 +22,7 @@ from streamgauge.artifacts import Store, read_jsonl
 from streamgauge.config import load
 from streamgauge.runs import RunLog
 from streamgauge.spark import generate, ingest
-from tests.e2e.processes import start, wait_for, write_config
+from tests.e2e.processes import QUICK, start, wait_for, write_config
 from tests.metrics import app
 from tests.metrics.backend import Backend
 from tests.metrics.test_sinks import SCHEMA
@@ -59,11 +59,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     port, web = free_port(), free_port()
     master = f"spark://127.0.0.1:{port}"
-    environment = os.environ | {
-        "PYSPARK_PYTHON": sys.executable,  # by it spark-class finds its jars
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
+    environment = (
+        os.environ
+        | QUICK
+        | {
+            "PYSPARK_PYTHON": sys.executable,  # by it spark-class finds its jars
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+    )
 
     def launch(name: str, *arguments: str) -> subprocess.Popen[bytes]:
         with open(folder / f"{name}.log", "wb") as log:

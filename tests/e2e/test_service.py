@@ -11,7 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,30 @@ class Service:
     place: Path
     url: str
     database: int
-    sessions: set[int]
+    server: Path
+    programs: Path
+    started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str) -> None:
+        """One of the documented services, as systemd would."""
+        environment = dict(line.split("=", 1) for line in (self.place / "environment").read_text().split("\0")[:-1])
+        [line] = [line for line in documented("services").splitlines() if line.split()[-1] == name]
+        self.started[name] = processes.start(["bash", "-c", f"exec {line}"], environment, self.place / f"{name}.log")
+
+    def restart(self, name: str) -> None:
+        processes.stop(self.started[name])
+        self.start(name)
+
+    def keep(self) -> None:
+        """What ended comes back: Restart=always."""
+        for name in [name for name, process in self.started.items() if process.poll() is not None]:
+            self.start(name)
+
+    def restart_database(self) -> None:
+        subprocess.run(
+            [self.programs / "pg_ctl", "-D", self.server / "data", "-w", "-m", "fast", "-l", self.server / "log", "restart"],
+            check=True, user="nobody" if os.geteuid() == 0 else None, cwd=self.server, stdout=subprocess.DEVNULL, timeout=60,
+        )  # fmt: skip
 
     def __call__(self, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
@@ -115,17 +138,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         connection = "{conn_type: spark, host: 'local[2]', login: somebody, password: the-cluster-s-own-password}"
         (place / "secrets" / "connections.yaml").write_text(f"streamgauge_spark: {connection}")
         run(documented("airflow") + "env --null > environment", place)
-        environment = dict(line.split("=", 1) for line in (place / "environment").read_text().split("\0")[:-1])
-        started = [
-            processes.start(["bash", "-c", f"exec {line}"], environment, place / f"{line.split()[-1]}.log")
-            for line in documented("services").splitlines()
-        ]
-        found = Service(place, f"http://127.0.0.1:{port}", database, {process.pid for process in started})
+        found = Service(place, f"http://127.0.0.1:{port}", database, server, programs)
         try:
+            for line in documented("services").splitlines():
+                found.start(line.split()[-1])
             wait_for(lambda: healthy(found), "healthy Airflow", 240)
             yield found
         finally:
-            processes.stop(*started)
+            processes.stop(*found.started.values())
 
 
 def healthy(service: Service) -> bool:
@@ -157,7 +177,7 @@ def test_only_who_may_can_trigger_a_run_and_no_secret_is_seen_in_it(service: Ser
     arguments: set[str] = set()
 
     def ended() -> bool:
-        for process in processes.members(service.sessions):
+        for process in processes.members({process.pid for process in service.started.values()}):
             try:
                 arguments.update(process.cmdline())
             except psutil.Error:
@@ -205,3 +225,35 @@ def test_each_role_of_the_database_sees_only_its_own(service: Service) -> None:
     assert "permission denied" in str(as_role("results", "results", "CREATE ROLE more"))
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(host="127.0.0.1", port=service.database, user="postgres", password="", dbname="airflow")
+
+
+def test_a_run_goes_on_while_api_server_and_database_are_restarted(service: Service) -> None:
+    """As docs/deploy.md says under "Upgrade and restart"."""
+    admin = service.token("admin", service.secret("admin_password"))
+    ended = ("success", "failed")
+    wait_for(lambda: all(run["state"] in ended for run in service(RUNS, token=admin)[1]["dag_runs"]), "runs' end", 240)
+    assert service(RUNS, {"logical_date": None, "dag_run_id": "two", "conf": {}}, admin)[0] == 200
+
+    def states() -> dict[str, str]:
+        service.keep()
+        try:
+            status, answer = service(f"{RUNS}/two/taskInstances", token=admin)
+        except OSError:
+            return {}  # it is away
+        return {task["task_id"]: task["state"] for task in answer["task_instances"]} if status == 200 else {}
+
+    def done(task: str) -> bool:
+        return states().get(task) in ("success", "failed", "upstream_failed")
+
+    wait_for(lambda: states().get("analyze") == "running" or done("analyze"), "stage in the middle", 240)
+    service.restart("api-server")
+    wait_for(lambda: healthy(service), "api-server", 120)
+    wait_for(
+        lambda: states().get("per_experiment.validate") == "running" or done("per_experiment.validate"), "stage", 240
+    )
+    service.restart_database()
+    wait_for(lambda: done("finish"), "end of the run", 400)
+    assert set(states().values()) == {"success"}
+    stages = RunLog(service.place / "artifacts" / "runs" / "solo-two").stages()
+    finished = [stage.stage for stage in stages if stage.state == "done"]
+    assert sorted(set(finished)) == ["analyze", "generate", "ingest", "report", "validate"]

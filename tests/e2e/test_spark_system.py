@@ -28,7 +28,10 @@ FIRST = min(os.sched_getaffinity(0))
 
 @pytest.fixture
 def system(tmp_path: Path) -> Iterator[SparkSystem]:
-    sut = System(name="sut", memory="1g", state_store="rocksdb", batch_rows=50, cpus=(FIRST,))
+    sut = System(
+        name="sut", memory="1g", state_store="rocksdb", batch_rows=50, cpus=(FIRST,),
+        checkpoints=f"file:{tmp_path}/checkpoints/",
+    )  # fmt: skip
     made = make_system(sut, tmp_path / "system")
     assert isinstance(made, SparkSystem)
     made.start()
@@ -64,6 +67,7 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
         given = setup(driver, tmp_path / f"trial{number}", query=query)
         system.begin_trial(replace(given, warm_up=number == 0))
         assert driver.ready.is_set()
+        assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [driver.attempt]
         for first in range(0, 100, 20):
             driver.offer([row(n, n) for n in range(first, first + 20)])
             time.sleep(0.2)
@@ -72,6 +76,7 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
         until(lambda all_=driver.queues: all_.state(1)["committed"] == [101])
         assert pins(system) == {frozenset(os.sched_getaffinity(0) if number == 0 else {FIRST})}
         figures = system.end_trial(30.0)
+        assert list((tmp_path / "checkpoints").iterdir()) == []
         assert figures["drained"] is True
         assert figures["failure"] is None
         assert sum(batch["rows"] for batch in figures["batches"]) == 101

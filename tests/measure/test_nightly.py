@@ -11,12 +11,14 @@ import pytest
 
 from streamgauge import results
 from streamgauge.airflow.notices import report_of
-from streamgauge.artifacts import write_json
+from streamgauge.artifacts import Store, write_json
 from streamgauge.measure.nightly import Night
 from streamgauge.measure.reruns import RATE, in_turns
 from streamgauge.results import Result
 from streamgauge.runs import RunLog
 from streamgauge.store import Index
+from streamgauge.suite import again
+from streamgauge.suite.figures import SECONDS
 from streamgauge.units import Duration
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.test_cell import no_session
@@ -30,14 +32,19 @@ PLAN: dict[str, Any] = {
 }
 
 
-def write_nights(bench: Bench, level: float, factor: float, before: Bench | None = None) -> None:
+def write_nights(
+    bench: Bench, level: float, factor: float, before: Bench | None = None, machine: str = "x", seconds: float = 0
+) -> None:
     """Latency around a level, times a factor from night STEP on; earlier nights have another benchmark."""
     for night in range(NIGHTS):
         run, at = f"n{night:02}", (datetime(2026, 3, 1, 2, tzinfo=UTC) + timedelta(days=night)).isoformat()
         value = level * (1 + 0.01 * (night * 7 % 5 - 2)) * (factor if night >= STEP else 1.0)
         about = ("b", CELL.experiment, CELL.workload, CELL.system, "streaming")
-        for metric, unit, figure in ((P50, "ms", value), (RATE, "events/s", 2000.0)):
-            made = Result(*about, metric, unit, figure, run, "c", at=at, machine={"cpu": "x"}, software={"spark": "1"})
+        figures = [(P50, "ms", value), (RATE, "events/s", 2000.0), *([(SECONDS, "s", seconds)] if seconds else [])]
+        for metric, unit, figure in figures:
+            made = Result(
+                *about, metric, unit, figure, run, "c", at=at, machine={"cpu": machine}, software={"spark": "1"}
+            )
             results.append(bench.store.run(run), made)
         as_it_was = before if before and night < STEP else bench
         write_json(bench.store.run(run) / "benchmark.json", as_it_was.benchmark.model_dump(mode="json"))
@@ -110,6 +117,32 @@ def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: A
     (rate,) = night.index.judgements(key)
     assert rate["outcome"] == "self"
     assert len(rate["evidence"]["baseline"]) == len(rate["evidence"]["candidate"]) == 4
+
+
+def test_a_cell_and_a_query_of_one_name_are_tested_apart(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = write_bench(
+        tmp_path, delay="100ms", capacity=4000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 2}}
+    )
+    write_nights(bench, 110.0, 1.0, seconds=2.0)
+    monkeypatch.setattr(again, "seconds", lambda *_: {SECONDS: 2.0})
+    night = replace(night_of(bench), session=lambda: None)  # type: ignore[arg-type,return-value]
+    said = {line.what.rpartition(" ")[2]: line.said for line in night.judge()}
+    assert set(said) == {P50, RATE, SECONDS}
+    assert said[SECONDS].startswith("A/A: +0.0 %")
+
+
+def test_another_machine_of_the_same_database_has_its_own_nights(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, delay="100ms", **PLAN)
+    other = Bench(bench.file, bench.benchmark, Store(tmp_path / "other"))
+    write_nights(bench, 110.0, 1.0)
+    write_nights(other, 110.0, 1.9, machine="y")
+    night = night_of(bench)
+    for run in (other.store.root / "runs").iterdir():  # of the same ids
+        night.index.add_run(run)
+    assert night.judge() == []
+    assert {(row["machine"]["cpu"], row["metric"]) for row in night.index.series()} == {
+        ("x", P50), ("x", RATE), ("y", P50), ("y", RATE),
+    }  # fmt: skip
 
 
 def test_answers_and_failed_stages_are_errors_at_once(tmp_path: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ RAW: dict[str, Any] = {
     "systems": [
         {"name": "hdfs"},
         {"name": "one", "state_store": "rocksdb", "conf": ONE_WATERMARK},
+        {"name": "own", "python": sys.executable, "state_store": "rocksdb"},
         {"name": "strange", "engine": "known", "capacity": 5},
     ],
 }
@@ -55,6 +57,8 @@ def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
         ("one", "q18", "batch"): "correct",
         ("one", "q18", "streaming"): "correct",
         **{(system, "deduplication", mode): "correct" for system in ("hdfs", "one") for mode in ("batch", "streaming")},
+        ("own", "q18", "batch"): "correct",
+        ("own", "q18", "streaming"): "correct",
         ("one", "chained_windows", "batch"): "correct",
         ("one", "chained_windows", "streaming"): "wrong",
     }

@@ -218,6 +218,35 @@ def test_a_builder_that_fails_leaves_nothing(root: str) -> None:
     assert files_below(store.path("stream", "failing")) == []
 
 
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_manifest_whose_answer_is_lost_takes_nothing_with_it(
+    root: str, monkeypatch: pytest.MonkeyPatch, arrived: bool
+) -> None:
+    store, key = Store(root), f"unclear-{arrived}"
+    write = artifacts.write_json
+
+    def cut(path: Path, value: Any) -> None:
+        last = path == store.path("stream", key) / "manifest.json"
+        if arrived or not last:
+            write(path, value)
+        if last:
+            raise OSError("time-out")
+
+    def build() -> None:
+        with store.building("stream", key) as built:
+            (built.path / "part").write_bytes(b"whole")
+            built.manifest["files"] = ["part"]
+
+    monkeypatch.setattr(artifacts, "write_json", cut)
+    with pytest.raises(UserError, match="time-out"):
+        build()
+    if arrived:
+        [file] = store.need("stream", key, "generate").files()
+        assert file.read_bytes() == b"whole"
+    else:
+        assert files_below(store.path("stream", key)) == []
+
+
 def test_a_log_on_a_store_keeps_every_line_of_every_writer_in_order(root: str) -> None:
     log = place(f"{root}/runs/a/stages.jsonl")
     assert read_jsonl(log) == []

@@ -150,6 +150,20 @@ def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
     assert store.find("stream", "stream-old")
 
 
+def test_gc_takes_spark_s_event_logs_of_days_before(store: Store) -> None:
+    past = time.time() - 2 * 24 * HOUR
+    for name in ("app-1", "app-2.zstd", "app-3"):
+        path = store.root / "spark-events" / name
+        path.parent.mkdir(exist_ok=True)
+        if name == "app-1":
+            path.mkdir()
+        (path / "events_1" if name == "app-1" else path).write_bytes(os.urandom(2**20))
+        os.utime(path, (past, past)) if name != "app-3" else None
+    removed = [Path(item["path"]).name for item in gc(store, "--budget", "0", "--keep-runs", "3")["removed"]]  # type: ignore[attr-defined]
+    assert sorted(name for name in removed if name.startswith("app")) == ["app-1", "app-2.zstd"]
+    assert [path.name for path in (store.root / "spark-events").iterdir()] == ["app-3"]
+
+
 def test_gc_touches_nothing_that_may_be_in_use(store: Store) -> None:
     path = example.run(store.root, "going-on", example.result("going-on"))
     (path / "work").mkdir()

@@ -59,6 +59,8 @@ def index(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Index:
         example.result("suite2", 8.0, metric="output_rows", unit="rows", **about),
         example.result("suite2", 0.0, metric="output_supported", unit="yes", reason="no such operator", **about),
         example.result("suite2", 2.5, metric="query_seconds", unit="s", **about),
+        example.result("suite2", 1.0, metric="output_supported", unit="yes", mode="batch", **about),
+        example.result("suite2", 0.0, metric="output_correct", unit="yes", mode="batch", **about),
         example.result("suite2", 3.5, metric="system_cpu_us_per_event_at_80pct", unit="us", **about),
     )  # fmt: skip
     index = Index(fresh(postgres, "grafana"))
@@ -100,8 +102,10 @@ def test_answers_that_changed_and_what_systems_can_do(index: Index) -> None:
         ("output_rows", 7.0, 8.0),
         ("output_supported", 1.0, 0.0),
     ]
+    about = {"query": "q7", "system": "spark"}
     assert ask(index, queries()["Capabilities"]) == [
-        {"query": "q7", "system": "spark", "mode": "streaming", "state": "unsupported", "because": "no such operator"}
+        {**about, "mode": "batch", "state": "wrong", "because": None},
+        {**about, "mode": "streaming", "state": "unsupported", "because": "no such operator"},
     ]
     (judged,) = ask(index, queries()["Changes and what reruns said"])
     assert (judged["outcome"], judged["noise floor"], judged["detectable effect"]) == ("regression", 0.02, 0.04)

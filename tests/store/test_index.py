@@ -100,10 +100,10 @@ def test_hosts_that_share_a_database_may_use_one_run_id(url: str, tmp_path: Path
     ]
     for path in runs:
         (one,) = results.read(path)
-        results.judge(path, Judgement("night", series_key(one), at, "suspect", one.value or 0, {}))
+        results.judge(path, Judgement("night", series_key(one), one.at, "suspect", one.value or 0, {}))
     assert [index.add_run(path) for path in runs] == [1, 1, 1]
     assert sorted(row["value"] for row in index.results()) == [1.0, 2.0, 3.0]
-    assert sorted(row["magnitude"] for row in index.judgements()) == [1.0, 2.0]
+    assert sorted(row["magnitude"] for row in index.judgements()) == [1.0, 2.0, 3.0]
     before = index.dump()
     with pytest.raises(UserError, match=r"found 2 points \(runs night\) that no record here holds: another host's"):
         index.rebuild(runs[:1])
@@ -238,6 +238,7 @@ def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: P
         ("postgresql://me:secret@127.0.0.1:1/results", r"postgresql\S*://me:\*\*\*@127.0.0.1:1/results: the database does not answer"),
         ("mysql://x/y", "found 'mysql', allowed: sqlite or postgresql"),
         ("nonsense", "not a URL"),
+        ("postgresql://me@host:54a32/results", "not a URL"),
         ("sqlite:////dev/null/results.db", "does not answer|cannot be written"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ revision = "0003"
 down_revision = "0002"
 _KEYS = {
     "points": ("run_id", "number", "series_key", "at"),
-    "judgements": ("run_id", "number", "series_key"),
+    "judgements": ("run_id", "number", "series_key", "changed_at"),
 }
 _INDEXES = {"points": ("series_key", "at"), "judgements": ("series_key", "changed_at")}
 

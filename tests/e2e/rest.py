@@ -1,0 +1,60 @@
+"""`streamgauge ui` in a process, and the few REST calls that a person's clicks would make."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.processes import start, wait_for
+
+
+class Airflow:
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self._url, self._token = url, ""
+        self._token = self._ask("/auth/token", {"username": user, "password": password})["access_token"]
+
+    def __call__(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self._ask("/api/v2" + path, body)
+
+    def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
+        request = urllib.request.Request(
+            self._url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"content-type": "application/json", "authorization": f"Bearer {self._token}"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def trigger(self, dag: str, run: str) -> None:
+        self(f"/dags/{dag}/dagRuns", {"logical_date": None, "dag_run_id": run, "conf": {}})
+
+    def finished(self, dag: str, run: str, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
+        """Waits for the run's end; its task instances by (task, name of the map index), and the run by ("", "")."""
+        path = f"/dags/{dag}/dagRuns/{run.replace('+', '%2B')}"
+        wait_for(lambda: self(path)["state"] in ("success", "failed"), "end of the run", 800)
+        found = self(f"{path}/taskInstances")["task_instances"]
+        tasks = {(t["task_id"], names[t["map_index"]] if t["map_index"] >= 0 else ""): t for t in found}
+        return tasks | {("", ""): self(path)}
+
+
+def start_ui(place: Path, log: Path, **variables: str) -> subprocess.Popen[bytes]:
+    """Of the benchmark files in place/configs; artifacts in place/artifacts."""
+    arguments = ["ui", str(place / "configs"), "--artifacts", str(place / "artifacts"), "--port", "0"]
+    return start(arguments, log, **variables)
+
+
+def come_up(process: subprocess.Popen[bytes], log: Path) -> Airflow:
+    wait_for(lambda: "password" in log.read_text() or process.poll() is not None, "web page", 300)
+    said = re.search(r"(http://\S+)\s+user (\S+)\s+password (\S+)", log.read_text())
+    assert said, log.read_text()
+    return Airflow(*said.groups())
+
+
+def end_ui(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 0

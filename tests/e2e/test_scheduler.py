@@ -1,0 +1,119 @@
+"""Airflow is killed in the middle of a search and started again: the retry ends the orphan and goes on after it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streamgauge.artifacts import read_jsonl
+from streamgauge.runs import RunLog
+from tests.e2e.processes import left_behind, wait_for, write_config
+from tests.e2e.rest import come_up, end_ui, start_ui
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+DAG, RUN = "streamgauge_solo", "killed"
+CELL = """
+workloads: [{name: all, query: passthrough}]
+systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
+replay: {max_memory_mb: 64, max_slip: 5s}
+search: {rates: [500, 1000, 1500, 2000], confirmations: 0, trial_seconds: 4, warmup_batches: 1, min_batches: 3, max_age_slope: 0.4}
+latency: {fractions: [1.0], seconds: 1}
+"""
+#: how long nobody believes that a task is dead
+IMPATIENT = {
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+}
+
+
+def family(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def of_airflow_and_of_its_job(ui: subprocess.Popen[bytes]) -> tuple[list[psutil.Process], list[psutil.Process]]:
+    everyone = family(psutil.Process(ui.pid))
+    submitted = [process for process in everyone if is_submit(process)]
+    job = [one for process in submitted for one in family(process)]
+    return [process for process in everyone if process not in job], job
+
+
+def is_submit(process: psutil.Process) -> bool:
+    """The JVM, which ends when its Python does."""
+    with suppress(psutil.Error):
+        return "org.apache.spark.deploy.SparkSubmit" in process.cmdline()
+    return False
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """At one stroke: none lives to see another one's end."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+    psutil.wait_procs(processes, timeout=30)
+
+
+def alive(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def test_the_retry_after_a_killed_scheduler_ends_the_orphan_and_measures_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    config = write_config(tmp_path / "configs" / "solo.yaml", ["{name: calm, target_percent: 0}"])
+    config.write_text(config.read_text() + CELL)
+    artifacts, log = tmp_path / "artifacts", tmp_path / "ui.log"
+    directory = artifacts / "runs" / f"solo-{RUN}"
+    trials = directory / "cells" / "calm.all.known" / "trials.jsonl"
+    (tmp_path / "tmp").mkdir()
+    variables = {**IMPATIENT, "TMPDIR": str(tmp_path / "tmp")}  # of the measuring lock too
+
+    ui, orphans = start_ui(tmp_path, log, **variables), []
+    try:
+        come_up(ui, log).trigger(DAG, RUN)
+        wait_for(lambda: ui.poll() is not None or (trials.exists() and read_jsonl(trials)), "first trial", 300)
+        airflow, orphans = of_airflow_and_of_its_job(ui)
+        assert len(orphans) > 1, "the job, and its driver"
+        kill(airflow)
+        ui.wait(timeout=30)
+        held = [process for process in orphans if alive(process) and not is_submit(process)]
+        for process in held:  # as if it hung: it must neither end by itself nor measure on
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        before = trials.read_bytes()
+        assert held
+
+        ui = start_ui(tmp_path, log, **variables)
+        again = come_up(ui, log)
+        tasks = again.finished(DAG, RUN, ["calm"])
+        assert {task["state"] for task in tasks.values()} == {"success"}
+        assert {key[0]: task["try_number"] for key, task in tasks.items() if key[0]} == {
+            "plan": 1, "ingest": 1, "analyze": 1, "per_experiment.generate": 1, "per_experiment.validate": 1,
+            "cells": 1, "per_cell.search": 2, "per_cell.latency": 1, "report": 1, "finish": 1,
+        }  # fmt: skip
+        said = json.dumps(again(f"/dags/{DAG}/dagRuns/{RUN}/taskInstances/per_cell.search/logs/2?map_index=0"))
+        assert "ending the orphan of the same measurement" in said
+        assert "resuming after 1 trials" in said or "resuming after 2 trials" in said
+        wait_for(lambda: not any(map(alive, orphans)), "end of the orphans", 30)
+    finally:
+        if ui.poll() is None:
+            end_ui(ui)
+        for process in orphans:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    assert trials.read_bytes().startswith(before), "what was measured stays, and counts"
+    assert [record["number"] for record in read_jsonl(trials)] == list(range(1, len(read_jsonl(trials)) + 1))
+    rates = [record["rate_events_per_s"] for record in read_jsonl(trials) if record["outcome"] == "sustainable"]
+    assert len(rates) == len(set(rates)), "nothing is measured twice"
+    assert json.loads((trials.parent / "search.json").read_text())["sustainable_rate_events_per_s"] == 2000
+    searches = [stage.state for stage in RunLog(directory).stages() if stage.stage == "search"]
+    assert searches[-1] == "done"
+    assert left_behind(artifacts) == []

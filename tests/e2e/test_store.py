@@ -1,0 +1,73 @@
+"""The whole DAG, from the file to the latency, with its artifacts on an S3-compatible store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from moto.server import ThreadedMotoServer
+from pyarrow.fs import S3FileSystem
+
+from streamgauge import places
+from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.config import load
+from streamgauge.runs import RunLog
+from tests.e2e.processes import start, write_config
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+CELL = """
+workloads: [{name: all, query: passthrough}]
+systems: [{name: known, engine: known, trigger: 50ms}]
+replay: {max_slip: 3s}
+search: {rates: [500], confirmations: 0, trial_seconds: 1, warmup_batches: 1, min_batches: 3, max_age_slope: 0.9}
+latency: {fractions: [1.0], seconds: 1}
+"""
+
+
+def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    variables = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "somebody",
+        "AWS_SECRET_ACCESS_KEY": "the-store-s-own-secret",
+        "AWS_REGION": "us-east-1",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    places._store.cache_clear()
+    try:
+        S3FileSystem(endpoint_override=variables["AWS_ENDPOINT_URL"], allow_bucket_creation=True).create_dir("bench")
+        config = write_config(tmp_path / "wild.yaml", ["{name: wild, target_percent: 20, delay: {max: 2h}, seed: 7}"])
+        config.write_text(config.read_text() + CELL)
+        there, log = "s3://bench/nightly", tmp_path / "log"
+        process = start(["run", str(config), "--artifacts", there], log, ["env", "-C", str(tmp_path)], **variables)
+        try:
+            assert process.wait(timeout=500) == 0, log.read_text()
+        finally:
+            process.kill()
+
+        store, benchmark = Store(there), load(config)
+        [run] = store.runs()
+        assert {stage.state for stage in RunLog(run).stages()} == {"done"}
+        stream = store.need("stream", store.stream_key(benchmark, benchmark.experiments[0]), "generate")
+        assert stream.manifest["achieved_out_of_order"] == stream.manifest["target_out_of_order"] > 0
+        [trial] = read_jsonl(run / "cells" / "wild.all.known" / "trials.jsonl")
+        assert trial["observation"]["taken"] == trial["observation"]["offered"] == 500
+        assert json.loads((run / "cells" / "wild.all.known" / "latency.json").read_text())[0]["valid"]
+        assert "index.html" in {file.name for file in run.changes()}  # type: ignore[attr-defined]
+        left = {
+            file.relative_to(tmp_path / "artifacts").parts[3]
+            for file in (tmp_path / "artifacts").rglob("*")
+            if file.is_file()
+        }
+        assert left == {"airflow", "results.db"}
+        written = [file for file in tmp_path.rglob("*") if file.is_file()]
+        assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
+    finally:
+        places._store.cache_clear()
+        server.stop()
