@@ -3,8 +3,9 @@ PYTHON ?= python3
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
-# tests in two processes, file by file; those marked `alone` read the clock and want the machine for themselves
-TWO := $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# tests in three processes, file by file, as they often wait; those marked `alone` read the clock and want the machine
+# for themselves
+SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup environment bench test quick lint ui spark-env requirements lock browser network clean
@@ -25,11 +26,11 @@ bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
 test: setup browser network lint ## Run everything that CI runs
-	@$(TWO) -m "not alone"
+	@$(SHARED) -m "not alone"
 	@$(BIN)/pytest -q -m alone
 
 quick: setup lint ## Run the tests that take seconds
-	@$(TWO) -m "not e2e and not alone"
+	@$(SHARED) -m "not e2e and not alone"
 	@$(BIN)/pytest -q -m "alone and not e2e"
 
 lint: setup ## Check style and types

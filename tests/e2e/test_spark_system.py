@@ -43,9 +43,11 @@ def pins(system: SparkSystem) -> set[frozenset[int]]:
     """The CPUs of all its threads."""
     assert system._session is not None
     found = set()
-    for thread in [thread.id for process in system._session.processes() for thread in process.threads()]:
-        with suppress(ProcessLookupError):  # it has ended
-            found.add(frozenset(os.sched_getaffinity(thread)))
+    for process in system._session.processes():
+        with suppress(psutil.NoSuchProcess):  # it has ended
+            for thread in process.threads():
+                with suppress(ProcessLookupError):
+                    found.add(frozenset(os.sched_getaffinity(thread.id)))
     return found
 
 

@@ -65,7 +65,10 @@ def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(
             for file in (tmp_path / "artifacts").rglob("*")
             if file.is_file()
         }
-        assert left == {"airflow", "results.db"}
+        assert left == {"airflow", "results.db", "runs"}
+        assert [file.name for file in tmp_path.glob("artifacts/s3/bench/nightly/runs/**/*") if file.is_file()] == [
+            "airflow.log"
+        ]
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
     finally:
