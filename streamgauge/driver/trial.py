@@ -78,6 +78,10 @@ def run_trial(
     return trial.run(setup, rate, seconds, hold)
 
 
+class _Taken(_Ended):
+    """By another controller, which explains whatever else broke."""
+
+
 class _Trial:
     def __init__(
         self,
@@ -132,16 +136,21 @@ class _Trial:
         patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
         figures = self._system.end_trial(patience) if begun else {}
         try:
-            return figures, [connection.observe() for connection in self._connections]
+            seen = [connection.observe() for connection in self._connections]
+            self._ours(seen)
+            return figures, seen
+        except _Taken as problem:
+            self._invalid = str(problem)
         except WireError as problem:
             self._invalid = self._invalid or self._whose_fault(problem)
-            return figures, []
+        return figures, []
 
     def _wait(self, what: str, longest_s: float, done: Callable[[list[dict[str, Any]]], bool]) -> bool:
         """Looks until done. Raises _Ended when something died or, given a reason, when the time is over."""
         deadline = time.monotonic() + longest_s
         while True:
             status = [connection.status() for connection in self._connections]
+            self._ours(status)
             if self._progress is not None:
                 self._progress({"attempt": self.attempt, "drivers": status})
             if done(status):
@@ -155,6 +164,15 @@ class _Trial:
                     raise _Ended(f"{what} within {longest_s:g} s")
                 return False
             time.sleep(LOOK_S)
+
+    def _ours(self, status: Sequence[dict[str, Any]]) -> None:
+        """Raises _Taken when a driver has another trial by now: nothing that it says is of this one."""
+        for connection, told in zip(self._connections, status, strict=True):
+            if told["attempt"] != self.attempt:
+                raise _Taken(
+                    f"driver {connection.endpoint.address} was given another trial in the middle of this one "
+                    f"({told['attempt']}): two controllers share it"
+                )
 
     def _drain(self, *, whole: bool) -> None:
         """Until everything is committed; a probe, or a trial that overflowed, only until its running batch has ended."""

@@ -18,7 +18,7 @@ import pytest
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.driver.known import Behaviour, KnownSystem, _Epoch, run
+from streamgauge.driver.known import Behaviour, KnownSystem, run
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
@@ -242,6 +242,20 @@ def test_drivers_of_another_host_serve_trial_after_trial(fleet: Fleet) -> None:
     assert [(f.observation.offered, f.details["emitted"], f.observation.invalid) for f in found] == [(30, 30, None)] * 2
 
 
+def test_a_driver_that_another_controller_takes_makes_the_trial_invalid(fleet: Fleet) -> None:
+    def take(seen: dict[str, Any]) -> None:
+        if seen["drivers"][0]["state"] == "started":
+            with Connection(fleet.endpoints[0]) as other:
+                other.open("somebody-else-s", 10, 1)
+
+    found = trial(fleet, InThread(), rate=100, seconds=30, progress=take)
+    assert found.observation.invalid == (
+        f"driver {fleet.endpoints[0].address} was given another trial in the middle of this one (somebody-else-s): "
+        "two controllers share it"
+    )
+    assert (found.observation.offered, found.details["emitted"]) == (0, 0), "nothing of the other one's is counted"
+
+
 class Ahead(Driver):
     """Its host's clock is 0.3 s ahead."""
 
@@ -250,25 +264,26 @@ class Ahead(Driver):
         return told | {"wall_ns": told["wall_ns"] + 300_000_000}
 
 
-def test_clocks_out_of_step_make_a_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clocks_out_of_step_make_a_trial_invalid() -> None:
     two, stream = Replay(partitions=2), stream_of([i * 1_000_000 for i in range(1000)])
     servers = [
         Server(kind(stream, two, share=(i, 2)), "127.0.0.1", 0)
         for i, kind in enumerate((Driver, Ahead))
     ]  # fmt: skip
-    remote = RemoteDrivers(tuple(Endpoint("127.0.0.1", server.port) for server in servers), "ns", COLUMNS)
+    servers.append(Server(Ahead(stream, Replay(), share=(0, 1)), "127.0.0.1", 0))
 
-    def reason(bound_s: float) -> str | None:
+    def reason(bound_s: float, servers: list[Server]) -> str | None:
+        remote = RemoteDrivers(tuple(Endpoint("127.0.0.1", server.port) for server in servers), "ns", COLUMNS)
         bounds = Bounds(max_clock_offset_s=bound_s)
         run = run_trial(InThread(), remote, WORKLOAD, rate=100, seconds=0.3, work=Path("."), bounds=bounds)
         assert run.details["emitted"] == 30
         return run.observation.invalid
 
-    assert re.match(r"two drivers' clocks differ by 0\.[23]\d\d ± 0\.\d+ s, allowed: 0\.1 s; .*NTP", str(reason(0.1)))
-    assert reason(2.0) is None
-    body = _Epoch.body
-    monkeypatch.setattr(_Epoch, "body", lambda epoch: body(epoch) | {"clock_offset_ns": [-(5 * 10**9), 10**6]})
-    assert str(reason(2.0)).startswith("the system's and the first driver's clocks differ by -5.000 ± 0.001 s")
+    assert re.match(
+        r"two drivers' clocks differ by 0\.[23]\d\d ± 0\.\d+ s, allowed: 0\.1 s; .*NTP", str(reason(0.1, servers[:2]))
+    )
+    assert reason(2.0, servers[:2]) is None
+    assert re.match(r"the system's and the first driver's clocks differ by 0\.[23]", str(reason(0.1, servers[2:])))
     for server in servers:
         server.close()
 
