@@ -7,3 +7,4 @@ if __name__ == "__main__":
     with job("latency") as j:
         found = latency.run(j.benchmark, j.store, j.cell, j.run.path, lambda: j.spark)
         j.outcome |= {"runs": len(found), "valid": sum(f["valid"] for f in found)}
+        j.outcome["system"] = next((f["application"] for f in reversed(found)), {})

@@ -136,8 +136,13 @@ def test_stages_link_what_spark_kept_of_them(store: Store, tmp_path: Path) -> No
     r.stage("ingest", outcome={"spark": {"id": "local-1", "events": "file:/spark-events"}})
     r.stage("analyze", outcome={"spark": {"id": "app-2", "events": "file:/spark-events", "history": history}})
     r.stage("generate", outcome={"spark": {"id": "app-3"}}, experiment="late20")
+    measured = {"id": "app-9", "events": "file:/spark-events", "history": history.replace("app-2", "app-9")}
+    checker = {"id": "local-9", "events": "file:/spark-events"}
+    r.stage("search", outcome={"spark": checker, "system": measured}, experiment="late20")
     page = Page(build(made, store, RUN))
-    assert [link for link in page.links if "spark" in link or "history" in link] == ["file:/spark-events", history]
+    assert [link for link in page.links if "spark" in link or "history" in link] == [
+        "file:/spark-events", history, measured["history"],
+    ]  # fmt: skip
     assert [row[-1] for row in page.rows if row[0] in ("ingest", "analyze", "generate late20")] == [
         "local-1",
         "app-2",

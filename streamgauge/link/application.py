@@ -28,6 +28,7 @@ from streamgauge.link.engine import checkpoint_manager, gc_seconds, remove, vers
 from streamgauge.link.progress import batches_of
 from streamgauge.link.sink import MeasuringSink
 from streamgauge.link.source import Link
+from streamgauge.spark.history import application
 from streamgauge.workloads import Spec
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Application:
                 "failure": failure,
                 "gc_seconds": round(gc_seconds(self._spark) - self._gc, 3),
                 "checkpoint_manager": self._spark.conf.get(MANAGER, None) or "default",
+                "application": application(self._spark),
                 **versions(self._spark),
             }
         }

@@ -293,6 +293,12 @@ def software_of(details: Mapping[str, Any]) -> dict[str, str]:
     return {key: system[key] for key in ("spark", "java") if key in system}
 
 
+def application_of(details: Mapping[str, Any]) -> dict[str, str]:
+    """Where the measured Spark keeps what it did (streamgauge.spark.history)."""
+    found: dict[str, str] = details.get("system", {}).get("application", {})
+    return found
+
+
 def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """Those that this machine has; pinning is a wish, and the log tells when it is not met."""
     if not cpus:

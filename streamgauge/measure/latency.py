@@ -12,7 +12,7 @@ from streamgauge import results
 from streamgauge.artifacts import Store, append_json, write_json
 from streamgauge.config import Benchmark, Cell
 from streamgauge.errors import UserError
-from streamgauge.measure.cell import Measured, ready, software_of
+from streamgauge.measure.cell import Measured, application_of, ready, software_of
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search import cell_directory, plan_hash
 from streamgauge.places import here
@@ -88,6 +88,7 @@ def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
         "emitted": details["emitted"],
         "system_cpu_us_per_event": _per_event(details["system"].get("cpu_seconds"), measured.observation.taken),
         "software": software_of(details),
+        "application": application_of(details),
     }
 
 

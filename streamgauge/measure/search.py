@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from streamgauge import results
 from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
 from streamgauge.config import Benchmark, Cell, Search, canonical
-from streamgauge.measure.cell import ReadyCell, ready, software_of
+from streamgauge.measure.cell import ReadyCell, application_of, ready, software_of
 from streamgauge.measure.lock import measuring
 from streamgauge.places import here
 from streamgauge.results import Result
@@ -87,6 +87,7 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
         log.info("resuming after %d trials", len(earlier))
     plan = plan.model_copy(update={"max_rate": max(plan.min_rate, min(plan.max_rate, limit))})
     trials, software = [_trial(record) for record in earlier], _software(earlier)
+    application: dict[str, str] = {}
     while not isinstance(step := next_step(plan, trials), Done):
         log.info("trial %d: %s %.6g events/s: %s", len(trials) + 1, step.purpose, step.rate_events_per_s, step.reason)
         record = _measure(bench, plan, step, token)
@@ -101,6 +102,7 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
         log.info("  %s: %s", record["outcome"], record["reason"])
         trials.append(_trial(record))
         software |= _software([record])
+        application |= application_of(record.get("details", {}))
     low, high = step.interval
     return {
         "cell": bench.cell.model_dump(),
@@ -115,13 +117,14 @@ def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, toke
         "driver_ceiling_events_per_s": ceiling.events_per_s,
         "driver_cpu_us_per_event": ceiling.driver_cpu_us_per_event,
         "software": software,
+        "application": application,
     }
 
 
 def _software(records: Iterable[dict[str, Any]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for record in records:
-        found |= software_of(record["details"])
+        found |= software_of(record.get("details", {}))
     return found
 
 

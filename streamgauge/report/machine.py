@@ -99,8 +99,9 @@ def timings(records: Records) -> Section:
 
 
 def _spark_log(s: StageRecord) -> Cell:
-    """Its page in the history server where one is known, else the folder of the event log."""
-    spark = s.outcome.get("spark") or {}
+    """Its page in the history server where one is known, else the folder of the event log; of a measurement the
+    measured Spark's."""
+    spark = s.outcome.get("system") or s.outcome.get("spark") or {}
     if "events" not in spark:
         return None
     return Text(spark["id"], href=spark.get("history") or spark["events"], code=True)
