@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
+hypothesis.settings.register_profile("ours", deadline=None)  # a busy machine is no fault
+hypothesis.settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,19 +1,22 @@
-"""The whole DAG, from the file to the latency, with its artifacts on an S3-compatible store."""
+"""The whole DAG, from the file to the latency, with its artifacts on an S3-compatible store and its metrics at a backend."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 
 from streamgauge import places
-from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.artifacts import Artifact, Store, read_jsonl
 from streamgauge.config import load
 from streamgauge.runs import RunLog
 from tests.e2e.processes import start, write_config
+from tests.metrics.backend import Backend
+from tests.metrics.test_sinks import SCHEMA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 CELL = """
@@ -25,9 +28,31 @@ latency: {fractions: [1.0], seconds: 1}
 """
 
 
+def told_of(run: Path, stream: Artifact, backend: Backend) -> None:
+    """Every stage told what its records say."""
+    for body in backend.bodies:
+        jsonschema.validate(body, SCHEMA, format_checker=jsonschema.FormatChecker())
+    told = {
+        (m["step"], m["name"]["name"]): m["committed"]
+        for body in backend.bodies if body["final"]
+        for kind in ("counters", "gauges", "distributions") for m in body[kind]
+    }  # fmt: skip
+    assert {step for step, name in told if name == "seconds"} == {s.stage for s in RunLog(run).stages()}
+    assert told["ingest", "ingested"] == stream.manifest["events"], "counted on Spark's workers"
+    for stage, file in (("search", "trials"), ("latency", "latency-trials")):
+        [trial] = read_jsonl(run / "cells" / "wild.all.known" / f"{file}.jsonl")
+        seen, step = trial["observation"], f"{stage}/wild.all.known"
+        assert [told[step, name] for name in ("trials", "events_offered", "events_taken")] == [
+            1, seen["offered"], seen["taken"],
+        ]  # fmt: skip
+        assert told[step, "backlog"]["value"] == seen["offered"] - seen["taken"]
+        assert told[step, "event_latency_ns"]["count"] == trial["details"]["event_latency_ns"]["count"] > 0
+
+
 def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And with two lines more in the benchmark file every stage's metrics reach a backend."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -43,13 +68,14 @@ def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(
     try:
         S3FileSystem(endpoint_override=variables["AWS_ENDPOINT_URL"], allow_bucket_creation=True).create_dir("bench")
         config = write_config(tmp_path / "wild.yaml", ["{name: wild, target_percent: 20, delay: {max: 2h}, seed: 7}"])
-        config.write_text(config.read_text() + CELL)
         there, log = "s3://bench/nightly", tmp_path / "log"
-        process = start(["run", str(config), "--artifacts", there], log, ["env", "-C", str(tmp_path)], **variables)
-        try:
-            assert process.wait(timeout=500) == 0, log.read_text()
-        finally:
-            process.kill()
+        with Backend() as backend:
+            config.write_text(f"{config.read_text()}{CELL}metrics:\n  sinks: [{{type: http, url: {backend.url}}}]\n")
+            process = start(["run", str(config), "--artifacts", there], log, ["env", "-C", str(tmp_path)], **variables)
+            try:
+                assert process.wait(timeout=500) == 0, log.read_text()
+            finally:
+                process.kill()
 
         store, benchmark = Store(there), load(config)
         [run] = store.runs()
@@ -71,6 +97,7 @@ def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(
         ]
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
+        told_of(run, stream, backend)
     finally:
         places._store.cache_clear()
         server.stop()
