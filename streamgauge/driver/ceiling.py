@@ -52,7 +52,7 @@ def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
         refused = [problem for problem in failures if isinstance(problem, RefusedError)]
         if refused and fleet.dead() is None:
             raise UserError(f"driver self-test: {refused[0]}")
-        raise Outage(f"driver self-test: {fleet.dead() or (failures[0] if failures else 'no end')}")
+        raise Outage(f"driver self-test: {_dead(fleet) or (failures[0] if failures else 'no end')}")
     total = sum(c.events_per_s for c in found)
 
     def mean(values: list[float]) -> float:
@@ -65,6 +65,15 @@ def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
         max(c.seconds for c in found),
         len(found),
     )
+
+
+def _dead(fleet: Drivers) -> str | None:
+    """Its connections break a moment before a process is known to be dead."""
+    for _ in range(10):
+        if dead := fleet.dead():
+            return dead
+        time.sleep(0.1)
+    return None
 
 
 def _consume(connection: Connection, seconds: float) -> Ceiling:

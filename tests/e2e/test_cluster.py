@@ -96,7 +96,7 @@ def test_metrics_over_two_workers_equal_those_of_one_process(cluster: Cluster) -
     assert len(truth) == 3 + 5
     for metric in truth:
         there = found[metric.step, metric.name]
-        assert there["committed"] == there["attempted"] == metric.committed, there
+        assert there["committed"] == metric.committed, there  # attempted is more where a busy host made copies
 
     slow = found["slow", "slow"]  # one speculative copy won, and the loser was killed after it had told
     assert (slow["attempted"], slow["committed"]) == ({"value": 1000 + 250}, {"value": 1000})
