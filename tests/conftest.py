@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 hypothesis.settings.register_profile("ours", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("ours")
+logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when nobody listens any more
 
 
 def pytest_configure(config: pytest.Config) -> None:
