@@ -13,7 +13,8 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -79,14 +80,12 @@ def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
 
 
 def size_of(path: Path) -> int:
-    """Bytes on disk of everything below; what vanishes meanwhile counts nothing."""
+    """Bytes on disk of a file, or of all files below; what vanishes meanwhile counts nothing."""
     total = 0
-    for folder, _, files in os.walk(path):
+    for folder, _, files in os.walk(path) if path.is_dir() else [("", (), (str(path),))]:
         for name in files:
-            try:
+            with suppress(OSError):
                 total += os.lstat(os.path.join(folder, name)).st_blocks * 512
-            except OSError:
-                continue
     return total
 
 
@@ -102,19 +101,25 @@ def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
     for run, _, quiet in runs:
         for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()) if quiet else []:
             yield Item(path, size_of(path), "working files of a run that ended"), False
-    logs = sorted(((p.stat().st_mtime, p) for p in (store.root / _SPARK_EVENTS).glob("*")), key=lambda pair: pair[0])
-    for changed, path in logs:
-        if time.time() - changed > _EVENTS_S:
-            yield (
-                Item(path, size_of(path) if path.is_dir() else path.stat().st_blocks * 512, "Spark's event log"),
-                False,
-            )
+    logs = _changed((store.root / _SPARK_EVENTS).glob("*"))
+    for path in sorted(logs, key=logs.__getitem__):
+        if time.time() - logs[path] > _EVENTS_S:
+            yield Item(path, size_of(path), "Spark's event log"), False
     kept, used = _used(runs, keep_runs)
     for kind in _DATA:
-        folders = [p for p in (store.root / "data" / kind).glob("*") if (p / MANIFEST).exists()]
-        for path in sorted(folders, key=lambda p: max(used.get(p.name, 0.0), (p / MANIFEST).stat().st_mtime)):
+        made = {p.parent: t for p, t in _changed((store.root / "data" / kind).glob(f"*/{MANIFEST}")).items()}
+        for path in sorted(made, key=lambda p: max(used.get(p.name, 0.0), made[p])):
             if path.name not in kept and _can_be_made_again(store, path):
                 yield Item(path, size_of(path), f"{kind}, can be made again"), False
+
+
+def _changed(paths: Iterable[Path]) -> dict[Path, float]:
+    """When each was last changed; what vanishes meanwhile (renamed by Spark, collected by another) is left out."""
+    changed = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            changed[path] = path.stat().st_mtime
+    return changed
 
 
 def _runs(store: Store) -> list[tuple[Path, float, bool]]:

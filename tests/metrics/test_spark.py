@@ -172,19 +172,24 @@ def lose_shuffle_files(folder: str) -> None:
 
 @pytest.mark.last
 @pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_a_stage_that_runs_again_is_committed_once(spark: SparkSession, pipeline: Pipeline, adaptive: str) -> None:
+def test_a_stage_that_runs_again_is_committed_once(
+    spark: SparkSession, pipeline: Pipeline, adaptive: str, tmp_path: Path
+) -> None:
     """Under adaptive execution the lost files are made again by another job, under another stage id."""
-    folder = shuffle_folder(spark)
+    folder, lost = shuffle_folder(spark), tmp_path / "lost"
 
     def read(batches: Batches) -> Batches:
         from pyspark import TaskContext
 
-        context = TaskContext.get()
+        first = TaskContext.get().partitionId() == 0
+        while not first and not lost.exists():  # or all could have read theirs before any is lost
+            time.sleep(0.01)
         for batch in batches:
             ROWS.inc(batch.num_rows)
             yield batch
-        if context.partitionId() == 0 and context.attemptNumber() == 0:
+        if first and not lost.exists():
             lose_shuffle_files(folder)
+            lost.touch()
 
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
