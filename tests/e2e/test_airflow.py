@@ -1,4 +1,4 @@
-"""A real scheduler and API server: one of three experiments fails, is corrected, and is tried again; a night runs."""
+"""A real scheduler and API server: one of three experiments fails, is corrected, and is tried again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.artifacts import read_jsonl
 from streamgauge.runs import RunLog
 from tests.e2e.processes import left_behind, start, wait_for, write_config
 from tests.e2e.rest import Airflow, come_up, end_ui, start_ui
@@ -21,14 +20,6 @@ IMPOSSIBLE = "{name: third, target_percent: 80, delay: {max: 1ms}}"
 CORRECTED = "{name: third, target_percent: 30, delay: {max: 2h}}"
 DAG = "streamgauge_trio"
 NAMES = ["calm", "wild", "third"]
-NIGHT = """
-workloads: [{name: all, query: passthrough}]
-systems: [{name: known, engine: known, capacity: 4000, trigger: 50ms}]
-replay: {max_memory_mb: 64, max_slip: 5s}
-search: {rates: [1000, 40000], confirmations: 0, trial_seconds: 1, warmup_batches: 1, min_batches: 3, max_age_slope: 0.4}
-latency: {fractions: [0.5], seconds: 1}
-nightly: {repetitions: [4], self_tests: 0}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +27,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("airflow")
     (folder / "configs").mkdir()
     write_config(folder / "configs" / "trio.yaml", [CALM, WILD, IMPOSSIBLE])
-    night = write_config(folder / "configs" / "night.yaml", [CALM])
-    night.write_text(night.read_text() + NIGHT)
     (folder / "configs" / "broken.yaml").write_text("name: [")
     return folder
 
@@ -106,33 +95,6 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
     assert sorted(generated) == ["calm", "third", "third", "wild"]
     streams = [path for path in again.keys() - built.keys() if path.parts[-3] == "stream"]
     assert json.loads(streams[0].read_text())["sha256"][:8] in (directory / "index.html").read_text()
-
-
-def test_a_night_is_measured_judged_and_told_of(airflow: Airflow, place: Path) -> None:
-    dag = "streamgauge-nightly_night"
-    airflow.trigger(dag, "first")
-    tasks = airflow.finished(dag, "first", NAMES)
-    assert {key: task["state"] for key, task in tasks.items()} == {
-        ("", ""): "success",
-        ("plan", ""): "success",
-        ("ingest", ""): "success",
-        ("analyze", ""): "success",
-        ("per_experiment.generate", "calm"): "success",
-        ("per_experiment.validate", "calm"): "success",
-        ("cells", ""): "success",
-        ("per_cell.search", "calm"): "success",
-        ("per_cell.latency", "calm"): "success",
-        ("regressions", ""): "success",
-        ("notify", ""): "success",
-        ("report", ""): "success",
-        ("finish", ""): "success",
-    }
-    directory = place / "artifacts" / "runs" / "night-nightly-first"
-    assert json.loads((directory / "nightly.json").read_text())["state"] == "good"
-    stored = {record["metric"]: record["value"] for record in read_jsonl(directory / "results.jsonl")}
-    assert stored["sustainable_rate_events_per_s"] == 1000
-    assert "event_latency_ms_p50_at_50pct" in stored
-    assert (place / "artifacts" / "dashboard.html").stat().st_size > 0
 
 
 def test_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Airflow is killed in the middle of a search and started again: the retry ends the orphan and goes on after it."""
+"""A night through Airflow's REST API, killed in the middle of its search: started again, Airflow brings it to its end.
+
+The retry ends the orphan and goes on after it; then the night is judged and told of.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,14 @@ from tests.e2e.processes import left_behind, wait_for, write_config
 from tests.e2e.rest import come_up, end_ui, start_ui
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-DAG, RUN = "streamgauge_solo", "killed"
-CELL = """
+DAG, RUN = "streamgauge-nightly_night", "killed"
+NIGHT = """
 workloads: [{name: all, query: passthrough}]
 systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
 replay: {max_memory_mb: 64, max_slip: 5s}
 search: {rates: [500, 1000, 1500, 2000], confirmations: 0, trial_seconds: 4, warmup_batches: 1, min_batches: 3, max_age_slope: 0.4}
-latency: {fractions: [1.0], seconds: 1}
+latency: {fractions: [0.5], seconds: 1}
+nightly: {repetitions: [4], self_tests: 0}
 """
 #: how long nobody believes that a task is dead
 IMPATIENT = {
@@ -65,12 +69,12 @@ def alive(process: psutil.Process) -> bool:
     return False
 
 
-def test_the_retry_after_a_killed_scheduler_ends_the_orphan_and_measures_nothing_twice(tmp_path: Path) -> None:
+def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
-    config = write_config(tmp_path / "configs" / "solo.yaml", ["{name: calm, target_percent: 0}"])
-    config.write_text(config.read_text() + CELL)
+    config = write_config(tmp_path / "configs" / "night.yaml", ["{name: calm, target_percent: 0}"])
+    config.write_text(config.read_text() + NIGHT)
     artifacts, log = tmp_path / "artifacts", tmp_path / "ui.log"
-    directory = artifacts / "runs" / f"solo-{RUN}"
+    directory = artifacts / "runs" / f"night-nightly-{RUN}"
     trials = directory / "cells" / "calm.all.known" / "trials.jsonl"
     (tmp_path / "tmp").mkdir()
     variables = {**IMPATIENT, "TMPDIR": str(tmp_path / "tmp")}  # of the measuring lock too
@@ -96,7 +100,8 @@ def test_the_retry_after_a_killed_scheduler_ends_the_orphan_and_measures_nothing
         assert {task["state"] for task in tasks.values()} == {"success"}
         assert {key[0]: task["try_number"] for key, task in tasks.items() if key[0]} == {
             "plan": 1, "ingest": 1, "analyze": 1, "per_experiment.generate": 1, "per_experiment.validate": 1,
-            "cells": 1, "per_cell.search": 2, "per_cell.latency": 1, "report": 1, "finish": 1,
+            "cells": 1, "per_cell.search": 2, "per_cell.latency": 1, "regressions": 1, "notify": 1, "report": 1,
+            "finish": 1,
         }  # fmt: skip
         said = json.dumps(again(f"/dags/{DAG}/dagRuns/{RUN}/taskInstances/per_cell.search/logs/2?map_index=0"))
         assert "ending the orphan of the same measurement" in said
@@ -117,3 +122,9 @@ def test_the_retry_after_a_killed_scheduler_ends_the_orphan_and_measures_nothing
     searches = [stage.state for stage in RunLog(directory).stages() if stage.stage == "search"]
     assert searches[-1] == "done"
     assert left_behind(artifacts) == []
+
+    assert json.loads((directory / "nightly.json").read_text())["state"] == "good"
+    stored = {record["metric"]: record["value"] for record in read_jsonl(directory / "results.jsonl")}
+    assert stored["sustainable_rate_events_per_s"] == 2000
+    assert "event_latency_ms_p50_at_50pct" in stored
+    assert (artifacts / "dashboard.html").stat().st_size > 0
