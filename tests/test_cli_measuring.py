@@ -54,6 +54,7 @@ def test_calibrate_prints_the_count_of_trials_and_each_of_them() -> None:
 
 def test_search_prints_the_count_of_trials_and_each_of_them(tmp_path: Path) -> None:
     grid = {"rates": [500], "confirmations": 0, "trial_seconds": 0.7, "warmup_batches": 1, "min_batches": 3}
+    grid |= {"max_age_slope": 0.4}  # whatever else runs here
     bench = write_bench(tmp_path, search=grid)
     found = trial(bench, "--json", command="search").json
     assert found["outcome"] == "all_sustained"

@@ -21,7 +21,7 @@ from streamgauge.driver.client import Connection, RefusedError
 from streamgauge.driver.fleet import Drivers, RemoteDrivers, drivers
 from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.process import TOKEN
-from streamgauge.driver.trial import TrialRun, run_trial
+from streamgauge.driver.trial import Bounds, TrialRun, run_trial
 from streamgauge.errors import UserError
 from streamgauge.verdict import judge
 from tests.driver.conftest import COLUMNS, Certificate, Serve
@@ -56,7 +56,7 @@ def counted(found: Drivers, work: Path, rate: float, seconds: float) -> TrialRun
     """A trial whose every event is counted once."""
     known, workload = KnownSystem(System(name="k", engine="known"), work), Workload(name="w", query="passthrough")
     found.start()
-    run = run_trial(known, found, workload, rate=rate, seconds=seconds, work=work)
+    run = run_trial(known, found, workload, rate=rate, seconds=seconds, work=work, bounds=Bounds(max_slip_s=10))
     assert run.observation.invalid is None
     assert run.observation.offered == run.details["emitted"] == round(rate * seconds)
     return run

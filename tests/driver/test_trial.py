@@ -49,6 +49,7 @@ class InThread:
             try:
                 self.figures = run(self._behaviour, list(setup.endpoints), setup.attempt, self._stop)
             except WireError as problem:
+                time.sleep(0.5)  # a process takes a moment to end, too: until then its driver is known to be dead
                 self.failure = str(problem)
 
         self._thread = threading.Thread(target=work)
@@ -75,7 +76,7 @@ def fleet(artifact: Path) -> Iterator[Fleet]:
 
 
 def trial(fleet: Fleet, system: SystemUnderTest, *, rate: float, seconds: float, **more: Any) -> TrialRun:
-    bounds = more.pop("bounds", Bounds(ready_s=20))
+    bounds = more.pop("bounds", Bounds(ready_s=20, max_slip_s=0.5))
     return run_trial(system, fleet, WORKLOAD, rate=rate, seconds=seconds, work=Path("."), bounds=bounds, **more)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,6 +18,15 @@ COMMAND = str(Path(sys.executable).with_name("streamgauge"))
 FLIGHTS = Path(__file__).resolve().parents[2] / "configs" / "data" / "flights_2013_01.csv.gz"
 #: for a dozen JVMs that live for seconds each
 QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"}
+
+
+def free_port() -> int:
+    """Below those that the kernel gives to whoever asks for any, so that it is still free when it is used."""
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
 
 
 def write_config(path: Path, experiments: list[str]) -> Path:
@@ -45,6 +57,12 @@ def wait_for(found: Callable[[], object], what: str, seconds: float) -> None:
     while not found():
         assert time.monotonic() < deadline, f"after {seconds:.0f} s still no {what}"
         time.sleep(0.5)
+
+
+def alive(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def left_behind(artifacts: Path) -> list[str]:

@@ -7,10 +7,11 @@ import re
 import signal
 import subprocess
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.processes import start, wait_for
+from tests.e2e.processes import free_port, start, wait_for
 
 
 class Airflow:
@@ -30,13 +31,20 @@ class Airflow:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
+    def _told(self, path: str) -> dict[str, Any]:
+        """Nothing while Airflow is busy, or has not read it yet."""
+        with suppress(OSError):
+            return dict(self(path))
+        return {}
+
     def trigger(self, dag: str, run: str) -> None:
+        wait_for(lambda: self._told(f"/dags/{dag}"), "DAG", 240)
         self(f"/dags/{dag}/dagRuns", {"logical_date": None, "dag_run_id": run, "conf": {}})
 
     def finished(self, dag: str, run: str, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
         """Waits for the run's end; its task instances by (task, name of the map index), and the run by ("", "")."""
         path = f"/dags/{dag}/dagRuns/{run.replace('+', '%2B')}"
-        wait_for(lambda: self(path)["state"] in ("success", "failed"), "end of the run", 800)
+        wait_for(lambda: self._told(path).get("state") in ("success", "failed"), "end of the run", 800)
         found = self(f"{path}/taskInstances")["task_instances"]
         tasks = {(t["task_id"], names[t["map_index"]] if t["map_index"] >= 0 else ""): t for t in found}
         return tasks | {("", ""): self(path)}
@@ -44,7 +52,7 @@ class Airflow:
 
 def start_ui(place: Path, log: Path, **variables: str) -> subprocess.Popen[bytes]:
     """Of the benchmark files in place/configs; artifacts in place/artifacts."""
-    arguments = ["ui", str(place / "configs"), "--artifacts", str(place / "artifacts"), "--port", "0"]
+    arguments = ["ui", str(place / "configs"), "--artifacts", str(place / "artifacts"), "--port", str(free_port())]
     return start(arguments, log, **variables)
 
 

@@ -36,7 +36,7 @@ from tests.e2e.processes import FLIGHTS, QUICK, start, wait_for
 NAMES = ("master", "worker1", "worker2", "generator1", "generator2", "airflow")
 SPARK_CLASS = str(Path(sys.executable).with_name("spark-class"))
 TOKEN = {"STREAMGAUGE_TOKEN": "secret"}
-RATE, SECONDS = 400, 5
+RATE, SECONDS = 400, 6
 ASK = """
 import json, socket, sys
 wire = socket.create_connection((sys.argv[1], int(sys.argv[2]))).makefile("rw")
@@ -60,12 +60,12 @@ class Site:
         with ExitStack() as stack:
             stack.callback(self._end)
             self._spark("master", "master.Master", "--port", "7077", "--webui-port", "8080")
-            wait_for(lambda: "alive" in self._state(), "Spark master", 60)
+            wait_for(lambda: "alive" in self._state(), "Spark master", 180)
             for name in ("worker1", "worker2"):
                 self.worker(name)
             for name in ("generator1", "generator2"):
                 self.generator(name)
-            wait_for(lambda: self._state().get("aliveworkers") == 2, "two workers", 60)
+            wait_for(lambda: self._state().get("aliveworkers") == 2, "two workers", 180)
             stack.pop_all()
         return self
 
@@ -191,7 +191,7 @@ def write(path: Path, master: str, replay: dict[str, Any], **more: Any) -> Path:
         "systems": [{"name": "spark", "master": master, "memory": "1g", "batch_rows": 800, "conf": executors}],
         "replay": {"partitions": 2, "max_memory_mb": 128, "max_slip": "5s", **replay},
         "search": {
-            "rates": [RATE], "trial_seconds": SECONDS, "confirmations": 0, "max_trials": 2, "warmup_batches": 1, "warmup_rounds": 0,
+            "rates": [RATE], "trial_seconds": SECONDS, "confirmations": 0, "max_trials": 4, "warmup_batches": 1, "warmup_rounds": 0,
             "min_batches": 3, "max_age_slope": 0.9, "max_age": "60s",
         },
         "latency": {"fractions": [1.0], "seconds": SECONDS},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge import metrics
-from tests.e2e.processes import QUICK, wait_for
+from tests.e2e.processes import QUICK, free_port, wait_for
 from tests.metrics import app
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -28,12 +27,6 @@ DEPLOY = "org.apache.spark.deploy"
 class Cluster:
     master: str
     work: Path
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

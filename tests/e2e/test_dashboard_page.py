@@ -13,7 +13,7 @@ from tests.e2e.test_page import browser, show
 from tests.store.nights import thirty_nights
 
 __all__ = ["browser"]
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 
 def test_loads_draws_and_marks_the_one_change(browser: Any, tmp_path: Path) -> None:

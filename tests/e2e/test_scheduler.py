@@ -16,7 +16,7 @@ import pytest
 
 from streamgauge.artifacts import read_jsonl
 from streamgauge.runs import RunLog
-from tests.e2e.processes import left_behind, wait_for, write_config
+from tests.e2e.processes import alive, left_behind, wait_for, write_config
 from tests.e2e.rest import come_up, end_ui, start_ui
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -31,7 +31,7 @@ nightly: {repetitions: [4], self_tests: 0}
 """
 #: how long nobody believes that a task is dead
 IMPATIENT = {
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
 }
 
@@ -61,12 +61,6 @@ def kill(processes: list[psutil.Process]) -> None:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
     psutil.wait_procs(processes, timeout=30)
-
-
-def alive(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.errors import UserError
 from streamgauge.link.processes import Session
 from streamgauge.link.spark_system import SparkSystem
+from tests.e2e.processes import alive
 from tests.link.hand import COLUMNS, HandDriver, row, sentinel
 
 pytestmark = pytest.mark.e2e
@@ -103,7 +104,7 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
     assert system.end_trial(5.0)["batches"] == []
     system.stop()
     assert session.processes() == []
-    assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in members)
+    assert not any(map(alive, members))
     driver.close()
 
 

@@ -17,7 +17,7 @@ from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.split import PARTS
 from streamgauge.driver.system import make_system
-from streamgauge.driver.trial import run_trial
+from streamgauge.driver.trial import Bounds, run_trial
 from streamgauge.link.check import check
 from streamgauge.workloads import Spec
 
@@ -61,7 +61,9 @@ def test_the_output_of_a_trial_is_the_batch_answer_minus_what_was_rightly_droppe
                 workload = Workload.model_validate(
                     {"name": query, "query": query, "key": "carrier", "value": "flight", "window": "500ms"}
                 )
-                run = run_trial(system, fleet, workload, rate=600, seconds=6, work=tmp_path / query)
+                run = run_trial(
+                    system, fleet, workload, rate=600, seconds=6, work=tmp_path / query, bounds=Bounds(max_slip_s=5)
+                )
                 assert run.observation.invalid is None
                 rows = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=100, densify=1)
                 counts = [[n - 1 for n in driver["offered"]] for driver in run.details["drivers"]]

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -50,8 +51,12 @@ def no_session() -> Any:
 
 
 def children(module: str) -> list[psutil.Process]:
-    ours = psutil.Process().children(recursive=True)
-    return [p for p in ours if p.status() != psutil.STATUS_ZOMBIE and module in p.cmdline()]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has ended
+            if process.status() != psutil.STATUS_ZOMBIE and module in process.cmdline():
+                found.append(process)
+    return found
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.test_cell import no_session
 
 GRID = {"rates": [500, 1000, 8000, 9000], "confirmations": 0, "trial_seconds": 1.0, "warmup_batches": 1}
-GRID |= {"max_age_slope": 0.4}  # a busy host slows nobody that much; an overload of five times is 0.8
+GRID |= {"max_age_slope": 0.4, "min_batches": 3}  # a busy host slows nobody that much; an overload of five times is 0.8
 
 
 def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]]]:

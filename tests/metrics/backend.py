@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Backend:
-    """Keeps what was posted. behaviour: ok, 500, slow (10 s an answer) or torn (closes in the middle of its answer)."""
+    """Keeps what was posted. behaviour: ok, 500, slow (a minute an answer) or torn (closes in the middle of its answer)."""
 
     def __init__(self, port: int = 0) -> None:
         self.bodies: list[dict[str, Any]] = []
@@ -33,16 +33,17 @@ class Backend:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if backend.behaviour == "slow":
-                    backend._end.wait(10)
+                behaviour = backend.behaviour  # as it is when the call comes
+                if behaviour == "slow":
+                    backend._end.wait(60)
                 backend.answers += 1
-                if backend.behaviour == "ok":
+                if behaviour == "ok":
                     backend.bodies.append(body)
                     backend.headers.append(dict(self.headers))
-                self.send_response(500 if backend.behaviour == "500" else 200)
+                self.send_response(500 if behaviour == "500" else 200)
                 self.send_header("Content-Length", "10")
                 self.end_headers()
-                if backend.behaviour == "torn":
+                if behaviour == "torn":
                     self.wfile.write(b"four")
                     self.close_connection = True
                 else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import whisper
 
-from tests.e2e.test_cluster import free_port
+from tests.e2e.processes import free_port
 from tests.metrics.backend import wait_until
 
 CONF = """[cache]

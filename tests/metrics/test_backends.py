@@ -19,7 +19,7 @@ BUFFER = 5
 
 
 def start(url: str, **more: Any) -> Pipeline:
-    sink = {"type": "http", "url": url, "timeout": "1s"}
+    sink = {"type": "http", "url": url, "timeout": "3s"}
     return metrics.start(name="p", sinks=[sink], period="100ms", buffer=BUFFER, **more)
 
 
@@ -107,6 +107,7 @@ def test_nothing_follows_the_last_push() -> None:
         metric = Metric("counter", "n", "rows", "main", {"value": 1}, {"value": 1})
         if not final:
             taking.set()
+            pusher._stopping.wait(5)
             time.sleep(0.2)
         return Snapshot("p", "i", 0, final, (metric,))
 

@@ -14,6 +14,7 @@ import pytest
 
 from streamgauge import metrics
 from streamgauge.metrics.pipeline import Pipeline
+from tests.metrics.backend import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -248,7 +249,7 @@ def test_a_restarted_query_commits_each_batch_once(spark: SparkSession, pipeline
     assert counts(pipeline, "count") == (200, 100)
     assert counts(pipeline, "write", "batches") == (2, 1)
     query()()
-    assert counts(pipeline, "count") == counts(pipeline, "write") == (400, 300)
+    wait_until(lambda: counts(pipeline, "count") == counts(pipeline, "write") == (400, 300), "news of the last batch")
     assert counts(pipeline, "write", "batches") == (4, 3)
 
 
