@@ -33,6 +33,7 @@ CASES: dict[str, dict[str, Any]] = {
     "staying, cluster": {
         "conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster", "environment": ENVIRONMENT},
     },
+    "staying, python": {"conn_type": "spark", "host": "yarn", "extra": {"python": "/opt/venv/bin/python"}},
     "standalone, cluster": {"conn_type": "spark", "host": "spark://127.0.0.1:7077", "extra": {"deploy-mode": "cluster"}},
     "local, cluster": {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "cluster"}},
     "bare, cluster": {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}},
@@ -116,15 +117,11 @@ PACKED = "./environment/bin/python"
             "/venv/bin/python",
         ),
         ("k8s, client", {"--master": "k8s://https://api:6443"}, "/opt/venv/bin/python", "/venv/bin/python"),
-        (
-            "staying, cluster",
-            {"--master": "yarn", "--archives": f"{ENVIRONMENT}#environment"},
-            PACKED,
-            "/venv/bin/python",
-        ),
+        ("staying, cluster", {"--master": "yarn"}, "/venv/bin/python", "/venv/bin/python"),
+        ("staying, python", {"--master": "yarn"}, "/venv/bin/python", "/venv/bin/python"),
     ],
 )
-def test_in_deploy_mode_client_the_driver_is_here_and_only_executors_get_the_packed_python(
+def test_in_deploy_mode_client_the_driver_is_here_and_only_executors_elsewhere_get_the_packed_python(
     submitted: Any, case: str, options: dict[str, str], python: str, driver_python: str
 ) -> None:
     told, conf, application = parsed(submitted[case])

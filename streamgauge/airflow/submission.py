@@ -29,7 +29,8 @@ def settings(
 ) -> dict[str, Any]:
     """Parameters of SparkSubmitOperator beyond the application itself.
 
-    stays: the stage runs on this host, hence in deploy mode client, whatever the extra says. Raises UserError.
+    stays: the stage runs on this host, its Spark too, hence in deploy mode client and with the Python that is here,
+    whatever the extra says. Raises UserError.
     """
     mode = extra.get("deploy-mode") or "client"
     if not isinstance(extra.get("conf") or {}, Mapping):
@@ -38,8 +39,8 @@ def settings(
     _check(master, mode, extra, conf)
     cluster = mode == "cluster" and not stays
     archives = []
-    theirs = extra.get("python") or python
-    if extra.get("environment") and not master.startswith("local"):
+    theirs = python if stays else extra.get("python") or python
+    if extra.get("environment") and not stays and not master.startswith("local"):
         archives.append(f"{extra['environment']}#environment")
         theirs = "./environment/bin/python"
     pythons = {"spark.pyspark.python": theirs, "spark.pyspark.driver.python": theirs if cluster else python}
