@@ -7,16 +7,14 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from moto.server import ThreadedMotoServer
-from pyarrow.fs import S3FileSystem
 
-from streamgauge import places
 from streamgauge.artifacts import Artifact, Store, read_jsonl
 from streamgauge.config import load
 from streamgauge.runs import RunLog
 from tests.e2e.processes import start, write_config
 from tests.metrics.backend import Backend
 from tests.metrics.test_sinks import SCHEMA
+from tests.stores import object_store
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 CELL = """
@@ -49,26 +47,11 @@ def told_of(run: Path, stream: Artifact, backend: Backend) -> None:
         assert told[step, "event_latency_ns"]["count"] == trial["details"]["event_latency_ns"]["count"] > 0
 
 
-def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(tmp_path: Path) -> None:
     """And with two lines more in the benchmark file every stage's metrics reach a backend."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "somebody",
-        "AWS_SECRET_ACCESS_KEY": "the-store-s-own-secret",
-        "AWS_REGION": "us-east-1",
-    }
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    places._store.cache_clear()
-    try:
-        S3FileSystem(endpoint_override=variables["AWS_ENDPOINT_URL"], allow_bucket_creation=True).create_dir("bench")
+    with object_store("the-store-s-own-secret") as (there, variables):
         config = write_config(tmp_path / "wild.yaml", ["{name: wild, target_percent: 20, delay: {max: 2h}, seed: 7}"])
-        there, log = "s3://bench/nightly", tmp_path / "log"
+        log = tmp_path / "log"
         with Backend() as backend:
             config.write_text(f"{config.read_text()}{CELL}metrics:\n  sinks: [{{type: http, url: {backend.url}}}]\n")
             process = start(["run", str(config), "--artifacts", there], log, ["env", "-C", str(tmp_path)], **variables)
@@ -92,12 +75,9 @@ def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(
             if file.is_file()
         }
         assert left == {"airflow", "results.db", "runs"}
-        assert [file.name for file in tmp_path.glob("artifacts/s3/bench/nightly/runs/**/*") if file.is_file()] == [
+        assert [file.name for file in tmp_path.glob("artifacts/s3/*/nightly/runs/**/*") if file.is_file()] == [
             "airflow.log"
         ]
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
         told_of(run, stream, backend)
-    finally:
-        places._store.cache_clear()
-        server.stop()

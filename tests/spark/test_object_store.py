@@ -15,8 +15,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from moto.server import ThreadedMotoServer
-from pyarrow.fs import S3FileSystem
 
 from streamgauge import artifacts, places
 from streamgauge.artifacts import Artifact, Store, append_json, delete_log, log_bytes, read_jsonl
@@ -29,6 +27,7 @@ from streamgauge.runs import RunLog
 from streamgauge.spark import analyze, generate, ingest, validate
 from streamgauge.store import retention
 from tests.conftest import ROOT
+from tests.stores import object_store
 
 pytestmark = pytest.mark.spark
 SUITES = ROOT / "expectations"
@@ -37,24 +36,10 @@ SUITES = ROOT / "expectations"
 @pytest.fixture(scope="module")
 def root(spark: Any) -> Iterator[str]:
     """s3://bucket/prefix; the environment says where that is."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    with pytest.MonkeyPatch.context() as patch:
-        host, port = server.get_host_and_port()
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "AWS_ACCESS_KEY_ID": "somebody",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_REGION": "us-east-1",
-        }.items():
-            patch.setenv(name, value)
+    with object_store() as (url, variables), pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
             patch.setitem(spark.sparkContext.environment, name, value)  # as a session that starts now would
-        patch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
-        places._store.cache_clear()
-        S3FileSystem(endpoint_override=os.environ["AWS_ENDPOINT_URL"], allow_bucket_creation=True).create_dir("bench")
-        yield "s3://bench/nightly"
-    places._store.cache_clear()
-    server.stop()
+        yield url
 
 
 def benchmark(folder: Path) -> Benchmark:
@@ -300,7 +285,7 @@ def test_a_source_on_a_store_makes_the_same_events(spark: Any, root: str, tmp_pa
 def test_a_source_that_is_not_on_the_store_is_told(root: str, tmp_path: Path) -> None:
     tiny = benchmark(tmp_path)
     gone = tiny.model_copy(update={"source": tiny.source.model_copy(update={"files": (f"{root}/gone.csv",)})})
-    with pytest.raises(UserError, match=r"s3://bench/nightly/gone\.csv: no such source file"):
+    with pytest.raises(UserError, match=rf"{root}/gone\.csv: no such source file"):
         Store(tmp_path).events_key(gone)
 
 
@@ -311,5 +296,5 @@ def test_check_tells_of_a_wrong_bucket(tmp_path: Path) -> None:
 
 
 def test_what_needs_a_disk_says_so(root: str) -> None:
-    with pytest.raises(UserError, match="s3://bench/nightly/runs: this needs a directory of this machine"):
+    with pytest.raises(UserError, match=f"{root}/runs: this needs a directory of this machine"):
         open(place(f"{root}/runs"))  # noqa: SIM115
