@@ -21,7 +21,6 @@ from streamgauge.spark import session
 
 _WHERE = "connection streamgauge_spark, extra"
 _UPLOAD = "spark.kubernetes.file.upload.path"
-_LOG4J = Path(session.__file__).with_name("log4j2.properties").as_uri()
 
 
 def settings(
@@ -44,7 +43,7 @@ def settings(
         archives.append(f"{extra['environment']}#environment")
         theirs = "./environment/bin/python"
     pythons = {"spark.pyspark.python": theirs, "spark.pyspark.driver.python": theirs if cluster else python}
-    options = session.BATCH_JVM if cluster else f"{session.BATCH_JVM} -Dlog4j2.configurationFile={_LOG4J}"
+    options = session.BATCH_JVM if cluster else session.driver_options()
     base = {"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": options}
     found: dict[str, Any] = {
         "conf": {**base, **pythons, **conf},

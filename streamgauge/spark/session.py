@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: short batch stages spend their time starting: the first compiler and the serial collector are quickest
 BATCH_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+#: Spark's classes as a JVM maps them, if scripts/class-archive.sh has laid them out here
+_CLASSES = Path(sys.prefix, "spark.jsa")
 BATCH_CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -39,11 +41,7 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     """A session for a batch stage; what spark-submit was given wins. Raises UserError without Java or master."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # read when the JVM starts, unless spark-submit has started it already
-    log4j = Path(__file__).with_name("log4j2.properties")
-    os.environ.setdefault(
-        "PYSPARK_SUBMIT_ARGS",
-        f'--driver-java-options "{BATCH_JVM} -Dlog4j2.configurationFile={log4j.as_uri()}" pyspark-shell',
-    )
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{driver_options()}" pyspark-shell')
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"streamgauge {name}")
@@ -60,6 +58,18 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
         atexit.register(shutil.rmtree, library.parent, ignore_errors=True)
         session.sparkContext.addPyFile(str(library))
     return session
+
+
+def quick_jvm() -> str:
+    """BATCH_JVM for this host's Spark. An archive of another Spark or Java is passed over without a word."""
+    if not _CLASSES.exists():
+        return BATCH_JVM
+    return f"{BATCH_JVM} -XX:SharedArchiveFile='{_CLASSES}' -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def driver_options() -> str:
+    """Of the JVM of a driver on this host."""
+    return f"{quick_jvm()} -Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def end(session: SparkSession) -> None:

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import psutil
 
+from streamgauge.spark.session import quick_jvm
+
 COMMAND = str(Path(sys.executable).with_name("streamgauge"))
 FLIGHTS = Path(__file__).resolve().parents[2] / "configs" / "data" / "flights_2013_01.csv.gz"
 #: for a dozen JVMs that live for seconds each
-QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"}
+QUICK = {"JAVA_TOOL_OPTIONS": quick_jvm()}
 
 
 def free_port() -> int:

@@ -1,0 +1,20 @@
+"""spark-submit application: does what the batch stages do, so that its JVM loads the classes that they need."""
+
+import tempfile
+from pathlib import Path
+
+from streamgauge.artifacts import Store
+from streamgauge.config import Overrides, load
+from streamgauge.spark import analyze, generate, ingest, validate
+from streamgauge.spark.session import batch_session
+
+root = Path(__file__).resolve().parents[1]
+benchmark = load(root / "configs" / "flights.yaml", Overrides(scale=0.02))
+late = benchmark.experiment("late20")
+with tempfile.TemporaryDirectory() as place:
+    store, spark = Store(place), batch_session("class archive", "local[2]")
+    ingest.run(spark, benchmark, store)
+    analyze.run(spark, benchmark, store)
+    generate.run(spark, benchmark, store, late)
+    validate.run(spark, benchmark, store, late, root / "expectations", store.run("archive"))
+    spark.stop()
