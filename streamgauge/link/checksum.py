@@ -1,8 +1,14 @@
-"""A fingerprint of result rows that depends on their values and not on their order: a sum of row hashes mod 2^64."""
+"""A fingerprint of result rows that depends on their values and not on their order: a sum of row hashes mod 2^64.
+
+Each value is hashed with the name of its column, so columns may come in any order, but two of them cannot be swapped.
+A null is no value of any type; all NaNs are one; -0.0 is 0.0; integers of all widths are alike.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -14,56 +20,75 @@ MEASURED = ("event_wall", "offered_wall", "sentinel")
 _BASE = 0x100000001B3
 _INVERSE = pow(_BASE, -1, 2**64)
 _NULL = np.uint64(0x9E3779B97F4A7C15)
+_DAY_US = 86_400_000_000
 _powers: dict[int, U64] = {}
 
 
 def result_columns(names: Sequence[str]) -> list[str]:
-    """Sorted, so that engines may order columns as they like."""
+    """Those that are compared, sorted: engines may order columns as they like."""
     return sorted(name for name in names if name not in MEASURED)
 
 
 def checksum(batch: pa.RecordBatch | pa.Table) -> int:
-    """Of the result columns: integers, floats, booleans, timestamps, strings and binaries. Raises TypeError."""
+    """Of the result columns: numbers, booleans, timestamps, dates, texts and binaries. Raises TypeError for others."""
     if isinstance(batch, pa.Table):
         return sum(checksum(part) for part in batch.to_batches()) % 2**64
     rows = np.zeros(batch.num_rows, np.uint64)
-    for number, name in enumerate(result_columns(batch.schema.names)):
-        rows += _mix(_hash(batch.column(name)) + np.uint64(_salt(number)))
+    for name in result_columns(batch.schema.names):
+        rows += _mix(_hash(batch.column(name)) + _salt(name))
     return int(_mix(rows).sum(dtype=np.uint64))
 
 
 def _hash(column: pa.Array) -> U64:
-    kind = column.type
-    valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+    kind, valid = column.type, None
+    if column.null_count:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        found = _texts(column)
-    elif pa.types.is_floating(kind):
-        values = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # -0.0 is 0.0
-        found = values.view(np.uint64).copy()
+        found = _texts(column, np.int32)
+    elif pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        values = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # a copy, in which -0.0 is 0.0
+        values[np.isnan(values)] = np.nan
+        found = values.view(np.uint64)
     elif pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind):
         if pa.types.is_timestamp(kind):
             column = column.cast(pa.timestamp("us", kind.tz))
-        elif kind != pa.int64():
+        elif kind not in (pa.int64(), pa.uint64()):
             column = column.cast(pa.int64())
-        found = column.view(pa.int64()).fill_null(0).to_numpy().view(np.uint64).copy()
+        found = column.view(pa.int64()).fill_null(0).to_numpy().view(np.uint64)
+    elif pa.types.is_date32(kind):  # as the timestamp of its midnight
+        found = column.view(pa.int32()).cast(pa.int64()).fill_null(0).to_numpy().view(np.uint64) * np.uint64(_DAY_US)
+    elif pa.types.is_decimal128(kind):
+        found = _decimals(column)
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        found = _texts(column, np.int64)
+    elif pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        wide = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+        found = _texts(column.cast(wide), np.int64)
     else:
-        raise TypeError(f"found a result column of type {kind}, allowed: numbers, texts, timestamps")
-    if valid is not None:
-        found[~valid] = _NULL
-    return found
+        raise TypeError(f"found a result column of type {kind}, allowed: numbers, texts, timestamps, dates")
+    return found if valid is None else np.where(valid, found, _NULL)
 
 
-def _texts(column: pa.Array) -> U64:
+def _texts(column: pa.Array, offset: type[np.int32] | type[np.int64]) -> U64:
     """Polynomial hashes of all values in one pass: prefix sums of byte * base^position, then divided by base^start."""
     _, offsets, data = column.buffers()
-    size = column.type.bit_width if column.type == pa.large_string() else 32
-    ends = np.frombuffer(offsets, np.int64 if size == 64 else np.int32)[column.offset : column.offset + len(column) + 1]
+    if not len(column):  # Arrow may leave out the offsets of nothing
+        return np.zeros(0, np.uint64)
+    ends = np.frombuffer(offsets, offset)[column.offset : column.offset + len(column) + 1]
     first, last = int(ends[0]), int(ends[-1])
     text = np.frombuffer(data, np.uint8, last)[first:] if data is not None else np.zeros(0, np.uint8)
     sums = np.zeros(last - first + 1, np.uint64)
     np.cumsum((text.astype(np.uint64) + np.uint64(1)) * _power(_BASE, len(text))[: len(text)], out=sums[1:])
     at = ends.astype(np.int64) - first
     return (sums[at[1:]] - sums[at[:-1]]) * _power(_INVERSE, len(text) + 1)[at[:-1]]
+
+
+def _decimals(column: pa.Array) -> U64:
+    """Both halves of the unscaled number, and the scale: 1.5 and 1.50 are two values."""
+    if not len(column):
+        return np.zeros(0, np.uint64)
+    halves = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
+    return _mix(halves[0::2] + np.uint64(column.type.scale)) + halves[1::2]
 
 
 def _power(base: int, count: int) -> U64:
@@ -84,5 +109,7 @@ def _mix(x: U64) -> U64:
     return x ^ (x >> np.uint64(31))
 
 
-def _salt(number: int) -> int:
-    return (number + 1) * 0x9E3779B97F4A7C15 % 2**64
+@cache
+def _salt(name: str) -> np.uint64:
+    """Of a column's name, the same in every process."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from streamgauge.link.batches import BatchLog
 from streamgauge.link.engine import GLOBAL_WATERMARK, checkpoint_manager, settings, state_writer
-from streamgauge.link.oracle import BatchLog
 from streamgauge.link.progress import batch_of, ran
 
 WAIT_SECONDS = 600

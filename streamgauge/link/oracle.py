@@ -1,4 +1,4 @@
-"""Which rows a watermark rightly dropped in a trial, from the trial's own logs. Pure.
+"""Which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
 
 A micro-batch n drops the rows that are late by the watermark by which batch n − 1 closed its windows; before the first
 batch it is 0. Where all operators share one watermark, batch n judges by its own. What is late by it depends on the
@@ -7,60 +7,20 @@ query: see `late`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgauge.link.batches import BatchLog, taken_by
 from streamgauge.link.sessions import deals
-from streamgauge.workloads import Spec, find
+from streamgauge.link.watermarks import recomputed
+from streamgauge.workloads import Query, Spec, find
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class BatchLog:
-    """One micro-batch, by the engine's own account; partitions are numbered over all endpoints."""
-
-    batch_id: int
-    ends: tuple[Mapping[int, int], ...]  # for each frame of the query: partition -> first row of the next batch
-    watermark_ms: int  # by which this batch closed its windows
-    late_ms: int | None = None  # by which it judged rows; None: the watermark of the batch before
-
-
-def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
-    """From the `batches` of end_trial()."""
-    return [
-        BatchLog(
-            int(batch["batch_id"]),
-            tuple({int(p): int(row) for p, row in ends.items()} for ends in batch["ends"]),
-            int(batch["watermark_ms"] or 0),
-        )
-        for batch in batches
-    ]
-
-
-def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
-    """The micro-batch that took each row. rows: columns partition, row.
-
-    Raises ValueError for a row that no batch of the log has taken.
-    """
-    logs = sorted(logs, key=lambda log: log.batch_id)
-    if [log.batch_id for log in logs] != list(range(len(logs))):
-        raise ValueError("batches are missing in the log: the late rows cannot be told")
-    partitions, numbers = rows["partition"].to_numpy(), rows["row"].to_numpy()
-    found = np.full(len(numbers), len(logs))
-    for partition in np.unique(partitions):
-        here = partitions == partition
-        ends = np.array([log.ends[frame].get(int(partition), 0) for log in logs])
-        found[here] = np.searchsorted(ends, numbers[here], side="right")
-    if len(numbers) and found.max() >= len(logs):
-        raise ValueError("rows were offered that no batch has taken")
-    return found
 
 
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
@@ -111,37 +71,69 @@ class Kept:
 @dataclass(frozen=True)
 class Expectation:
     parts: tuple[Kept, ...]  # the answer is the union of theirs
-    late: int  # rows dropped, once for each window and each frame
+    late: int  # dropped, once for each window and each frame, in what the engine counts: rows or groups
+    wrong_watermark: str | None  # the first that the engine logged and its rows do not imply
+    watermarks_checked: bool
 
 
 def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expectation:
-    """rows: the wire's columns without sentinels, and partition, row: where each was offered."""
+    """rows: the wire's columns without sentinels, and partition, row: where each was offered.
+
+    Raises ValueError for logs that leave batches or rows out.
+    """
     query = find(spec.query)
     whole = rows.drop_columns(["partition", "row"])
     if query.late == "never":
-        return Expectation((Kept(spec, whole, (None,) * query.streams),), 0)
+        checked = recomputed(rows, [], logs, spec).checked
+        return Expectation((Kept(spec, whole, (None,) * query.streams),), 0, None, checked)
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
+    right = recomputed(rows, taken, logs, spec)
     parts: list[Kept] = []
     dropped = 0
     for part in spec.tumbling():
         masks: list[pa.BooleanArray | None] = []
         for frame, batches in enumerate(taken):
-            watermarks = late_watermarks_us(batches, logs)
+            watermarks = late_watermarks_us(batches, right.logs)
             if query.lags:
                 watermarks = watermarks - query.lags[frame] * part.window_us
             gone = late(event_ts, watermarks, part)
-            dropped += int((gone & concerned(rows, frame, part)).sum())
+            dropped += counted(rows, batches, gone & concerned(rows, frame, part), frame, part)
             if query.late == "session":
                 kept, stay = whole.filter(pa.array(~gone)), ~gone
-                closed = closed_watermarks_us(batches[stay], logs)
+                closed = closed_watermarks_us(batches[stay], right.logs)
                 deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], closed, spec.window_us)
                 parts += [Kept(part, kept, (pa.array(deal == n),)) for n in range(deal.max(initial=0) + 1)]
             else:
                 masks.append(pa.array(~gone) if gone.any() else None)
         if masks:
             parts.append(Kept(part, whole, tuple(masks)))
-    return Expectation(tuple(parts), dropped)
+    return Expectation(tuple(parts), dropped, right.wrong, right.checked)
+
+
+def counted(rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, part: Spec) -> int:
+    """These rows as the engine counts them. Where it groups before it drops, a group counts once a micro-batch.
+
+    Windows are grouped by all partitions together; sessions of one event, in which an event of its own begins, by each.
+    """
+    query = find(part.query)
+    if query.drops_counted != "groups" or not gone.any():
+        return int(gone.sum())
+    late_rows = rows.filter(pa.array(gone))
+    event_ts = late_rows["event_ts"].cast(pa.int64()).to_numpy()
+    groups = [late_rows[name] for name in _groups(query, frame, part)]
+    groups = [pc.add(column, 0.0) if pa.types.is_floating(column.type) else column for column in groups]  # no -0.0
+    groups += [pa.array(batches[gone])]
+    groups += (
+        [late_rows["partition"], pa.array(event_ts)] if query.late == "session" else [pa.array(_ends(event_ts, part))]
+    )
+    named = pa.Table.from_arrays(groups, [str(number) for number in range(len(groups))])
+    return int(named.group_by(named.column_names).aggregate([]).num_rows)
+
+
+def _groups(query: Query, frame: int, part: Spec) -> tuple[str, ...]:
+    """The columns besides the window."""
+    return query.groups[frame] if query.groups else (str(part.key),)
 
 
 def concerned(rows: pa.Table, frame: int, part: Spec) -> NDArray[np.bool_]:

@@ -14,13 +14,11 @@ from pyspark.sql import SparkSession
 
 from streamgauge import workloads
 from streamgauge.driver.replay import wire_schema
-from streamgauge.link.check import answer
-from streamgauge.link.checksum import checksum
+from streamgauge.link.duck import answer, ask, size_and_hash
 from streamgauge.link.engine import GLOBAL_WATERMARK, PROVIDER, ROCKSDB, settings
 from streamgauge.link.finite import FiniteRun, MicroBatch, run_finite, with_sentinel
 from streamgauge.link.oracle import expectation
-from streamgauge.suite.hard_answers import duckdb_answer
-from streamgauge.suite.record import MODES, Answer, Mode, Record, judged, unsupported
+from streamgauge.suite.record import MODES, Mode, Record, judged, unsupported
 from streamgauge.workloads import Spec
 
 SECOND_US = 1_000_000
@@ -95,10 +93,6 @@ def batch_output(spark: SparkSession, spec: Spec, table: pa.Table, conf: Mapping
     return found
 
 
-def size_and_hash(output: pa.Table) -> Answer:
-    return output.num_rows, f"{checksum(output):016x}"
-
-
 def judge(
     spark: SparkSession,
     spec: Spec,
@@ -108,21 +102,22 @@ def judge(
     work: Path,
     conf: Mapping[str, str] | None = None,
 ) -> tuple[Record, tuple[MicroBatch, ...]]:
-    """The batch answer against DuckDB's, the streaming answer against batch."""
+    """The answer against DuckDB's: in streaming without what its own offsets say was late."""
     query = workloads.find(spec.query)
     if mode == "batch":
         began = time.monotonic()
         output = batch_output(spark, spec, table, conf)
-        answers = size_and_hash(output), size_and_hash(duckdb_answer(spec, table))
+        wanted = ask(spec, (table,) * query.streams)
+        answers = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
         return judged(query, mode, *answers, time.monotonic() - began, table.num_rows, output.nbytes), ()
     run = stream(spark, spec, slices(table, batch_rows), work, conf)
-    wanted = expectation(offered(table), run.logs(), spec)
-    size, total = answer(spark, wanted)
+    due = expectation(offered(table), run.logs(), spec)
+    answers = size_and_hash(run.output, query.rule), size_and_hash(answer(due), query.rule)
     seconds = sum(batch.seconds for batch in run.batches)
     peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
     record = judged(
-        query, mode, size_and_hash(run.output), (size, f"{total:016x}"), seconds, table.num_rows, run.output.nbytes,
-        wanted.late, run.dropped, peak,
+        query, mode, *answers, seconds, table.num_rows, run.output.nbytes, due.late, run.dropped, peak,
+        due.wrong_watermark,
     )  # fmt: skip
     return record, run.batches
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.errors import UserError
+from streamgauge.link.duck import answer, ask, size_and_hash
 from streamgauge.link.engine import settings
 from streamgauge.link.finite import WAIT_SECONDS, FiniteRun, run_finite, write_source
 from streamgauge.link.oracle import expectation
-from streamgauge.suite.duck import answer, ask, size_and_hash
 from streamgauge.suite.events import Events
 from streamgauge.suite.record import Mode, Record, judged, short, unsupported
 from streamgauge.workloads import Query, Spec
@@ -88,7 +88,8 @@ def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, 
     wanted = expectation(events.rows, run.logs(), spec)
     seconds = sum(batch.seconds for batch in run.batches)
     peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
-    return _judged(query, "streaming", run.output, answer(wanted), seconds, events, wanted.late, run.dropped, peak)
+    late = wanted.late, run.dropped, peak, wanted.wrong_watermark
+    return _judged(query, "streaming", run.output, answer(wanted), seconds, events, *late)
 
 
 def stream(spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.Table], work: Path) -> FiniteRun:

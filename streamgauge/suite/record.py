@@ -66,15 +66,18 @@ def judged(
     expected: int = 0,
     reported: int = 0,
     state_rows: int | None = None,
+    wrong_watermark: str | None = None,
 ) -> Record:
-    """expected, reported: late rows dropped."""
+    """expected, reported: late rows dropped, or groups. wrong_watermark: see oracle.Expectation."""
     why = None
     if found[0] != wanted[0]:
         why = f"{found[0]} rows, {wanted[0]} expected"
     elif found != wanted:
         why = f"{found[0]} rows as expected, but with other values"
-    elif query.drops_counted == "rows" and expected != reported:
-        why = f"{reported} late rows reported as dropped, {expected} expected"
+    elif expected != reported:
+        why = f"{reported} late {query.drops_counted} reported as dropped, {expected} expected"
+    elif wrong_watermark is not None:
+        why = wrong_watermark
     return Record(
         short(query),
         mode,

@@ -130,6 +130,9 @@ class Query:
     streams: int = 1  # frames that it takes, each the whole stream
     late: Literal["never", "window", "event", "session"] = "window"  # when an event is dropped: see link/oracle.py
     drops_counted: Literal["rows", "groups", "none"] = "none"  # what Spark's numRowsDroppedByWatermark counts
+    groups: tuple[
+        tuple[str, ...], ...
+    ] = ()  # for each frame the columns of those groups, besides the window; none: key
     slides: bool = False  # may have sliding windows
     spans: int = 1  # of how many of its windows one of the engine's windows consists
     needs_watermark: bool = False  # at least as long as its window

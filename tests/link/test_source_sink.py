@@ -11,8 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from streamgauge import workloads
 from streamgauge.link.checksum import checksum
@@ -162,30 +160,3 @@ def test_a_tally_counts_negative_latencies_apart_and_no_sentinel() -> None:
     assert (tally.rows, tally.negative) == (2, 1)
     assert tally.body()["event_latency"]["max"] == 50
     assert tally.body()["processing_latency"]["max"] == 30
-
-
-VALUES = st.fixed_dictionaries(
-    {
-        "i": st.none() | st.integers(-(2**63), 2**63 - 1),
-        "f": st.none() | st.floats(allow_nan=False),
-        "s": st.none() | st.text(max_size=5),
-        "b": st.none() | st.binary(max_size=5),
-        "t": st.booleans(),
-    }
-)
-TYPES = pa.schema([("i", pa.int64()), ("f", pa.float64()), ("s", pa.string()), ("b", pa.binary()), ("t", pa.bool_())])
-
-
-def packed(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, schema=TYPES)
-
-
-@given(st.lists(VALUES, min_size=1, max_size=8), st.randoms(), st.data())
-def test_a_checksum_knows_values_and_not_their_order_or_cut(rows: list[Any], draw: Any, data: Any) -> None:
-    shuffled = draw.sample(rows, len(rows))
-    cut = draw.randrange(len(rows) + 1)
-    whole = packed(shuffled)
-    assert (checksum(whole[:cut]) + checksum(whole[cut:])) % 2**64 == checksum(packed(rows))
-    other = data.draw(VALUES)
-    if other != rows[0]:
-        assert checksum(packed([other, *rows[1:]])) != checksum(packed(rows))

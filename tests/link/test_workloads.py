@@ -1,4 +1,4 @@
-"""Queries against DuckDB in batch; in streaming against the same query in batch, minus rightly dropped rows."""
+"""Queries in streaming against DuckDB, without rightly dropped rows; what an engine may claim wrongly is found."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from streamgauge import workloads
 from streamgauge.config import Workload
 from streamgauge.errors import UserError
-from streamgauge.link.check import answer, check
+from streamgauge.link.batches import BatchLog
+from streamgauge.link.check import check
 from streamgauge.link.connections import options_of
-from streamgauge.link.oracle import BatchLog, expectation
+from streamgauge.link.duck import size_and_checksum
+from streamgauge.link.engine import settings
+from streamgauge.link.oracle import expectation
 from streamgauge.link.progress import batches_of
 from streamgauge.link.sink import MeasuringSink
 from streamgauge.link.source import Link
@@ -27,6 +29,8 @@ from tests.link.hand import HandDriver, Row, row, sentinel, table
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)
 JOIN = Spec("windowed_join", "name", "amount", window_us=10_000_000)
+SLIDING = replace(AGGREGATION, slide_us=5_000_000)
+PASSING = Spec("passthrough", "name", "amount")
 
 
 def some_rows(count: int, late: bool, seed: int = 1) -> list[Row]:
@@ -36,40 +40,6 @@ def some_rows(count: int, late: bool, seed: int = 1) -> list[Row]:
     return [
         row(n, 100 + max(0, n - back[n]), name=draw.choice("abc"), amount=draw.randrange(100)) for n in range(count)
     ]
-
-
-def sql(rows: list[Row], query: str) -> list[tuple[Any, ...]]:
-    """DuckDB over `events`, with the window's start in seconds as w (10 s windows)."""
-    base = duckdb.connect()
-    base.register("given", pa.Table.from_batches([table(rows)]).drop_columns(["event_ts"]))
-    base.execute("create view events as select *, event_time // 10000000000 * 10 as w from given")
-    return sorted(base.execute(query).fetchall(), key=repr)
-
-
-def batch(spark: Any, rows: list[Row], spec: Spec, *columns: str) -> list[tuple[Any, ...]]:
-    frames = [spark.createDataFrame(pa.Table.from_batches([table(rows)]))] * workloads.find(spec.query).streams
-    found = workloads.run(frames, spec).selectExpr("unix_seconds(window_start) as w", *columns)
-    return sorted((tuple(r) for r in found.collect()), key=repr)
-
-
-@pytest.mark.spark
-def test_aggregation_answers_as_duckdb_does(spark: Any) -> None:
-    rows = some_rows(60, late=True)
-    found = batch(spark, rows, AGGREGATION, "key", "events", "total", "mean", "event_wall", "offered_wall")
-    wanted = "select w, name, count(*), sum(amount)::bigint, avg(amount), max(event_wall), max(offered_wall) from events group by all"
-    assert found == sql(rows, wanted)
-
-
-@pytest.mark.spark
-def test_join_answers_as_duckdb_does(spark: Any) -> None:
-    rows = some_rows(60, late=True)
-    found = batch(spark, rows, JOIN, "key", "left_seq", "right_seq", "left_value", "right_value", "event_wall")
-    wanted = """
-        select a.w, a.name, a.seq, b.seq, a.amount, b.amount, greatest(a.event_wall, b.event_wall)
-        from events a join events b using (w, name)
-        where (a.event_time // 1000 + a.seq) % 2 = 0 and (b.event_time // 1000 + b.seq) % 2 = 1"""
-    assert found == sql(rows, wanted)
-    assert found
 
 
 @pytest.fixture
@@ -102,46 +72,73 @@ def offered(rows: list[Row]) -> pa.Table:
     return found
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("spec", [AGGREGATION, JOIN, replace(AGGREGATION, slide_us=5_000_000)])
-def test_of_nothing_offered_nothing_is_expected(spark: Any, spec: Spec) -> None:
+@pytest.mark.parametrize("spec", [AGGREGATION, JOIN, SLIDING, PASSING])
+def test_of_nothing_offered_nothing_is_expected(spec: Spec) -> None:
     nothing = offered([row(0, 0)]).slice(0, 0)
-    assert answer(spark, expectation(nothing, [], spec)) == (0, 0)
+    assert size_and_checksum(expectation(nothing, [], spec)) == (0, 0)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("late", [False, True], ids=["ordered", "disordered"])
 @pytest.mark.parametrize(
-    "spec", [AGGREGATION, JOIN, replace(AGGREGATION, slide_us=5_000_000)], ids=["aggregation", "join", "sliding"]
+    "spec", [AGGREGATION, JOIN, SLIDING, PASSING], ids=["aggregation", "join", "sliding", "passthrough"]
 )
-def test_streaming_answers_as_batch_does_minus_what_the_watermark_dropped(
+def test_streaming_answers_as_duckdb_but_for_what_the_watermark_dropped(
     spark: Any, driver: HandDriver, tmp_path: Path, spec: Spec, late: bool
 ) -> None:
     rows = some_rows(90, late)
     driver.offer([*rows, sentinel(1e6)])
     figures = stream(spark, driver, tmp_path, spec, batch_rows=18)
-    result = check(spark, offered(rows), figures, list(driver.reports.values()), spec)
-    assert result.wrong is None
+    reports = list(driver.reports.values())
+    result = check(offered(rows), figures, reports, spec)
+    assert (result.wrong, result.watermarks_checked) == (None, True)
     assert result.reported_rows > 10
-    assert (result.expected_late > 0) == late
-    if spec is JOIN:
-        assert result.reported_late == result.expected_late
-    if not late:
-        whole = workloads.run(
-            [spark.createDataFrame(pa.Table.from_batches([table(rows)]))] * (2 if spec is JOIN else 1), spec
-        )
-        assert whole.count() == result.reported_rows
+    assert (result.expected_late > 0) == (late and spec is not PASSING)
+    assert result.reported_late == result.expected_late
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", ["sessions", "windowed_aggregation"])
+def test_groups_dropped_of_several_partitions_are_counted_as_the_engine_does(
+    spark: Any, tmp_path: Path, query: str
+) -> None:
+    """Twins in both partitions: of a window they are one group, of a session two, as each task groups its own first."""
+    twins = [[{**one, "seq": 2 * one["seq"] + n} for one in some_rows(90, late=True)] for n in range(2)]
+    spec = replace(AGGREGATION, query=query, window_us=3_000_000)
+    hand = HandDriver(partitions=2)
+    try:
+        for partition, rows in enumerate(twins):
+            hand.offer([*rows, sentinel(1e6)], partition)
+        with settings(spark, {"spark.sql.shuffle.partitions": "3"}):
+            figures = stream(spark, hand, tmp_path, spec, batch_rows=36)
+    finally:
+        hand.close()
+    parts = [offered(rows) for rows in twins]
+    place = parts[1].column_names.index("partition")
+    parts[1] = parts[1].set_column(place, "partition", pa.array([1] * 90, pa.int64()))
+    result = check(pa.concat_tables(parts), figures, list(hand.reports.values()), spec)
+    assert (result.wrong, result.late_counted) == (None, "groups")
+    assert result.expected_late == result.reported_late > 0
 
 
 def test_late_rows_are_those_whose_window_had_ended_at_the_watermark_before() -> None:
-    rows = offered([row(0, 5), row(1, 25), row(2, 9), row(3, 21)])
-    logs = [BatchLog(0, ({0: 2},), 0), BatchLog(1, ({0: 3},), 25_000), BatchLog(2, ({0: 4},), 25_000)]
-    # batch 1 takes row 2 against the watermark 0 of batch 0; batch 2 takes row 3, in [20, 30), against 25
-    assert expectation(rows, logs, AGGREGATION).late == 0
-    early = [BatchLog(0, ({0: 2},), 10_000), *logs[1:]]
+    """Batches take seconds 5 and 25, then 9, then 21: the third is in time, its window [20, 30) ends after 25."""
+    rows = offered([row(0, 5), row(1, 25), row(2, 9), row(3, 21), row(4, 8), row(5, 9)])
+    logs = [BatchLog(n, ({0: end},), ms) for n, (end, ms) in enumerate([(2, 0), (3, 25_000), (4, 25_000), (6, 25_000)])]
+    found = expectation(rows, logs, AGGREGATION)
+    # batch 1 takes row 2 against the watermark 0 of batch 0; batch 3 takes 4 and 5, one group, against 25
+    assert (found.late, found.wrong_watermark) == (1, None)
+    assert found.parts[0].frames[0]["seq"].to_pylist() == [0, 1, 2, 3]
+    assert expectation(rows, logs, replace(AGGREGATION, query="top_n")).late == 1
+    assert expectation(rows, logs, replace(AGGREGATION, query="deduplication")).late == 3  # and row 3, by itself
+
+
+def test_what_an_engine_logs_changes_no_answer() -> None:
+    rows = offered([row(0, 5), row(1, 25), row(2, 9)])
+    early = [BatchLog(0, ({0: 2},), 10_000), BatchLog(1, ({0: 3},), 25_000)]
     found = expectation(rows, early, AGGREGATION)
-    assert found.late == 1  # [0, 10) had ended at 10
-    assert found.parts[0].frames[0]["seq"].to_pylist() == [0, 1, 3]
+    assert found.wrong_watermark == "watermark of batch 0: the engine logged 10000 ms, its rows imply 0 ms"
+    assert (found.late, found.parts[0].masks) == (0, (None,))
 
 
 def test_a_log_with_holes_is_no_basis() -> None:

@@ -1,7 +1,7 @@
 """The queries of the Nexmark suite: a row for each, a file with the query and one with the same question in SQL.
 
 q0 to q12 are as in Apache Beam, q13 to q23 as in nexmark-flink, but for what `differs` tells. The SQL's tables are
-person, auction and bid (schemas.NEXMARK, seq, event_ts, and at_us: event_ts in microseconds) and what suite/duck.py makes.
+person, auction and bid (schemas.NEXMARK, seq, event_ts, and at_us: event_ts in microseconds) and what link/duck.py makes.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ QUERIES = (
         "every bid in the window",
         columns=("kind", "auction"),
         slides=True,
+        groups=(("auction",),),
         features=("sliding window", "chained aggregations"),
     ),
     _stateful(
@@ -104,6 +105,7 @@ QUERIES = (
         "highest bid of each window, ties kept",
         "every bid in the window",
         columns=_BID,
+        groups=(("price",),),
         features=("tumbling window", "chained aggregations"),
         differs="windows without their end, which nexmark-flink counts twice",
     ),
@@ -116,6 +118,7 @@ QUERIES = (
         columns=("kind", "id", "name", "seller"),
         streams=2,
         drops_counted="groups",
+        groups=(("id", "name"), ("seller",)),
         reads=(PERSONS, AUCTIONS),
         features=("tumbling window", "join of aggregations"),
     ),
@@ -147,6 +150,7 @@ QUERIES = (
         needs=("key",),
         late="session",
         drops_counted="groups",
+        groups=(("bidder",),),
         reads=(BIDS,),
         features=("session window",),
     ),
@@ -184,6 +188,7 @@ QUERIES = (
         "bids, different bidders and different auctions per day, by rank of price",
         "every bid of the day",
         columns=_BID,
+        groups=((),),
         features=("tumbling window", "distinct counts"),
         differs=_DAYS,
     ),
@@ -193,6 +198,7 @@ QUERIES = (
         "the same per channel, with the minute of its last bid",
         "every bid of the day on the channel",
         columns=(*_BID, "channel"),
+        groups=(("channel",),),
         features=("tumbling window", "distinct counts"),
         differs=_DAYS,
     ),

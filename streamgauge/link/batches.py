@@ -1,0 +1,54 @@
+"""What an engine says of its micro-batches: which rows each took, and by which watermark it closed its windows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BatchLog:
+    """One micro-batch, by the engine's own account; partitions are numbered over all endpoints."""
+
+    batch_id: int
+    ends: tuple[Mapping[int, int], ...]  # for each frame of the query: partition -> first row of the next batch
+    watermark_ms: int  # by which this batch closed its windows
+    late_ms: int | None = None  # by which it judged rows; None: the watermark of the batch before
+
+
+def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
+    """From the `batches` of end_trial()."""
+    return [
+        BatchLog(
+            int(batch["batch_id"]),
+            tuple({int(p): int(row) for p, row in ends.items()} for ends in batch["ends"]),
+            int(batch["watermark_ms"] or 0),
+        )
+        for batch in batches
+    ]
+
+
+def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
+    """The micro-batch that took each row. rows: columns partition, row.
+
+    Raises ValueError for a row that no batch of the log has taken.
+    """
+    logs = sorted(logs, key=lambda log: log.batch_id)
+    if [log.batch_id for log in logs] != list(range(len(logs))):
+        raise ValueError("batches are missing in the log: the late rows cannot be told")
+    partitions, numbers = rows["partition"].to_numpy(), rows["row"].to_numpy()
+    found = np.full(len(numbers), len(logs))
+    for partition in np.unique(partitions):
+        here = partitions == partition
+        ends = np.array([log.ends[frame].get(int(partition), 0) for log in logs])
+        found[here] = np.searchsorted(ends, numbers[here], side="right")
+    if len(numbers) and found.max() >= len(logs):
+        raise ValueError("rows were offered that no batch has taken")
+    return found

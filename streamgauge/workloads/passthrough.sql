@@ -1,0 +1,1 @@
+select seq, event_time, {columns} from frame0
