@@ -131,7 +131,10 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
             [{"name": "w", "query": "passthrough", "window": "-10s"}],
             "workloads.0.window: found -10s, allowed: 0 or more",
         ),
-        (("search",), {"rates": [2, 1]}, "search: rates: found [2.0, 1.0], allowed: ascending"),
+        (("search",), {"rates": [2, 1]}, "search: rates: this key is gone; leave it out: the rate is estimated"),
+        (("search",), {"repeats": 3}, "search: repeats: this key is gone; use processes"),
+        (("search",), {"max_age": "0s"}, "search: max_age: found 0s, allowed: a time above 0"),
+        (("search",), {"verdict": "age_slope"}, "search: verdict: found age_slope, which is gone; allowed: recovery"),
         (("search",), {"min_rate": 10, "max_rate": 5}, "search: min_rate: found 10, which is above max_rate 5"),
         (
             ("cells",),

@@ -12,6 +12,7 @@ PACKAGE = ROOT / "streamgauge"
 #: rooms from the ground up; a room may import itself and what stands before it
 FLOORS = [
     "ground",
+    "search",
     "compare",
     "store",
     "text",
@@ -32,8 +33,8 @@ HEAVY = {"pyspark", "great_expectations", "airflow", "plotly", "jinja2", "seleni
 ALLOWED_HEAVY = {
     "store": {"sqlalchemy"},
     "metrics": {"pyspark"},
-    "link": {"pyspark"},
-    "suite": {"pyspark", "duckdb"},
+    "link": {"pyspark", "duckdb"},
+    "suite": {"pyspark"},
     "workloads": {"pyspark"},
     "spark": {"pyspark", "great_expectations"},
     "report": {"plotly", "jinja2"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -48,7 +47,23 @@ class System(Model):
         default=None, description="engine known: events/s that it carries"
     )
     delay: Delay = Field(default=Duration(0), description="engine known: its constant delay")
-    noise: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    noise: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="engine known: relative standard deviation of what a batch takes"
+    )
+    batch_cost: Delay = Field(default=Duration(0), description="engine known: what a batch takes besides its rows")
+    hiccups: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="engine known: share of batches that take three times as long"
+    )
+    compile: Delay = Field(
+        default=Duration(0), description="engine known: it starts 1.5 times as slow; the excess decays with this time"
+    )
+    between: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="engine known: how much fresh processes differ, as a deviation of logarithms"
+    )
+    seed: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="engine known: of its faults; 0: another one for each fresh process"
+    )
+    continuous: bool = Field(default=False, description="engine known: it takes row by row, without micro-batches")
 
 
 class Replay(Model):
@@ -94,57 +109,82 @@ class Replay(Model):
         return len(self.remote) or self.processes
 
 
-class Search(Model):
-    """How the sustainable rate is searched for."""
+#: keys of the search as it was until version 0.1 -> what to do
+_GONE = {
+    "start_rate": "leave it out",
+    "rates": "leave it out: the rate is estimated, not chosen from a grid",
+    "precision": "use window_error",
+    "max_trials": "leave it out",
+    "confirmations": "leave it out",
+    "repeats": "use processes",
+    "trial_seconds": "use window_seconds and recovery_seconds",
+    "warmup_rounds": "use warmup_seconds",
+    "warmup_batches": "use warmup_seconds",
+    "fresh": "use processes",
+    "max_age_slope": "use max_age",
+    "min_batches": "leave it out",
+}
 
-    start_rate: PositiveFloat | None = Field(
-        default=None, description="first guess in events/s; without it, the first probe is at max_rate"
+
+class Search(Model):
+    """How the sustainable rate is found: a ladder of closed-loop windows in each process, then recovery trials."""
+
+    max_age: Delay = Field(
+        default=Duration.parse("10s"), description="the allowed age: a system that is so far behind must catch up"
     )
-    min_rate: PositiveFloat = 1.0
-    max_rate: PositiveFloat = 5_000_000.0
-    rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] | None = Field(
-        default=None, description="search only these rates (events/s, ascending) instead of a range"
+    processes: Annotated[int, Field(ge=1, le=20)] = Field(
+        default=1,
+        description="fresh systems, each with a ladder of its own; from 2 on the interval covers their spread",
     )
-    precision: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.04, description="relative width of the last bracket"
+    min_rate: PositiveFloat = Field(default=1.0, description="events/s below which a rate counts as none")
+    max_rate: PositiveFloat = Field(
+        default=5_000_000.0, description="events/s; a higher rate is neither proven nor published"
     )
-    max_trials: Annotated[int, Field(ge=2, le=100)] = 10
-    confirmations: Annotated[int, Field(ge=0, le=10)] = 1
-    repeats: Annotated[int, Field(ge=1, le=20)] = Field(
-        default=1, description="whole searches, each with a fresh system; the median counts, the spread is shown"
+    warmup_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        default=75.0,
+        description="longest warm-up of a fresh system; it ends before when a batch's cost is steady; 0: none",
     )
-    trial_seconds: PositiveFloat = 20.0
-    warmup_rounds: Annotated[int, Field(ge=0, le=20)] = Field(
-        default=6,
-        description="at most so many rounds of 10 s before a fresh system counts; fewer when what it carries is steady",
+    window_seconds: PositiveFloat = Field(default=4.0, description="least length of a window of the ladder")
+    window_error: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.02, description="relative standard error at which a window ends; it ends after three times its length"
     )
-    warmup_batches: Annotated[int, Field(ge=0)] = 3
-    fresh: Literal["search", "trial"] = "search"
-    verdict: str = Field(default="age_slope", description="age_slope, or package.module:function")
-    max_age_slope: PositiveFloat = Field(
-        default=0.03, description="seconds of age per second that still count as steady"
+    margin: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        default=0.1, description="how far below and above the estimate recovery trials prove it"
     )
-    max_age: Delay = Duration.parse("10s")
-    min_batches: Annotated[int, Field(ge=3)] = 8
+    proof_steps: Annotated[int, Field(ge=0, le=4)] = Field(
+        default=2, description="recovery loads on each side, each twice as far away as the one before; 0: no proof"
+    )
+    recovery_seconds: PositiveFloat = Field(
+        default=40.0, description="longest recovery trial; it ends before when the sign of its drift is clear"
+    )
+    max_drift: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.05, description="a batch that still became so much cheaper when the ladder ended is a doubt"
+    )
+    verdict: str = Field(default="recovery", description="recovery, or package.module:function")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _told(cls, given: object) -> object:
+        for key, instead in _GONE.items():
+            if isinstance(given, dict) and key in given:
+                raise ValueError(f"{key}: this key is gone; {instead} (docs/configuration.md)")
+        return given
 
     @model_validator(mode="after")
-    def _rates_in_order(self) -> Self:
-        if self.rates and any(a >= b for a, b in pairwise(self.rates)):
-            raise ValueError(f"rates: found {list(self.rates)}, allowed: ascending, each once")
+    def _in_order(self) -> Self:
         if self.min_rate > self.max_rate:
             raise ValueError(f"min_rate: found {self.min_rate:g}, which is above max_rate {self.max_rate:g}")
-        if self.start_rate is not None and not self.min_rate <= self.start_rate <= self.max_rate:
-            raise ValueError(
-                f"start_rate: found {self.start_rate:g}, allowed: {self.min_rate:g} to {self.max_rate:g} "
-                "(min_rate to max_rate)"
-            )
+        if self.max_age.ps <= 0:
+            raise ValueError(f"max_age: found {self.max_age}, allowed: a time above 0")
+        if self.verdict == "age_slope":
+            raise ValueError("verdict: found age_slope, which is gone; allowed: recovery, or package.module:function")
         return self
 
 
 class Latency(Model):
     """Latency runs at fractions of the found rate."""
 
-    fractions: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (0.5, 0.8, 0.9, 1.0)
+    fractions: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (0.5, 0.8, 0.9)
     seconds: PositiveFloat = 20.0
 
 

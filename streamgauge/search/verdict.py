@@ -1,14 +1,14 @@
 """Is a rate sustained? Pure functions from what a trial observed to a verdict.
 
-Sustainable throughput (Karimov et al., ICDE 2018): the highest load that a system handles without a
-continuously increasing event-time latency. The built-in function judges the growth of the age of the
-oldest event not yet handed over. A user names one of their own as ``package.module:function`` with the
-signature of `age_slope`.
+Sustainable at an allowed age A is a rate at which a system that begins A behind still catches up; it is what Karimov et
+al. (ICDE 2018) ask for, no ever growing latency, said so that seconds can decide it. A user names a function of their
+own as ``package.module:function`` with the signature of `recovery`.
 """
 
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from streamgauge.config import Search
 from streamgauge.errors import UserError
-from streamgauge.trial import Outcome, TrialObservation, Verdict
+from streamgauge.search.records import Outcome, Sample, TrialObservation, Verdict
 
 VerdictFunction = Callable[[TrialObservation, Search], Verdict]
 Floats = NDArray[np.float64]
@@ -28,6 +28,16 @@ Floats = NDArray[np.float64]
 _POINTS = 24
 _RESAMPLES = 200
 _CONFIDENCE = 0.90
+#: seconds of age per second that still count as steady
+_STEADY_SLOPE = 0.03
+#: a drift is believed beyond so many standard errors, though it is looked at after each batch
+_SIGMAS, _ONE_SIDED = 2.5, 0.994
+_LEAST_LOOKS = 4
+_HALF = 0.5
+#: batches that the ladder's noise counts for
+_NOISE_WEIGHT = 8
+#: an engine that plans more often than this has no micro-batches worth the name; then the clock decides
+_CONTINUOUS_S, _CLOCK_S = 0.2, 0.5
 
 
 def judge(observation: TrialObservation, search: Search) -> Verdict:
@@ -47,7 +57,7 @@ def judge(observation: TrialObservation, search: Search) -> Verdict:
     nonsense = _nonsense(verdict)
     if nonsense:
         raise UserError(
-            f"search.verdict: {search.verdict} returned {nonsense}, allowed: streamgauge.trial.Verdict with an "
+            f"search.verdict: {search.verdict} returned {nonsense}, allowed: streamgauge.search.records.Verdict with an "
             f"outcome of {', '.join(get_args(Outcome))}, a reason, and finite figures"
         )
     return verdict
@@ -73,53 +83,93 @@ def load(name: str) -> VerdictFunction:
     return loaded
 
 
-def age_slope(observation: TrialObservation, search: Search) -> Verdict:
-    """Whether the age of the oldest waiting event keeps growing.
+def recovery(observation: TrialObservation, search: Search) -> Verdict:
+    """Whether the system catches up.
 
-    Unsustainable: a queue overflowed, the age passed `search.max_age`, or the whole interval of its slope
-    (seconds of age per second) lies above `search.max_age_slope`. Sustainable: the whole interval lies at
-    or below. Inconclusive: in between, fewer than `search.min_batches` warm micro-batches, anything missing.
+    A trial that began behind is decided by the sign of its drift: sustainable once the age has fallen, unsustainable
+    once it has risen, by `_SIGMAS` standard errors; inconclusive in between. A trial that began with empty queues is
+    unsustainable when the age passes `search.max_age`, sustainable when it no longer grows, and inconclusive while it
+    grows below that age, since a micro-batch engine near its limit takes minutes to settle.
     """
     settled = _settled(observation)
     if settled is not None:
         return settled
-    warm = [s for s in observation.samples if s.warm]
-    if not all(math.isfinite(s.at_s) and math.isfinite(s.age_s) for s in warm):
+    looks = looks_of(observation)
+    if not all(math.isfinite(s.at_s) and math.isfinite(s.age_s) for s in looks):
         return Verdict("inconclusive", "a sample's time or age is not a finite number")
-    figures: dict[str, float] = {"batches": len(warm)}
-    if warm:
-        figures["age_s_max"] = max(s.age_s for s in warm)
+    return _drift(observation, looks) if observation.behind_s > 0 else _growth(looks, search)
+
+
+def looks_of(observation: TrialObservation) -> list[Sample]:
+    """The samples that a verdict is about: those of micro-batches where there are enough, else by the clock."""
+    batches = [s for s in observation.samples if s.warm]
+    spans = [b.at_s - a.at_s for a, b in itertools.pairwise(batches)]
+    if observation.clock and (len(batches) < 2 or max(spans) < _CONTINUOUS_S):
+        kept: list[Sample] = []
+        for sample in observation.clock:
+            if sample.warm and (not kept or sample.at_s - kept[-1].at_s >= _CLOCK_S):
+                kept.append(sample)
+        return kept if len(kept) > len(batches) or len(batches) > 2 * _POINTS else batches
+    return batches
+
+
+def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
+    """The sign of the drift of the age, by the sum of its changes over the error of that sum."""
+    if len(looks) < _LEAST_LOOKS:
+        return Verdict("inconclusive", f"{len(looks)} looks at the queues, {_LEAST_LOOKS} needed: run longer trials")
+    at, age = np.array([s.at_s for s in looks]), np.array([s.age_s for s in looks])
+    lasted, changed = np.diff(at), np.diff(age)
+    rest = changed - changed.sum() / lasted.sum() * lasted
+    own, count = float((rest**2).sum() / (lasted**2).mean()), len(lasted)
+    # a few batches do not tell their own noise; what the ladder has seen helps
+    known, weight = (observation.batch_noise, _NOISE_WEIGHT) if observation.batch_noise is not None else (0.0, 0)
+    deviation = math.sqrt((own + weight * known**2) / max(1, count - 1 + weight))
+    error = deviation * math.sqrt(float((lasted**2).sum()))
+    total = float(age[-1] - age[0])
+    bar = _SIGMAS if weight else _t_quantile(max(1, count - 1))
+    figures = {
+        "looks": float(len(looks)),
+        "age_s_first": float(age[0]),
+        "age_s_last": float(age[-1]),
+        "age_slope": total / float(lasted.sum()),
+        "drift_in_errors": total / error if error > 0 else math.copysign(1e3, total),
+    }
+    found = f"age {age[0]:.2f} s to {age[-1]:.2f} s in {lasted.sum():.1f} s"
+    # what catches up fast then rests, which would pass for noise; no hiccup makes half of a backlog go away
+    if total < -bar * error or age[-1] <= _HALF * age[0]:
+        return Verdict("sustainable", f"it catches up: {found}", figures)
+    if total > bar * error:
+        return Verdict("unsustainable", f"it falls further behind: {found}", figures)
+    return Verdict("inconclusive", f"the sign is not clear: {found}, error {error:.2f} s", figures)
+
+
+def _t_quantile(degrees: int) -> float:
+    """The one-sided quantile of Student's t that stands for `_SIGMAS`."""
+    from scipy.special import stdtrit  # not needed to check a configuration
+
+    return float(stdtrit(degrees, _ONE_SIDED))
+
+
+def _growth(looks: Sequence[Sample], search: Search) -> Verdict:
+    """Whether the age of a trial that began with empty queues stays within bounds."""
+    figures: dict[str, float] = {"looks": float(len(looks))}
+    if looks:
+        figures["age_s_max"] = max(s.age_s for s in looks)
         limit = search.max_age.seconds
         if figures["age_s_max"] > limit:
             reason = f"an event waited {figures['age_s_max']:.3g} s, more than {limit:g} s"
             return Verdict("unsustainable", reason, figures)
-    if len(warm) < search.min_batches:
-        reason = f"{len(warm)} warm micro-batches, {search.min_batches} needed: run longer trials or smaller batches"
+    if len(looks) < _LEAST_LOOKS:
+        reason = f"{len(looks)} looks at the queues, {_LEAST_LOOKS} needed: run longer trials or smaller batches"
         return Verdict("inconclusive", reason, figures)
-    slope, low, high = slope_interval([s.at_s for s in warm], [s.age_s for s in warm])
+    slope, low, high = slope_interval([s.at_s for s in looks], [s.age_s for s in looks])
     figures |= {"age_slope": slope, "age_slope_low": low, "age_slope_high": high}
     if not math.isfinite(slope):
         return Verdict("inconclusive", "all samples were taken at one instant")
     found = f"age grows by {slope:+.3f} s/s, {_CONFIDENCE:.0%} interval {low:+.3f} to {high:+.3f}"
-    if high <= search.max_age_slope:
-        return Verdict("sustainable", f"{found}, at most {search.max_age_slope:g}", figures)
-    if low > search.max_age_slope:
-        return Verdict("unsustainable", f"{found}, above {search.max_age_slope:g}", figures)
-    return Verdict("inconclusive", f"{found}, on both sides of {search.max_age_slope:g}", figures)
-
-
-def carried(observation: TrialObservation) -> float | None:
-    """Events/s handed over between the first and the last warm micro-batch: the capacity, if overloaded.
-
-    From all micro-batches when fewer than two are warm; None when there are no two. Only the search's estimate,
-    so an invalid trial, such as a probe in which the driver slipped, has one too.
-    """
-    samples = [s for s in observation.samples if s.warm]
-    if len(samples) < 2:
-        samples = list(observation.samples)
-    if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
-        return None
-    return (samples[-1].taken - samples[0].taken) / (samples[-1].at_s - samples[0].at_s)
+    if high <= _STEADY_SLOPE:
+        return Verdict("sustainable", f"{found}, at most {_STEADY_SLOPE:g}", figures)
+    return Verdict("inconclusive", f"{found}: it still settles, or is too fast; run a longer trial", figures)
 
 
 def slope_interval(at: Sequence[float], value: Sequence[float]) -> tuple[float, float, float]:
@@ -168,8 +218,8 @@ def _settled(observation: TrialObservation) -> Verdict | None:
         return Verdict("unsustainable", "a queue overflowed")
     if not observation.offered:
         return Verdict("inconclusive", "nothing was offered")
-    if not observation.samples:
-        return Verdict("inconclusive", "the system took no micro-batch")
+    if not observation.samples and not observation.clock:
+        return Verdict("inconclusive", "the system took nothing")
     return None
 
 
@@ -190,4 +240,4 @@ def _nonsense(verdict: object) -> str | None:
     return None
 
 
-BUILT_IN: dict[str, VerdictFunction] = {"age_slope": age_slope}
+BUILT_IN: dict[str, VerdictFunction] = {"recovery": recovery}

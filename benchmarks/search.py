@@ -1,0 +1,171 @@
+"""How true the search is: whole searches against systems whose truth is known, on a virtual clock.
+
+    .venv/bin/python -m benchmarks.search [--searches 100] [--processes 3] [--jobs 2] [--kinds TEXT] [--before COMMIT]
+
+A micro-batch of n rows takes (a + n·1 µs), at most N rows; the allowed age is 10 s; fresh processes differ by 5 %. The
+columns tell the median error, its deviation, how many of the 90 % intervals hold the truth, their mean half width, and
+the median seconds a process. Beside it stands the search as it was at --before (from the git history), on the same
+systems without their faults of processes: its bias, and how many of its intervals hold the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge.config import Search
+from streamgauge.search.behaviour import Behaviour
+from streamgauge.search.simulate import calibrate
+
+ROOT = Path(__file__).resolve().parents[1]
+UNCAPPED, CAP = 10**9, 200_000
+MOST_BIAS, COVERAGE, MOST_SECONDS = 0.02, (0.85, 0.95), 150.0
+#: runs in the old tree: whole searches against T = a + b·n with the noise of batches and 3 % between trials
+OLD = """
+import json, math, random, sys
+from streamgauge.config import Search
+from streamgauge.search import Rate, next_step
+from streamgauge.trial import Sample, TrialObservation
+from streamgauge.verdict import carried, judge
+
+def trial(a, cap, rate, seconds, rng, noise, hold, factor):
+    now, taken, samples, over = 0.0, 0, [], False
+    while now < seconds:
+        waiting = max(1, math.floor(now * rate) + 1 - taken)
+        samples.append(Sample(now, max(0.0, now - taken / rate), waiting, taken, warm=len(samples) >= 3))
+        if waiting > 10 * rate:
+            over = True
+            if not hold:
+                break
+        rows = min(waiting, cap)
+        now += (a + 1e-6 * rows) * factor * max(0.2, rng.gauss(1, noise))
+        taken += rows
+        now = max(now, taken / rate)
+    return TrialObservation(rate, seconds, tuple(samples), math.floor(min(now, seconds) * rate) + 1, taken, over and not hold)
+
+a, cap, noise, count = json.loads(sys.argv[1])
+found = []
+for seed in range(count):
+    rng, plan, trials, spent = random.Random(seed), Search(trial_seconds=8, max_trials=10, min_rate=100, max_rate=4e6), [], 0.0
+    while isinstance(step := next_step(plan, trials), Rate):
+        seconds = 8 * step.seconds_factor
+        seen = trial(a, cap, step.rate_events_per_s, seconds, rng, noise, step.purpose == "probe", rng.gauss(1, 0.03))
+        trials.append(step.tried(judge(seen, plan), carried(seen)))
+        spent += seconds
+    found.append([step.rate_events_per_s, step.interval[0], step.interval[1], spent])
+print(json.dumps(found))
+"""
+
+
+def kinds() -> dict[str, Behaviour]:
+    """Name -> system, with every fault that real ones have."""
+    made: dict[str, Behaviour] = {}
+    for cost in (0.0, 0.05, 0.3, 1.0):
+        for cap in (UNCAPPED, CAP):
+            of = partial(Behaviour, 1e6, cost, cap, between=0.05)
+            name = f"a = {cost:g} s, {'no cap' if cap == UNCAPPED else 'N = 200,000'}"
+            made[f"{name}, 5 % noise"] = of(noise=0.05)
+            made[f"{name}, 10 % noise"] = of(noise=0.1)
+            made[f"{name}, 10 % hiccups"] = of(noise=0.05, hiccups=0.1)
+            made[f"{name}, compiles 20 s"] = of(noise=0.05, compile_s=20)
+            made[f"{name}, compiles 60 s"] = of(noise=0.05, compile_s=60)
+    made["continuous, 10 % noise"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True)
+    made["continuous, compiles 20 s"] = Behaviour(1e6, noise=0.1, between=0.05, compile_s=20, continuous=True)
+    return made
+
+
+def measure(searches: int, processes: int, item: tuple[str, Behaviour]) -> dict[str, Any]:
+    """The figures of one kind of system."""
+    name, behaviour = item
+    found = calibrate(behaviour, Search(processes=processes), searches)
+    widths = [(d.interval[1] - d.interval[0]) / 2 / d.rate_events_per_s for d in found.searches if d.interval]
+    return {
+        "name": name,
+        "truth": found.truth_events_per_s,
+        "bias": found.bias,
+        "sd": found.deviation,
+        "coverage": found.coverage,
+        "half_width": statistics.mean(widths),
+        "seconds": statistics.median(found.seconds) / processes,
+        "outcomes": dict(Counter(done.outcome for done in found.searches)),
+    }
+
+
+def as_it_was(tree: Path, searches: int, behaviour: Behaviour) -> tuple[float, float]:
+    """Bias and coverage of the search at an earlier commit, on the costs and the noise of this system."""
+    asked = json.dumps([behaviour.batch_cost_s, behaviour.batch_rows, behaviour.noise, searches])
+    done = subprocess.run(
+        [sys.executable, "-c", OLD, asked], env={**os.environ, "PYTHONPATH": str(tree)}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    truth = Behaviour(1e6, behaviour.batch_cost_s, behaviour.batch_rows).truth(10.0)
+    found = json.loads(done.stdout)
+    held = sum(low <= truth <= (float("inf") if high is None else high) for _, low, high, _ in found)
+    return statistics.median(rate / truth for rate, *_ in found) - 1, held / len(found)
+
+
+def checked_out(commit: str, place: Path) -> Path | None:
+    """The package at that commit, unpacked; None where the history is not there."""
+    made = subprocess.run(["git", "-C", str(ROOT), "archive", commit, "streamgauge"], capture_output=True)
+    if made.returncode:
+        return None
+    subprocess.run(["tar", "-x", "-C", str(place)], input=made.stdout, check=True)
+    return place
+
+
+def missed(row: dict[str, Any]) -> str:
+    """The goals that a row misses."""
+    found = [
+        ("bias", abs(row["bias"]) > MOST_BIAS),
+        ("coverage", not COVERAGE[0] <= row["coverage"] <= COVERAGE[1]),
+        ("time", row["seconds"] > MOST_SECONDS),
+    ]
+    return ", ".join(name for name, is_missed in found if is_missed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Bias and coverage of the search against known truth")
+    parser.add_argument("--searches", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--kinds", default="", help="only those whose name holds this text")
+    parser.add_argument("--before", default="f9da74f", help="commit of the search as it was; '' for none")
+    args = parser.parse_args()
+    wanted = {name: behaviour for name, behaviour in kinds().items() if args.kinds in name}
+    table = Table(
+        "system", "truth", "bias", "sd", "covers", "±", "s a process", "outcomes", "missed", "bias was", "covered"
+    )
+    with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(args.jobs) as pool:
+        tree = checked_out(args.before, Path(scratch)) if args.before else None
+        for row in pool.map(partial(measure, args.searches, args.processes), wanted.items()):
+            behaviour = wanted[row["name"]]
+            plain = not (behaviour.hiccups or behaviour.compile_s or behaviour.continuous)
+            was = as_it_was(tree, min(20, args.searches), behaviour) if tree and plain else None
+            table.add_row(
+                row["name"], f"{row['truth']:,.0f}", f"{row['bias']:+.1%}", f"{row['sd']:.1%}", f"{row['coverage']:.0%}",
+                f"{row['half_width']:.1%}", f"{row['seconds']:.0f}",
+                ", ".join(f"{count} {name}" for name, count in row["outcomes"].items()), missed(row),
+                f"{was[0]:+.0%}" if was else "", f"{was[1]:.0%}" if was else "",
+            )  # fmt: skip
+    console = Console(width=190)
+    console.print(table)
+    if args.before and tree is None:
+        console.print(f"the search as it was is not shown: the git history has no {args.before}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

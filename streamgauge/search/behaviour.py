@@ -1,0 +1,100 @@
+"""The one system whose truth is known: how long its batches take, and so the rate that it sustains.
+
+The virtual clock (`simulate.py`) and the real wire (`driver/known.py`) run the same behaviour.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamgauge.errors import UserError
+
+#: a hiccup makes a batch so many times as long
+HICCUP = 3.0
+#: a cold process is slower by this part; the excess decays with the compile time
+COLD = 0.5
+#: rows that an engine without micro-batches takes at a time, in seconds of its capacity
+QUANTUM_S = 0.02
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """A micro-batch of n rows, at most `batch_rows`, takes (batch_cost_s + n / capacity) seconds times its faults.
+
+    Faults are independent factors: `noise` (gamma of mean 1 with this deviation), `hiccups` (the share of batches that
+    take three times as long), `compile_s` (a cold process is 1.5 times as slow, and the excess decays with this time
+    constant), `between` (a lognormal factor of each fresh process). A continuous system takes rows one by one.
+    """
+
+    capacity: float | None = None  # rows/s within a batch, 1/b; None: no limit
+    batch_cost_s: float = 0.0  # a
+    batch_rows: int = 1_000_000  # N
+    noise: float = 0.0
+    hiccups: float = 0.0
+    compile_s: float = 0.0
+    between: float = 0.0
+    continuous: bool = False
+
+    def check(self) -> None:
+        """Raises UserError for what no system can be."""
+        ranges = {"noise": 1.0, "hiccups": 1.0, "between": 1.0}
+        if self.capacity is not None and not 0 < self.capacity < math.inf:
+            raise UserError(f"capacity: found {self.capacity:g}, allowed: a number of events per second above 0")
+        for name, top in ranges.items():
+            if not 0 <= (found := getattr(self, name)) < top:
+                raise UserError(f"{name}: found {found:g}, allowed: from 0 to below {top:g}, such as 0.1")
+        for name in ("batch_cost_s", "compile_s"):
+            if not 0 <= (found := getattr(self, name)) < math.inf:
+                raise UserError(f"{name}: found {found:g}, allowed: seconds, 0 or more")
+        if self.batch_rows < 1:
+            raise UserError(f"batch_rows: found {self.batch_rows}, allowed: 1 or more")
+
+    def truth(self, age_s: float) -> float:
+        """The rate in events/s that a warm, median process sustains at this allowed age; infinite without a limit."""
+        if self.capacity is None:
+            return math.inf
+        worse = 1 + self.hiccups * (HICCUP - 1)
+        if self.continuous:
+            return self.capacity / worse
+        a, b = self.batch_cost_s * worse, worse / self.capacity
+        return max(0.0, min((1 - a / age_s) / b, self.batch_rows / (a + b * self.batch_rows)))
+
+
+class Process:
+    """A fresh process of that system. Its random numbers depend on (seed, number) alone."""
+
+    def __init__(self, behaviour: Behaviour, seed: int, number: int) -> None:
+        self._random = np.random.default_rng((seed, number))
+        self.behaviour = behaviour
+        self.factor = math.exp(self._random.normal(0, behaviour.between)) if behaviour.between else 1.0
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that one batch takes at most."""
+        of = self.behaviour
+        if of.continuous and of.capacity is not None:
+            return max(1, min(of.batch_rows, round(of.capacity * QUANTUM_S)))
+        return of.batch_rows
+
+    def batch_s(self, rows: int, age_s: float) -> float:
+        """Seconds that a batch takes in a process that has worked for age_s; each call draws its own faults."""
+        of = self.behaviour
+        if of.capacity is None:
+            return 0.0
+        cost = rows / of.capacity + (0.0 if of.continuous else of.batch_cost_s)
+        cost *= self.factor
+        if of.noise:
+            cost *= float(self._random.gamma(of.noise**-2, of.noise**2))
+        if of.hiccups and self._random.random() < of.hiccups:
+            cost *= HICCUP
+        if of.compile_s:
+            cost *= 1 + COLD * math.exp(-age_s / of.compile_s)
+        return cost
+
+
+def without_faults(behaviour: Behaviour) -> Behaviour:
+    """The same costs, with nothing random about them."""
+    return replace(behaviour, noise=0.0, hiccups=0.0, compile_s=0.0, between=0.0)

@@ -1,0 +1,127 @@
+"""Records of what was measured and what was concluded; frozen, and readable from their own JSON.
+
+Wall times are int64 nanoseconds since the epoch; ages, times since a begin and costs are seconds here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Outcome = Literal["sustainable", "unsustainable", "inconclusive"]
+Purpose = Literal["compile", "warm-up", "ladder", "below", "above"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The queues at one instant: when a micro-batch was planned, or every 100 ms by the clock."""
+
+    at_s: float  # since the trial's start
+    age_s: float  # age of the oldest event offered and not yet handed over
+    backlog: int  # offered − handed over, in events
+    taken: int  # handed over since the start, in events
+    warm: bool = True  # False while the trial settles: left out of a verdict
+
+
+@dataclass(frozen=True)
+class TrialObservation:
+    """All that a verdict may look at: one open-loop trial.
+
+    `samples` has one entry per micro-batch, `clock` one every 100 ms; an engine without micro-batches is judged by
+    the clock. `behind_s` is the age of the backlog with which a recovery trial began.
+    """
+
+    rate_events_per_s: float
+    seconds: float
+    samples: tuple[Sample, ...]
+    offered: int
+    taken: int
+    overflow: bool = False  # a queue was full: the trial ended there
+    invalid: str | None = None  # why it measures nothing: driver slipped, a process died, output wrong …
+    clock: tuple[Sample, ...] = ()
+    behind_s: float = 0.0
+    batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a verdict function says; missing data is inconclusive, never a pass."""
+
+    outcome: Outcome
+    reason: str
+    figures: dict[str, float] = field(default_factory=dict)  # slope, interval, age … by name with unit
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch of a closed-loop window; for an engine without any, the rows of some tenths of a second."""
+
+    at_s: float  # its end, since the process began to work
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Window:
+    """A closed-loop window: the driver kept `held_rows` waiting, and the system took them as fast as it could."""
+
+    process: int
+    purpose: Purpose
+    held_rows: int
+    batches: tuple[Batch, ...]
+    invalid: str | None = None
+    life: int = 0  # which start of the system it belongs to: a process that is lost is measured again from the start
+    yardstick: tuple[float, float] | None = None  # speed of the fixed kernel before and after it, 1/s
+    steal: float | None = None  # share of stolen time meanwhile
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that its batches took."""
+        return sum(batch.seconds for batch in self.batches)
+
+    @property
+    def rows(self) -> int:
+        """Rows that its batches took."""
+        return sum(batch.rows for batch in self.batches)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Window:
+        """The window that `dataclasses.asdict` wrote."""
+        yardstick = record.get("yardstick")
+        return cls(
+            record["process"],
+            record["purpose"],
+            record["held_rows"],
+            tuple(Batch(**batch) for batch in record["batches"]),
+            record.get("invalid"),
+            record.get("life", 0),
+            None if yardstick is None else (yardstick[0], yardstick[1]),
+            record.get("steal"),
+        )
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """A recovery trial, as the search sees it."""
+
+    process: int
+    purpose: Purpose
+    rate_events_per_s: float
+    seconds: float
+    verdict: Verdict
+    valid: bool = True  # False: it measured nothing, whatever its verdict says
+    correct: bool | None = None  # None: its output was not compared
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> TrialRecord:
+        """The trial that `dataclasses.asdict` wrote."""
+        return cls(**{**record, "verdict": Verdict(**record["verdict"])})
+
+
+Measurement = Window | TrialRecord
+
+
+def worst_clock(offsets: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+    """The pair (offset, error bound) that may be furthest from 0; None without any."""
+    return max(offsets, key=lambda clock: abs(clock[0]) + clock[1], default=None)
