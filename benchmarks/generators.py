@@ -26,13 +26,12 @@ from rich.table import Table
 
 from streamgauge.artifacts import Artifact
 from streamgauge.config import Replay, System, Workload
-from streamgauge.driver.ceiling import OVERLOAD, ceiling
+from streamgauge.driver.ceiling import HELD_ROWS, ceiling
 from streamgauge.driver.fleet import Drivers, Fleet, RemoteDrivers
 from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.replay import wire_schema
-from streamgauge.driver.trial import run_trial
+from streamgauge.driver.trial import ClosedLoop
 from streamgauge.measure.calibrate import small_stream
-from streamgauge.verdict import carried
 from tests.e2e.hosts import Hosts, Unavailable
 
 PARTITIONS, MEMORY_MB = 4, 48  # small queues: what waits in them is read before anything is measured
@@ -44,15 +43,18 @@ Figures = dict[str, float]  # events/s and CPU-µs an event, of generators and c
 def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
     found = ceiling(drivers, seconds)
     known = KnownSystem(System(name="known", engine="known"), work)
-    run = run_trial(
-        known, drivers, Workload(name="all", query="passthrough"), rate=OVERLOAD, seconds=seconds, work=work, hold=True
-    )
+    known.start()
+    workload = Workload(name="all", query="passthrough")
+    loop = ClosedLoop(known, drivers, workload, work=work, continuous=True)
+    batches = loop.window(HELD_ROWS, lambda seen: sum(batch.seconds for batch in seen) >= seconds)
+    run = loop.close()
+    rows, lasted = sum(batch.rows for batch in batches), sum(batch.seconds for batch in batches)
     taken = max(1, run.observation.taken)
     return {
         "ceiling": found.events_per_s,
         "generator_us": found.driver_cpu_us_per_event,
         "consumer_us": found.consumer_cpu_us_per_event,
-        "known": carried(run.observation) or 0.0,
+        "known": rows / lasted if lasted else 0.0,
         "known_us": 1e6 * run.details["system"].get("cpu_seconds", 0) / taken,
         "row_bytes": row_bytes(drivers),
     }

@@ -14,6 +14,7 @@ from streamgauge.errors import Outage, UserError
 
 OVERLOAD = 1e8  # events/s offered: more than any driver delivers; full queues hold the rest back
 LONGEST_S = 60.0
+HELD_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
     def consume(endpoint: Endpoint) -> None:
         try:
             with Connection(endpoint) as control:
-                control.open(attempt, OVERLOAD, seconds + 2 * LONGEST_S, hold=True)
+                control.open(attempt, OVERLOAD, seconds + 2 * LONGEST_S, hold=HELD_ROWS)
                 control.start()
                 found.append(_consume(control, seconds))
                 control.stop()
@@ -79,7 +80,7 @@ def _dead(fleet: Drivers) -> str | None:
 def _consume(connection: Connection, seconds: float) -> Ceiling:
     """Reads what was prepared before anybody read, unmeasured; from then on queues are as full as at the end."""
     position = [0] * connection.partitions
-    _discard(connection, position, rows=int(connection.status()["capacity_rows"]), seconds=LONGEST_S)
+    _discard(connection, position, rows=HELD_ROWS, seconds=LONGEST_S)
     before, begin, used = sum(position), time.monotonic(), time.thread_time()
     driver = connection.status()["cpu_seconds"]
     _discard(connection, position, rows=None, seconds=seconds)

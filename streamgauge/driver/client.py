@@ -155,12 +155,29 @@ class Connection:
         self.serves = self._line()["serves"]
 
     def open(
-        self, attempt: str, rate: float, seconds: float, *, hold: bool | int = False, beyond_us: int = 0
+        self,
+        attempt: str,
+        rate: float,
+        seconds: float,
+        *,
+        hold: int | None = None,
+        behind_s: float = 0.0,
+        beyond_us: int = 0,
     ) -> dict[str, Any]:
-        """hold: full queues hold the stream back instead of ending the trial, to see what is carried; a number: they
-        are full with so many rows. beyond_us: at least so far after the last event the sentinel is.
+        """Opens a trial. hold: so many rows wait, whatever the rate. behind_s: it starts with a backlog of that age.
+        beyond_us: at least so far after the last event the sentinel is.
         """
-        return self._ask("open", attempt=attempt, rate=rate, seconds=seconds, hold=hold, beyond_us=beyond_us)
+        return self._ask(
+            "open", attempt=attempt, rate=rate, seconds=seconds, hold=hold, behind_s=behind_s, beyond_us=beyond_us
+        )
+
+    def hold(self, rows: int) -> None:
+        """Keeps so many rows waiting from now on."""
+        self._ask("hold", rows=rows)
+
+    def samples(self, since_ns: int = 0) -> dict[str, Any]:
+        """The status, with the samples that were taken after that instant."""
+        return self._ask("samples", since_ns=since_ns)
 
     def start(self, start_wall_ns: int | None = None) -> int:
         at = {} if start_wall_ns is None else {"start_wall_ns": start_wall_ns}

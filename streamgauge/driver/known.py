@@ -1,7 +1,7 @@
 """The calibration instrument: a plain system of known capacity, noise, delay and stall, over the real wire.
 
-A row costs 1/capacity seconds of service, times a noise factor of mean one per batch; a row is emitted `delay` after it
-was read. Service is slept, not burnt, against a clock that does not drift: the capacity is exact at any load of the host.
+A batch takes what `search/behaviour.py` says; a row is emitted `delay` after it was read. Service is slept, not burnt,
+against a clock that does not drift: the capacity is exact at any load of the host.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import queue
+import secrets
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,24 +31,24 @@ from streamgauge.driver.schedule import NS, Ints
 from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.errors import UserError
 from streamgauge.histogram import Histogram
+from streamgauge.search.behaviour import Behaviour, Process
 
-LONGEST_BATCH_S = 0.5  # of service: an overloaded system still shows its age often enough
 POLL_S = 0.001
 EPOCH_S = 0.5
 
 
 @dataclass(frozen=True)
-class Behaviour:
-    """What is known of the system."""
+class Wired:
+    """The behaviour over the real wire, and what only a real clock has."""
 
-    capacity: float | None = None  # events/s; None: no limit
-    noise: float = 0.0  # standard deviation of the cost of a batch, relative
+    behaviour: Behaviour = field(default_factory=Behaviour)
     delay_s: float = 0.0
     interval_s: float = 0.0  # least time between two batches
-    batch_rows: int = 1_000_000
     stall_at_s: float | None = None  # after the first row; nothing is read meanwhile
     stall_s: float = 0.0
     seed: int = 0
+    process: int = 1  # which fresh process of that seed it is
+    worked_s: float = 0.0  # for how long it has worked in earlier trials
 
 
 @dataclass
@@ -106,7 +107,7 @@ class Emitter:
 
 
 def run(
-    behaviour: Behaviour, endpoints: list[Endpoint], attempt: str, stop: threading.Event, *, patience_s: float = 600.0
+    wired: Wired, endpoints: list[Endpoint], attempt: str, stop: threading.Event, *, patience_s: float = 600.0
 ) -> dict[str, Any]:
     """Takes part in one trial until it is drained, `stop` is set, or no row came for patience_s.
 
@@ -114,13 +115,13 @@ def run(
     """
     pa.array(np.zeros(1)).to_numpy()  # pyarrow imports pandas at its first conversion: seconds on a busy host
     connections = [Connection(endpoint, attempt) for endpoint in endpoints]
-    emitter = Emitter(behaviour.delay_s)
+    emitter = Emitter(wired.delay_s)
     try:
         for connection in connections:
             connection.ready(attempt)
         clock = connections[0].clock_offset()
-        figures = _serve(behaviour, connections, attempt, emitter, stop, patience_s, clock)
-        emitter.drain(behaviour.delay_s + 30)
+        figures = _serve(wired, connections, attempt, emitter, stop, patience_s, clock)
+        emitter.drain(wired.delay_s + 30)
         last = emitter.epoch()
         connections[0].report(attempt, last.number, last.body(clock))
         return figures
@@ -131,7 +132,7 @@ def run(
 
 
 def _serve(
-    behaviour: Behaviour,
+    wired: Wired,
     connections: list[Connection],
     attempt: str,
     emitter: Emitter,
@@ -139,15 +140,13 @@ def _serve(
     patience_s: float,
     clock: tuple[int, int],
 ) -> dict[str, Any]:
-    noise = np.random.default_rng(behaviour.seed)
-    limit = behaviour.batch_rows
-    if behaviour.capacity is not None:
-        limit = max(1, min(limit, round(behaviour.capacity * LONGEST_BATCH_S)))
+    process, worked_s = Process(wired.behaviour, wired.seed, wired.process), wired.worked_s
+    limit, paced = process.most_rows, wired.behaviour.capacity is not None
     position = [[0] * connection.partitions for connection in connections]
     rows = batches = 0
     cpu_begin_s = time.process_time()
     first_row = begin = free_at = reported = time.monotonic()
-    idle = True
+    idle, stall_at_s = True, wired.stall_at_s
     readers = ThreadPoolExecutor(len(connections))  # hosts' links carry at the same time
     side_by_side = map if len(connections) == 1 else readers.map
     while not stop.is_set():
@@ -166,24 +165,34 @@ def _serve(
             share = min(1.0, limit / count)
             wanted = [[-(-int(n * share * 1000) // 1000) for n in new] for new in there]
             taken = sum(side_by_side(partial(_take, emitter), connections, position, wanted))
-            if behaviour.capacity is not None:
-                factor = noise.gamma(behaviour.noise**-2, behaviour.noise**2) if behaviour.noise else 1.0
-                free_at = (now if idle else free_at) + taken / behaviour.capacity * factor  # the wire's cost is within
-                stop.wait(max(0.0, free_at - time.monotonic()))
+            if paced:
+                cost_s = process.batch_s(taken, worked_s)
+                worked_s += cost_s
+                free_at = (now if idle else free_at) + cost_s  # the wire's cost is within
+                _sleep_until(free_at, stop)
             for connection, at in zip(connections, position, strict=True):
                 connection.commit(dict(enumerate(at)))
             rows, batches, idle = rows + taken, batches + 1, False
         if time.monotonic() - reported > EPOCH_S:
             done, reported = emitter.epoch(), time.monotonic()
             connections[0].report(attempt, done.number, done.body(clock))
-        if behaviour.stall_at_s is not None and rows and time.monotonic() - first_row > behaviour.stall_at_s:
-            stop.wait(behaviour.stall_s)
-            behaviour = Behaviour(**{**asdict(behaviour), "stall_at_s": None})
-        pause = behaviour.interval_s - (time.monotonic() - now)
-        if pause > 0 or not count or behaviour.capacity is None:
+        if stall_at_s is not None and rows and time.monotonic() - first_row > stall_at_s:
+            stop.wait(wired.stall_s)
+            stall_at_s = None
+        pause = wired.interval_s - (time.monotonic() - now)
+        if pause > 0 or not count or not paced:
             idle = True
             stop.wait(max(pause, POLL_S))
-    return {"rows": rows, "batch_count": batches, "cpu_seconds": time.process_time() - cpu_begin_s}
+    return {
+        "rows": rows,
+        "batch_count": batches,
+        "cpu_seconds": time.process_time() - cpu_begin_s,
+        "worked_s": worked_s,
+    }
+
+
+def _sleep_until(instant: float, stop: threading.Event) -> None:
+    stop.wait(max(0.0, instant - time.monotonic()))
 
 
 def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[int]) -> int:
@@ -202,24 +211,36 @@ def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[in
 class KnownSystem:
     """The adapter: a process per trial (`SystemUnderTest`)."""
 
-    def __init__(self, system: System, work: Path, *, stall: tuple[float, float] | None = None, seed: int = 0) -> None:
+    def __init__(self, system: System, work: Path, *, stall: tuple[float, float] | None = None) -> None:
         self.name = system.name
         self._work, self._cpus = work, system.cpus
-        self._behaviour = Behaviour(
+        behaviour = Behaviour(
             capacity=system.capacity,
+            batch_cost_s=system.batch_cost.seconds,
+            batch_rows=system.batch_rows,
             noise=system.noise,
+            hiccups=system.hiccups,
+            compile_s=system.compile.seconds,
+            between=system.between,
+            continuous=system.continuous,
+        )
+        self.continuous = behaviour.continuous
+        self._wired = Wired(
+            behaviour,
             delay_s=system.delay.seconds,
             interval_s=system.trigger.seconds,
-            batch_rows=system.batch_rows,
             stall_at_s=stall[0] if stall else None,
             stall_s=stall[1] if stall else 0.0,
-            seed=seed,
+            seed=system.seed,
+            process=0,
         )
         self._process: subprocess.Popen[str] | None = None
         self._failure: str | None = None
 
     def start(self) -> None:
-        """Nothing is kept warm."""
+        """Begins another fresh process of the seed; each adapter's first is another one than its neighbours'."""
+        number = self._wired.process + 1 if self._wired.seed else secrets.randbelow(2**31)
+        self._wired = replace(self._wired, process=number, worked_s=0.0)
 
     def begin_trial(self, setup: TrialSetup) -> None:
         self.stop()
@@ -232,7 +253,7 @@ class KnownSystem:
             text=True,
         )
         task = {
-            "behaviour": asdict(self._behaviour),
+            "wired": asdict(self._wired),
             "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
             "attempt": setup.attempt,
             "cpus": ",".join(map(str, self._cpus)) if self._cpus else None,
@@ -252,6 +273,7 @@ class KnownSystem:
         try:
             output, _ = process.communicate(timeout=timeout_s)
             figures: dict[str, Any] = json.loads(output)
+            self._wired = replace(self._wired, worked_s=figures.get("worked_s", self._wired.worked_s))
             return figures
         except (subprocess.TimeoutExpired, ValueError):
             return {}
@@ -287,7 +309,8 @@ def main() -> int:
     try:
         pin(task["cpus"])
         endpoints = [Endpoint(**endpoint) for endpoint in task["endpoints"]]
-        figures = run(Behaviour(**task["behaviour"]), endpoints, task["attempt"], stop)
+        wired = Wired(**{**task["wired"], "behaviour": Behaviour(**task["wired"]["behaviour"])})
+        figures = run(wired, endpoints, task["attempt"], stop)
     except (UserError, WireError) as problem:
         print(problem, file=sys.stderr)
         return 2

@@ -22,6 +22,7 @@ from streamgauge.driver.serving import Serving
 from streamgauge.histogram import Histogram
 from streamgauge.units import PS
 
+CLOCK_NS = 100_000_000  # how often the queues are looked at
 TICK_NS = 10_000_000  # how often the clock is compared with the schedule
 LOOKAHEAD_NS = 300_000_000  # rows are prepared so long before they are due
 BATCH_SECONDS = 0.1
@@ -41,7 +42,8 @@ class Attempt:
     seconds: float
     schedule: Schedule
     queues: Queues
-    hold: bool = False  # full queues hold the stream back instead of ending the trial
+    hold: bool = False  # a closed loop: so many rows wait, whatever the rate
+    behind_s: float = 0.0  # how old the backlog is with which it starts
     state: str = "open"  # open, started, stopped, overflow, failed
     failure: str | None = None
     horizon_ps: int = DAY_PS  # how far after the last event the sentinel is
@@ -131,6 +133,8 @@ class Driver:
             "report": self._report,
             "open": self._open,
             "start": self._start,
+            "hold": self._hold,
+            "samples": self._samples,
             "stop": self._stop,
             "status": self._status,
             "observe": self._observe,
@@ -175,16 +179,17 @@ class Driver:
         name, settings = str(request.get("attempt", "")), self._settings
         plan = schedule(rate, seconds, self._replay.loop, mode=settings.mode, profile=settings.profile)
         fits = settings.max_memory_mb * 2**20 // 2 // ROW_BYTES
-        capacity = max(LEAST_CAPACITY, min(fits, math.ceil(settings.queue_seconds * rate * share)))
-        hold = request.get("hold", False)
-        if hold is not True and hold:
-            capacity = max(len(self.partitions), min(fits, math.ceil(_whole(request, "hold") * share)))
+        behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
+        capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
+        hold = None if request.get("hold") is None else self._share_of(_whole(request, "hold"))
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())
-            queues = Queues(len(self.partitions), capacity, hold=bool(hold))
+            queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
             horizon = max(self._horizon_ps, _whole({"beyond_us": 0, **request}, "beyond_us") * PS["us"])
-            self._attempt = Attempt(name, rate * share, seconds, plan, queues, bool(hold), horizon_ps=horizon)
+            self._attempt = Attempt(
+                name, rate * share, seconds, plan, queues, hold is not None, behind_s, horizon_ps=horizon
+            )
         self.drop_others(name)
         return {"wall_ns": time.time_ns()}
 
@@ -197,13 +202,33 @@ class Driver:
             if attempt.state != "open":
                 raise Refused(f"start: this trial is {attempt.state} already")
             attempt.state, attempt.start_wall_ns = "started", at
-            attempt.queues.until_ns = at + round(attempt.seconds * NS)
+            attempt.queues.from_ns, attempt.queues.until_ns = at, at + round(attempt.seconds * NS)
             attempt.cpu_begin_s = time.process_time()
+            first = at - round(attempt.behind_s * NS)
             attempt.feeds = [
-                Feed(self._replay, attempt.schedule, at, p, self._settings.partitions) for p in self.partitions
+                Feed(self._replay, attempt.schedule, first, p, self._settings.partitions) for p in self.partitions
             ]
         threading.Thread(target=self._keep_pace, args=(attempt,), name="pace", daemon=True).start()
         return {"start_wall_ns": at}
+
+    def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._current().queues.hold(self._share_of(_whole(request, "rows")))
+        return {}
+
+    def _samples(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What was seen after `since_ns`: at each hand-over and by the clock."""
+        queues, since = self._current().queues, _whole({"since_ns": 0, **request}, "since_ns")
+        found = {
+            name: [astuple(sample) for sample in list(samples) if sample.wall_ns > since]
+            for name, samples in (("samples", queues.samples), ("clock", queues.clock))
+        }
+        return {**self._status(request), **found}
+
+    def _share_of(self, rows: int) -> int:
+        """This process's part of so many rows."""
+        if rows < 0:
+            raise Refused(f"hold: found {rows}, allowed: 0 or more rows")
+        return math.ceil(rows * len(self.partitions) / self._settings.partitions)
 
     def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
         self._end(self._current(), time.time_ns())
@@ -218,6 +243,8 @@ class Driver:
             "attempt": attempt.name,
             "state": attempt.state,
             "hold": attempt.hold,
+            "behind_s": attempt.behind_s,
+            "memory_rows": self._settings.max_memory_mb * 2**20 // 2 // ROW_BYTES,
             "failure": attempt.failure,
             "ready": attempt.ready,
             "wall_ns": now,
@@ -237,11 +264,13 @@ class Driver:
     def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
         attempt = self._current()
         samples = [astuple(sample) for sample in list(attempt.queues.samples)]
+        clock = [astuple(sample) for sample in list(attempt.queues.clock)]
         final = astuple(attempt.queues.final) if attempt.queues.final else None
         reports = [{"epoch": epoch, "body": body} for epoch, body in sorted(attempt.reports.copy().items())]
         return {
             **self._status(request),
             "samples": samples,
+            "clock": clock,
             "final": final,
             "reports": reports,
             "slip": attempt.slip.to_dict(),
@@ -259,15 +288,20 @@ class Driver:
         """Prepares rows ahead of the clock; measures how far its own wake-ups lag behind the schedule."""
         queues, end = attempt.queues, attempt.start_wall_ns + round(attempt.seconds * NS)
         rows = min(MAX_BATCH_ROWS, math.ceil(attempt.rate / len(self.partitions) * BATCH_SECONDS))
-        due, offered = attempt.start_wall_ns - LOOKAHEAD_NS, 0
+        due, offered, looked = attempt.start_wall_ns - LOOKAHEAD_NS, 0, 0
+        backlog = math.ceil(attempt.behind_s * attempt.rate)  # was due before the start, and is not late
+        self._fill(attempt, min(attempt.start_wall_ns + LOOKAHEAD_NS, end), rows)  # the backlog with it
         while not queues.finished:
             late = self._fill(attempt, min(time.time_ns() + LOOKAHEAD_NS, end), rows)
             now = time.time_ns()
+            if now - looked >= CLOCK_NS and now >= attempt.start_wall_ns:
+                queues.tick(now)
+                looked = now
             total = sum(queues.offered(now))
-            if (fresh := max(0, total - offered - late)) and not queues.overflow:
+            if (fresh := max(0, total - offered - late - backlog)) and not (attempt.hold or queues.overflow):
                 # rows that came due while this thread overslept waited for it from 0 to all of that time
                 attempt.slip.add(np.linspace(0, max(0, now - due), fresh).astype(np.int64))
-            offered = total
+            offered, backlog = total, 0
             if queues.overflow and not attempt.hold:
                 attempt.state = "overflow"
                 attempt.cpu_end_s = time.process_time()
@@ -284,9 +318,9 @@ class Driver:
             while feed.last_wall < until_ns and attempt.queues.roomy(MAX_BATCH_ROWS * len(self.partitions)):
                 batch, walls = feed.next_batch(rows)
                 attempt.queues.append(number, batch, walls)
-                behind = time.time_ns() - walls
+                behind = time.time_ns() - np.maximum(walls, attempt.start_wall_ns)
                 behind = behind[behind > 0]
-                if not attempt.queues.overflow:  # held back is not late
+                if not (attempt.hold or attempt.queues.overflow):  # held back is not late
                     attempt.slip.add(behind)
                 late += len(behind)
         return late

@@ -127,20 +127,43 @@ class Queue:
 
 
 class Queues:
-    """The queues of one driver process, thread-safe. Capacity: rows offered and not committed, over all queues.
+    """The queues of one driver process, thread-safe.
 
-    hold: full queues hold the stream back instead of ending it, for a probe that only asks how much is carried.
+    capacity_rows: rows offered and not planned, over all queues; beyond them the trial ends by overflow, as it does when
+    more than memory_rows are not committed. hold: instead of that, so many rows at most are waiting, and the stream is
+    held back (a closed loop, for what a batch costs).
     """
 
-    def __init__(self, partitions: int, capacity_rows: int, *, hold: bool = False) -> None:
+    def __init__(
+        self, partitions: int, capacity_rows: int, *, memory_rows: int | None = None, hold: int | None = None
+    ) -> None:
         self._queues = [Queue() for _ in range(partitions)]
         self._changed = threading.Condition()
         self.capacity_rows, self._hold = capacity_rows, hold
+        self._memory_rows = 2 * capacity_rows if memory_rows is None else memory_rows
         self.overflow = False
         self.finished = False  # no row will follow
+        self.from_ns = 0  # nothing is offered before, not even what was due
         self.until_ns: int | None = None  # rows due from here on are never offered
-        self.samples: list[Taken] = []
+        self.samples: list[Taken] = []  # one per micro-batch
+        self.clock: list[Taken] = []  # as often as `tick` is called
         self.final: Taken | None = None  # the instant of the end: how old the oldest waiting row was
+
+    def hold(self, rows: int) -> None:
+        """Keeps so many rows waiting from now on. Raises OffsetError for queues that are not held."""
+        with self._changed:
+            if self._hold is None:
+                raise OffsetError("hold: this trial offers by the clock; open it with hold")
+            self._hold = rows
+            self._changed.notify_all()
+
+    def tick(self, now_ns: int) -> None:
+        """Takes a sample by the clock."""
+        with self._changed:
+            if not self.finished:
+                self._reveal(now_ns)
+                self.clock = _kept(self.clock)
+                self.clock.append(self._look(now_ns))
 
     def append(self, partition: int, batch: pa.RecordBatch, offered_wall: Ints) -> None:
         with self._changed:
@@ -157,7 +180,9 @@ class Queues:
         """Whether more may be prepared: what would overflow anyway needs no memory."""
         with self._changed:
             held = sum(queue.appended - queue.committed for queue in self._queues)
-            return not self.finished and held <= self.capacity_rows + slack
+            # twice the held rows: while one batch is worked on, the next one is prepared
+            wanted = self._memory_rows if self._hold is None else 2 * self._hold
+            return not self.finished and held <= wanted + slack
 
     def read(
         self, partition: int, start: int, end: int, now_ns: int, max_batches: int = MAX_BATCHES
@@ -238,12 +263,14 @@ class Queues:
         return self._queues[partition]
 
     def _reveal(self, now_ns: int) -> list[int]:
-        if self.finished or (self.overflow and not self._hold):
+        if self.finished or now_ns < self.from_ns or (self.overflow and self._hold is None):
             return [queue.offered for queue in self._queues]
         now_ns = now_ns if self.until_ns is None else min(now_ns, self.until_ns - 1)
-        room = self.capacity_rows // len(self._queues) if self._hold else None
+        room = None if self._hold is None else -(-self._hold // len(self._queues))
         offered = [queue.reveal(now_ns, room) for queue in self._queues]
-        if sum(offered) - sum(queue.committed for queue in self._queues) >= self.capacity_rows - len(self._queues):
+        waiting = sum(offered) - sum(queue.planned for queue in self._queues)
+        kept = sum(offered) - sum(queue.committed for queue in self._queues)
+        if waiting >= self.capacity_rows - len(self._queues) or kept >= self._memory_rows:
             self.overflow = True
         return offered
 
@@ -267,7 +294,13 @@ class Queues:
         new = any(offset > self._queues[partition].planned for partition, offset in offsets.items())
         if not new:
             return
-        if len(self.samples) >= MAX_SAMPLES:  # the older of each two neighbours stays: no peak is lost
-            pairs = zip(self.samples[::2], self.samples[1::2], strict=True)
-            self.samples = [max(pair, key=lambda sample: sample.age_s) for pair in pairs]
+        self.samples = _kept(self.samples)
         self.samples.append(self._look(now_ns))
+
+
+def _kept(samples: list[Taken]) -> list[Taken]:
+    """The samples; when they are too many, the older of each two neighbours, so that no peak is lost."""
+    if len(samples) < MAX_SAMPLES:
+        return samples
+    pairs = zip(samples[::2], samples[1::2], strict=True)
+    return [max(pair, key=lambda sample: sample.age_s) for pair in pairs]

@@ -43,7 +43,6 @@ class TrialSetup:
     tick: Tick  # unit of event_time and ingestion_time
     work: Path  # a fresh directory: checkpoints, outputs, logs of this trial
     rate_events_per_s: float  # offered load, for sizing only
-    warm_up: bool = False  # nothing of it counts: compile on every CPU there is, and keep to your own from then on
 
 
 @runtime_checkable
@@ -57,6 +56,10 @@ class SystemUnderTest(Protocol):
                  need be, and give figures by name with unit (batch durations, state rows, late drops, cpu_seconds …).
     alive        False once the process or its query died; `failure` then says why in one line.
     stop         end everything that was started; safe to call twice and at any time.
+    pin          optional: keep to the CPUs that the benchmark names, from the end of the compilation on.
+    cpu_seconds  optional: CPU seconds since the start, or None where they are not known.
+
+    An attribute `continuous` that is True says that the engine has no micro-batches (see `is_continuous`).
     """
 
     name: str
@@ -73,6 +76,11 @@ class SystemUnderTest(Protocol):
     def failure(self) -> str | None: ...
 
     def stop(self) -> None: ...
+
+
+def is_continuous(system: SystemUnderTest) -> bool:
+    """True for an engine without micro-batches: what it takes is then looked at by the clock."""
+    return bool(getattr(system, "continuous", False))
 
 
 #: engine -> module:class, called with (System, directory); named as text, so that nothing here imports an engine

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from streamgauge.histogram import Histogram
 from streamgauge.link.checksum import checksum, result_columns
 from streamgauge.link.connections import clock_offset, endpoints_of, once_more
-from streamgauge.trial import worst_clock
+from streamgauge.search.records import worst_clock
 
 
 @dataclass

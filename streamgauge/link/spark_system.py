@@ -34,7 +34,7 @@ class SparkSystem:
     """See driver/system.py for what each method does. Not for several threads, except `alive` and `stop`."""
 
     def __init__(self, system: System, work: Path) -> None:
-        self.name = system.name
+        self.name, self.continuous = system.name, False
         self._system, self._work = system, work
         self._process: subprocess.Popen[bytes] | None = None
         self._session: Session | None = None
@@ -43,7 +43,6 @@ class SparkSystem:
         self._lock = threading.Lock()
         self._failure: str | None = None
         self._cpu = 0.0
-        self._rss = 0
         self._next_look = 0.0
         self._library: Path | None = None
         self._begun = False
@@ -96,9 +95,8 @@ class SparkSystem:
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
         self._failure = None  # an earlier query's; a process that died is found again
-        if self._system.cpus and not setup.warm_up:
-            self._session.pin(self._system.cpus)
-        self._cpu, self._rss = self._session.cpu_seconds(), 0
+        self._cpu = self._session.cpu_seconds()
+        self._session.forget_peak()
         answer = self._ask(
             {
                 "do": "begin",
@@ -107,7 +105,7 @@ class SparkSystem:
                 "spec": spec.to_dict(),
                 "checkpoint": f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}",
                 "batch_rows": self._system.batch_rows,
-                "trigger_ms": 0 if setup.warm_up else self._system.trigger.ps // PS["ms"],
+                "trigger_ms": self._system.trigger.ps // PS["ms"],
             },
             BEGIN_SECONDS,
         )
@@ -122,19 +120,26 @@ class SparkSystem:
         """Figures, besides those of `application.end`: cpu_seconds, rss_bytes (the largest seen), where all of it runs here."""
         answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
         figures: dict[str, Any] = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
-        if self._session is not None:
-            self._look_at_memory()
-            if self._system.master.startswith("local"):  # a cluster's executors are no children of ours
-                figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
-                figures["rss_bytes"] = self._rss
+        if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
+            figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
+            figures["rss_bytes"] = self._session.peak_rss_bytes()
         figures["failure"] = figures.get("failure") or self._failure or answer.get("error")
         return figures
+
+    def pin(self) -> None:
+        """Keeps all of its threads to the CPUs that the benchmark names; until then they may compile on any."""
+        if self._system.cpus and self._session is not None:
+            self._session.pin(self._system.cpus)
+
+    def cpu_seconds(self) -> float | None:
+        """CPU seconds since the system's start; None on a cluster, whose executors are no children of ours."""
+        local = self._session is not None and self._system.master.startswith("local")
+        return self._session.cpu_seconds() if local and self._session is not None else None
 
     def alive(self) -> bool:
         if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way will tell itself
             self._next_look = time.monotonic() + LOOK_SECONDS
             answer = self._ask({"do": "state"}, ANSWER_SECONDS)
-            self._look_at_memory()
             if answer.get("failure"):
                 self._failure = f"the query failed: {answer['failure']}"
         if self._failure is None and (self._process is None or self._process.poll() is not None):
@@ -207,10 +212,6 @@ class SparkSystem:
             raise OSError("it closed its control connection")
         found: dict[str, Any] = json.loads(line)
         return found
-
-    def _look_at_memory(self) -> None:
-        if self._session is not None:
-            self._rss = max(self._rss, self._session.rss_bytes())
 
     def _exit_words(self) -> str | None:
         if self._process is None:

@@ -107,13 +107,59 @@ def test_a_full_queue_overflows_and_keeps_what_it_offered() -> None:
     assert read(queues, 0, queues.offered(49)[0], 49) == list(range(21))
 
 
-def test_a_held_queue_gives_the_rest_after_commits() -> None:
-    queues = Queues(1, 10, hold=True)
+def test_the_batch_in_flight_is_no_backlog() -> None:
+    """What is planned waits no more: a system that is slow to commit does not overflow its queue twice."""
+    queues = Queues(1, 10, memory_rows=100)
+    queues.append(0, *rows(0, list(range(60))))
+    queues.plan({0: queues.offered(7)[0]}, 7)
+    assert queues.offered(14) == [15]
+    assert not queues.overflow
+    queues.offered(20)
+    assert queues.overflow
+
+
+def test_rows_that_are_never_committed_overflow_the_memory() -> None:
+    queues = Queues(1, 1000, memory_rows=20)
+    queues.append(0, *rows(0, list(range(60))))
+    for at in range(0, 30, 5):
+        queues.plan({0: queues.offered(at)[0]}, at)
+    assert queues.overflow
+
+
+def test_a_closed_loop_keeps_so_many_rows_waiting() -> None:
+    queues = Queues(1, 100, hold=10)
     queues.append(0, *rows(0, list(range(50))))
     assert queues.offered(40) == [10]
     queues.commit({0: 7}, 40)
     assert queues.offered(40) == [17]
-    assert queues.overflow  # told all the same: such a rate is not sustained
+    queues.hold(0)
+    queues.commit({0: 17}, 40)
+    assert queues.offered(40) == [17], "held back, so that the system can be waited for"
+    queues.hold(20)
+    assert queues.offered(40) == [37]
+    assert not queues.overflow
+    with pytest.raises(OffsetError, match="open it with hold"):
+        Queues(1, 100).hold(5)
+
+
+def test_a_backlog_is_offered_at_the_start_and_not_before() -> None:
+    queues = Queues(1, 100)
+    queues.append(0, *rows(0, [1, 2, 3, 12]))
+    queues.from_ns = 10
+    assert queues.offered(9) == [0]
+    assert queues.offered(10) == [3]
+    assert queues.state(10)["age_s"] == 9e-9
+
+
+def test_the_clock_takes_samples_while_the_system_plans_nothing() -> None:
+    second = 10**9
+    queues = Queues(1, 100)
+    queues.append(0, *rows(0, [second, 2 * second, 3 * second]))
+    queues.tick(2 * second)
+    queues.plan({0: 2}, 2 * second)
+    queues.tick(4 * second)
+    found = [(s.wall_ns // second, s.age_s, s.backlog, s.taken) for s in queues.clock]
+    assert found == [(2, 1.0, 2, 0), (4, 1.0, 1, 2)]
 
 
 def test_rows_due_at_the_end_or_later_are_never_offered_and_every_queue_ends_with_the_sentinel() -> None:

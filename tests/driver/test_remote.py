@@ -23,7 +23,7 @@ from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.process import TOKEN
 from streamgauge.driver.trial import Bounds, TrialRun, run_trial
 from streamgauge.errors import UserError
-from streamgauge.verdict import judge
+from streamgauge.search.verdict import judge
 from tests.driver.conftest import COLUMNS, Certificate, Serve
 from tests.measure.benches import write_bench
 

@@ -8,22 +8,23 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.config import Replay, System, Workload
+from streamgauge.config import Replay, Search, System, Workload
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.driver.known import Behaviour, KnownSystem, run
+from streamgauge.driver.known import KnownSystem, Wired, run
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
-from streamgauge.driver.trial import Bounds, TrialRun, run_trial
+from streamgauge.driver.trial import Bounds, ClosedLoop, TrialRun, run_trial
 from streamgauge.errors import UserError
+from streamgauge.search.behaviour import Behaviour
+from streamgauge.search.verdict import judge
 from streamgauge.units import Duration
 from tests.driver.conftest import COLUMNS, stream_of, stream_table
 
@@ -36,8 +37,8 @@ class InThread:
 
     name = "known"
 
-    def __init__(self, behaviour: Behaviour | None = None) -> None:
-        self._behaviour = behaviour or Behaviour()
+    def __init__(self, wired: Wired | None = None) -> None:
+        self._wired = wired or Wired()
         self._stop = threading.Event()
         self.figures: dict[str, Any] = {}
         self.failure: str | None = None
@@ -47,7 +48,7 @@ class InThread:
     def begin_trial(self, setup: TrialSetup) -> None:
         def work() -> None:
             try:
-                self.figures = run(self._behaviour, list(setup.endpoints), setup.attempt, self._stop)
+                self.figures = run(self._wired, list(setup.endpoints), setup.attempt, self._stop)
             except WireError as problem:
                 time.sleep(0.5)  # a process takes a moment to end, too: until then its driver is known to be dead
                 self.failure = str(problem)
@@ -85,7 +86,7 @@ def test_a_known_delay_is_measured_within_5_ms(artifact: Path) -> None:
     # emitted 100 ms after it was read, so never less; only a busy host adds: one quiet trial will do
     with Fleet(artifact, Replay(), tick="ns", columns=COLUMNS) as fleet:
         for _ in range(30):
-            found = trial(fleet, InThread(Behaviour(delay_s=0.1)), rate=1000, seconds=1)
+            found = trial(fleet, InThread(Wired(delay_s=0.1)), rate=1000, seconds=1)
             assert found.details["emitted"] == found.event_latency.count == 1000
             both = (found.event_latency, found.processing_latency)
             measured_ms = [(latency.quantile(q) or 0) / 1e6 for latency in both for q in (0.5, 0.99)]
@@ -100,7 +101,7 @@ def test_a_known_delay_is_measured_within_5_ms(artifact: Path) -> None:
 
 def test_a_stall_shows_in_every_event_offered_meanwhile(fleet: Fleet) -> None:
     # read at once but for a stall from 0.5 s to 2.5 s: an event offered at 0.5 + u waits 2 − u
-    stalled = Behaviour(stall_at_s=0.5, stall_s=2.0)
+    stalled = Wired(stall_at_s=0.5, stall_s=2.0)
     found = trial(fleet, InThread(stalled), rate=1000, seconds=3)
     assert found.observation.offered == found.event_latency.count == 3000
     counts = found.event_latency.to_dict()
@@ -123,7 +124,7 @@ def test_a_short_stream_loops_and_every_row_is_emitted_once_through_several_proc
 
 
 def test_an_overloaded_system_takes_its_capacity_and_grows_older(fleet: Fleet) -> None:
-    slow = Behaviour(capacity=10_000, interval_s=0.05)
+    slow = Wired(Behaviour(capacity=10_000, batch_rows=1000), interval_s=0.05)
     found = trial(fleet, InThread(slow), rate=20_000, seconds=3)
     samples = [s for s in found.observation.samples if s.warm]
     first, last = samples[0], samples[-1]
@@ -131,27 +132,59 @@ def test_an_overloaded_system_takes_its_capacity_and_grows_older(fleet: Fleet) -
     assert (last.age_s - first.age_s) / (last.at_s - first.at_s) == pytest.approx(0.5, rel=0.1)
 
 
-def test_a_probe_is_not_worked_off(fleet: Fleet) -> None:
-    began = time.monotonic()
-    found = trial(fleet, InThread(Behaviour(capacity=1000, interval_s=0.05)), rate=40_000, seconds=1, hold=True)
+def test_a_closed_loop_measures_what_a_batch_costs_at_each_backlog(fleet: Fleet, tmp_path: Path) -> None:
+    system = InThread(Wired(Behaviour(capacity=20_000, batch_cost_s=0.05, batch_rows=4000)))
+    loop = ClosedLoop(system, fleet, WORKLOAD, work=tmp_path, continuous=False)
+    found = {rows: loop.window(rows, lambda batches: len(batches) >= 4) for rows in (200, 2000, 8000)}
+    loop.pause()
+    waiting = loop.window(200, lambda batches: len(batches) >= 2)
+    run = loop.close()
+    for rows, batches in found.items():
+        assert {batch.rows for batch in batches} == {min(rows, 4000)}
+        expected = 0.05 + min(rows, 4000) / 20_000
+        assert all(abs(batch.seconds - expected) < 0.03 for batch in batches), (rows, batches)
+    assert len(waiting) >= 2
+    assert loop.invalid is run.observation.invalid is None
+
+
+def test_a_closed_loop_whose_system_dies_says_so(fleet: Fleet, tmp_path: Path) -> None:
+    system = InThread(Wired(Behaviour(capacity=20_000, batch_rows=1000)))
+    loop = ClosedLoop(system, fleet, WORKLOAD, work=tmp_path, continuous=False)
+    assert loop.window(500, lambda batches: len(batches) >= 2)
+    system.failure = "it is gone"
+    assert loop.window(1000, lambda batches: len(batches) >= 9) == ()
+    assert loop.invalid == "it is gone"
+    loop.close()
+
+
+@pytest.mark.parametrize(("rate", "rises"), [(15_000, False), (25_000, True)])
+def test_a_trial_that_begins_behind_tells_whether_the_system_catches_up(fleet: Fleet, rate: float, rises: bool) -> None:
+    system = InThread(Wired(Behaviour(capacity=20_000, batch_rows=2000)))
+    found = trial(fleet, system, rate=rate, seconds=3, behind_s=1.5)
+    first, last = found.observation.samples[0], found.observation.samples[-1]
     assert found.observation.invalid is None
-    assert found.details["drained"] is False
-    assert found.observation.taken < 10_000
-    assert time.monotonic() - began < 20, "its queues hold half a minute"
+    assert first.age_s == pytest.approx(1.5, abs=0.1)
+    assert (last.age_s > first.age_s) is rises
+    ages = [s.age_s for s in found.observation.clock]
+    assert len(ages) > 20, "the clock looks every 100 ms"
+    verdict = judge(found.observation, Search())
+    assert verdict.outcome == ("unsustainable" if rises else "sustainable"), verdict
 
 
-def test_a_hold_of_some_rows_makes_small_micro_batches(fleet: Fleet) -> None:
-    found = trial(fleet, InThread(Behaviour(interval_s=0.05)), rate=40_000, seconds=1, hold=100)
-    taken = [sample.taken for sample in found.observation.samples]
-    assert len(taken) > 5
-    assert max(after - before for before, after in pairwise(taken)) <= 100
-    assert found.observation.overflow, "it was overloaded"
+def test_a_trial_ends_once_enough_was_seen(fleet: Fleet) -> None:
+    began = time.monotonic()
+    found = trial(
+        fleet, InThread(Wired(interval_s=0.05)), rate=1000, seconds=30, over=lambda so_far: len(so_far.clock) > 5
+    )
+    assert time.monotonic() - began < 15
+    assert found.observation.invalid is None
+    assert found.observation.offered == found.details["emitted"]
 
 
 def test_an_overflow_ends_the_trial(artifact: Path) -> None:
     with Fleet(artifact, Replay(queue_seconds=0.5), tick="ns", columns=COLUMNS) as fleet:
         began = time.monotonic()
-        found = trial(fleet, InThread(Behaviour(capacity=1000)), rate=20_000, seconds=60)
+        found = trial(fleet, InThread(Wired(Behaviour(capacity=1000, batch_rows=500))), rate=20_000, seconds=60)
     assert found.observation.overflow
     assert found.observation.invalid is None
     assert found.observation.offered < 15_000
