@@ -15,6 +15,7 @@ from streamgauge.airflow.factory import load_all
 from tests.cli import Answer
 from tests.measure.benches import Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
+from tests.measure.test_stages import QUICK
 from tests.test_cli import call
 
 __all__ = ["_alone_and_quick"]
@@ -37,30 +38,29 @@ def changed(bench: Bench, **keys: Any) -> Path:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    return write_bench(tmp_path)
+    return write_bench(tmp_path, search=QUICK)
 
 
 # -- figures
 
 
-def test_calibrate_prints_the_count_of_trials_and_each_of_them() -> None:
-    found = call("calibrate", "--capacity", "5000", "--noise", "0.1", "--seed", "3", "--json").json
-    assert found["sustainable_rate_events_per_s"] == pytest.approx(5000, rel=0.05)
-    assert found["interval"][0] <= found["sustainable_rate_events_per_s"] <= found["interval"][1]
-    assert isinstance(found["trials"], int)
-    assert found["trials"] == len(found["trial_records"]) <= 10
-    assert found["trial_records"][0]["purpose"] == "probe"
-
-
-def test_search_prints_the_count_of_trials_and_each_of_them(tmp_path: Path) -> None:
-    grid = {"rates": [500], "confirmations": 0, "trial_seconds": 0.7, "warmup_batches": 1, "min_batches": 3}
-    grid |= {"max_age_slope": 0.4}  # whatever else runs here
-    bench = write_bench(tmp_path, search=grid)
+def test_search_prints_its_answer_and_each_recovery_trial(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, search={**QUICK, "max_rate": 500})
     found = trial(bench, "--json", command="search").json
-    assert found["outcome"] == "all_sustained"
-    assert found["trials"] == 1
+    assert (found["outcome"], found["sustainable_rate_events_per_s"]) == ("all_sustained", 500)
     [record] = found["trial_records"]
-    assert (record["number"], record["rate_events_per_s"], record["outcome"]) == (1, 500, "sustainable")
+    assert (record["purpose"], record["rate_events_per_s"], record["outcome"]) == ("below", 350, "sustainable")
+    told = trial(bench, command="search").out
+    assert "sustainable rate  500 events/s  (all_sustained)" in told
+    assert "recovery trials   caught up at 350, fell further behind at no rate" in told
+
+
+def test_a_trial_may_begin_behind(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, capacity=2000, search=QUICK)
+    slow = trial(bench, "--json", rate=1000, behind=1, seconds=2).json
+    assert slow["outcome"] == "sustainable", slow["reason"]
+    assert slow["observation"]["samples"][0]["age_s"] == pytest.approx(1, abs=0.3)
+    trial(bench, behind=-1).refused("--behind: found -1, allowed: seconds, 0 or more")
 
 
 def test_a_stream_too_short_for_the_trial_loops_and_says_so(bench: Bench) -> None:
@@ -144,7 +144,7 @@ def test_an_engine_that_is_no_system(
 # -- verdict functions
 
 VERDICTS = """
-from streamgauge.trial import Verdict
+from streamgauge.search.records import Verdict
 def raises(observation, search): return 1 / 0
 def nonsense(observation, search): return 42
 def maybe(observation, search): return Verdict("maybe", "who knows")
@@ -162,7 +162,7 @@ def verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("steady", "found 'steady', allowed: age_slope, or package.module:function"),
+        ("steady", "found 'steady', allowed: recovery, or package.module:function"),
         ("no.such:thing", "'no' of 'no.such:thing' cannot be imported"),
         ("my_verdicts:absent", "'my_verdicts' has no function 'absent'"),
     ],
@@ -181,7 +181,7 @@ def test_a_verdict_function_that_cannot_be_had_is_told_before_anything_starts(
     ("name", "told"),
     [
         ("raises", "my_verdicts:raises raised ZeroDivisionError: division by zero"),
-        ("nonsense", "my_verdicts:nonsense returned int 42, allowed: streamgauge.trial.Verdict"),
+        ("nonsense", "my_verdicts:nonsense returned int 42, allowed: streamgauge.search.records.Verdict"),
         ("maybe", "my_verdicts:maybe returned the outcome 'maybe'"),
     ],
 )
@@ -200,10 +200,9 @@ def test_a_rate_that_is_none(bench: Bench, rate: str, found: str) -> None:
     trial(bench, rate=rate).refused(f"--rate: found {found}, allowed: events per second above 0")
     trial(bench, seconds=rate).refused(f"--seconds: found {found}, allowed: a time above 0")
     call("calibrate", "--capacity", rate).refused(f"capacity: found {found}, allowed: ")
-    call("calibrate", "--capacity", rate, "--real").refused(f"--capacity: found {found}, allowed with --real: ")
+    call("calibrate", "--capacity", rate, "--real").refused(f"capacity: found {found}, allowed: ")
     key = float(rate)
     call("check", changed(bench, search={"max_rate": key})).refused("search.max_rate: found ")
-    call("check", changed(bench, search={"rates": [1.0, key]})).refused("search.rates.1: found ")
     call("check", changed(bench, search={}, replay={"queue_seconds": key})).refused("replay.queue_seconds: found ")
 
 

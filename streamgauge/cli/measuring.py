@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import statistics
 import sys
 import uuid
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from streamgauge.artifacts import Artifact, Store, read_jsonl, write_json
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 from streamgauge.errors import UserError
 from streamgauge.runs import RunLog
+from streamgauge.units import Duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 ExperimentName = Annotated[str, typer.Option("--experiment", help="an experiment of the file")]
 WorkloadName = Annotated[str, typer.Option("--workload", help="a workload of the file")]
 SystemName = Annotated[str, typer.Option("--system", help="a system of the file")]
+_OUTPUT = {True: "equals the oracle's answer", False: "wrong", None: "not checked"}
 RunId = Annotated[str | None, typer.Option(help="a run to go on with; without it, a new one")]
 
 
@@ -44,35 +47,73 @@ def register(app: typer.Typer) -> None:
 
 
 def calibrate(
-    capacity: Annotated[float, typer.Option(help="events/s that the known system carries")],
-    noise: Annotated[float, typer.Option(help="standard deviation of its batches' times, mean 1")] = 0.0,
-    seed: Annotated[int, typer.Option(help="of the noise")] = 0,
-    real: Annotated[bool, typer.Option("--real", help="on the real clock and wire, a minute or two")] = False,
+    capacity: Annotated[float, typer.Option(help="rows/s within a batch (1/b); what a continuous system carries")],
+    batch_cost: Annotated[float, typer.Option(help="seconds that a batch takes besides its rows (a)")] = 0.0,
+    batch_rows: Annotated[int, typer.Option(help="most rows of a batch (N)")] = 1_000_000_000,
+    noise: Annotated[float, typer.Option(help="relative standard deviation of what a batch takes")] = 0.0,
+    hiccups: Annotated[float, typer.Option(help="share of batches that take three times as long")] = 0.0,
+    compile_seconds: Annotated[
+        float, typer.Option("--compile", help="it starts 1.5 times as slow; the excess decays with this time, seconds")
+    ] = 0.0,
+    between: Annotated[float, typer.Option(help="how much fresh processes differ: a deviation of logarithms")] = 0.0,
+    continuous: Annotated[bool, typer.Option("--continuous", help="it takes row by row, without batches")] = False,
+    processes: Annotated[int, typer.Option(min=1, max=20, help="fresh processes of each search")] = 1,
+    age: Annotated[float, typer.Option(help="allowed age, seconds")] = 10.0,
+    seeds: Annotated[int, typer.Option(min=1, help="searches, each with another seed")] = 1,
+    seed: Annotated[int, typer.Option(help="the first seed")] = 0,
+    real: Annotated[
+        bool, typer.Option("--real", help="on the real clock and wire, two minutes for each process")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the whole search against a system of known capacity: does the instrument tell the truth?"""
-    from streamgauge import simulate
+    """Run whole searches against a system whose truth is known: does the instrument tell the truth?"""
+    from streamgauge.search import simulate
+    from streamgauge.search.behaviour import Behaviour
 
+    if not 0 < age < math.inf:
+        raise UserError(f"--age: found {age:g}, allowed: seconds above 0")
+    behaviour = Behaviour(
+        capacity, batch_cost, batch_rows, noise, hiccups, compile_seconds, between, continuous=continuous
+    )
+    plan = config.Search(max_age=Duration.parse(f"{round(age * 1e6)}us"), processes=processes)
     if real:
         from streamgauge.measure.calibrate import calibrate_for_real
 
-        found = calibrate_for_real(capacity, noise, seed)
+        found = calibrate_for_real(behaviour, plan, seeds, seed)
     else:
-        found = simulate.calibrate(capacity, noise, seed)
+        found = simulate.calibrate(behaviour, plan, seeds, seed)
+    searches = [
+        {
+            "rate_events_per_s": done.rate_events_per_s,
+            "interval": done.interval,
+            "proven": done.proven,
+            "outcome": done.outcome,
+            "reason": done.reason,
+        }
+        for done in found.searches
+    ]
+    seconds = statistics.median(found.seconds)
+    record = {
+        "truth": found.truth_events_per_s,
+        "bias": found.bias,
+        "sd": found.deviation,
+        "coverage": found.coverage,
+        "seconds": seconds,
+        "searches": searches,
+    }
     if as_json:
-        record = dataclasses.asdict(found)
-        typer.echo(json.dumps(_finite({**record, "trials": len(found.trials), "trial_records": record["trials"]})))
+        typer.echo(json.dumps(_finite(record)))
         return
-    for number, one in enumerate(found.trials, 1):
+    for number, done in enumerate(found.searches, 1):
+        low, high = done.interval or (math.nan, math.nan)
         typer.echo(
-            f"{number:3}  {one.purpose:8} {one.rate_events_per_s:14,.1f}  {one.verdict.outcome}: {one.verdict.reason}"
+            f"{number:3}  {done.rate_events_per_s:14,.0f}  {low:,.0f} to {high:,.0f}  {done.outcome}: {done.reason}"
         )
-    low, high = found.interval
-    error = found.sustainable_rate_events_per_s / capacity - 1
     typer.echo(
-        f"found {found.sustainable_rate_events_per_s:,.1f} events/s in {len(found.trials)} trials: {error:+.2%} of the truth"
+        f"truth {found.truth_events_per_s:,.0f} events/s; median error {found.bias:+.2%}, sd {found.deviation:.2%}"
     )
-    typer.echo(f"interval {low:,.1f} to {'no limit found' if high is None else f'{high:,.1f}'}; {found.reason}")
+    kind = "t over processes" if processes > 1 else "the fit's own: one process does not tell how processes differ"
+    typer.echo(f"the truth lies in {found.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search")
 
 
 def trial(
@@ -82,6 +123,9 @@ def trial(
     system: SystemName,
     rate: Annotated[float, typer.Option(help="events/s")],
     seconds: Annotated[float, typer.Option(help="how long")],
+    behind: Annotated[
+        float, typer.Option(help="begin with a backlog of that age, seconds: does the system catch up?")
+    ] = 0.0,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
@@ -90,6 +134,8 @@ def trial(
         raise UserError(f"--rate: found {rate:g}, allowed: events per second above 0")
     if not (0 < seconds < math.inf):
         raise UserError(f"--seconds: found {seconds:g}, allowed: a time above 0")
+    if not (0 <= behind < math.inf):
+        raise UserError(f"--behind: found {behind:g}, allowed: seconds, 0 or more")
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
     from streamgauge.measure.cell import ready
@@ -97,11 +143,11 @@ def trial(
 
     work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
     with (
-        sessions(benchmark, store, work, cell.experiment) as session,
+        sessions(benchmark, store, work, cell.experiment),
         measuring(f"{work.name} {cell.name}") as token,
-        ready(benchmark, store, cell, work / "work", session) as bench,
+        ready(benchmark, store, cell, work / "work") as bench,
     ):
-        measured = bench.trial(rate, seconds, token=token)
+        measured = bench.trial(rate, seconds, token=token, behind_s=behind)
     record = _finite(measured.record())
     write_json(work / "trial.json", record)
     if as_json:
@@ -119,8 +165,8 @@ def search(
     workload: WorkloadName,
     system: SystemName,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, max=20, help="whole searches; else as search.repeats says")
+    processes: Annotated[
+        int | None, typer.Option(min=1, max=20, help="fresh systems; else as search.processes says")
     ] = None,
     run_id: RunId = None,
     as_json: AsJson = False,
@@ -128,34 +174,35 @@ def search(
     """Find the highest rate that a system sustains."""
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
-    if repeats is not None:
-        search_plan = benchmark.search.model_copy(update={"repeats": repeats})
+    if processes is not None:
+        search_plan = benchmark.search.model_copy(update={"processes": processes})
         benchmark = benchmark.model_copy(update={"search": search_plan})
     from streamgauge.measure import search as stage
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
-    with sessions(benchmark, store, run, cell.experiment) as session:
-        found = stage.run(benchmark, store, cell, run, session)
+    with sessions(benchmark, store, run, cell.experiment):
+        found = stage.run(benchmark, store, cell, run)
+    directory = stage.cell_directory(run, cell)
     if as_json:
         plan = stage.plan_hash(benchmark, cell)
         trials = [
-            {
-                key: record[key]
-                for key in ("search", "number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")
-            }
-            for record in read_jsonl(stage.cell_directory(run, cell) / "trials.jsonl")
+            {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
+            for record in read_jsonl(directory / stage.TRIALS)
             if record["plan"] == plan
         ]
         typer.echo(json.dumps(_finite({**found, "trial_records": trials})))
         return
-    low, high = found["interval"]
+    low, high = found["interval"] or (math.nan, math.nan)
+    below, above = (None if rate is None else f"{rate:,.0f}" for rate in found["proven"])
+    over = f"over {len(found['processes'])} processes" if found["interval_of"] == "processes" else "of the fit alone"
     typer.echo(f"sustainable rate  {found['sustainable_rate_events_per_s']:,.0f} events/s  ({found['outcome']})")
-    typer.echo(f"interval          {low:,.0f} to {'no limit found' if high is None else f'{high:,.0f}'}")
-    typer.echo(f"trials            {found['trials']}: {stage.cell_directory(run, cell) / 'trials.jsonl'}")
+    typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
+    typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
+    typer.echo(f"output            {_OUTPUT[found['correct']]}")
     typer.echo(f"reason            {found['reason']}")
-    if rates := found.get("repeats"):
-        spread = "unknown, as most found nothing" if found["spread"] is None else f"{100 * found['spread']:.1f} %"
-        typer.echo(f"spread            {spread}: {', '.join(f'{rate:,.0f}' for rate in rates)}")
+    for doubt in found["doubts"]:
+        typer.echo(f"doubt             {doubt}")
+    typer.echo(f"records           {directory}")
 
 
 def driver(context: typer.Context) -> None:
@@ -249,9 +296,7 @@ def _show_trial(record: dict[str, Any]) -> None:
     typer.echo(
         f"offered     {observation['offered']:,}   taken {observation['taken']:,}   emitted {details['emitted']:,}"
     )
-    typer.echo(
-        f"output      {({True: 'equals the batch answer', False: 'wrong', None: 'not checked'})[record['correct']]}"
-    )
+    typer.echo(f"output      {_OUTPUT[record['correct']]}")
     loops = max((driver["loops"] for driver in details["drivers"]), default=0)
     if loops > 1:
         typer.echo(f"stream      too short for this trial: {loops} loops of it, each with later times")

@@ -1,8 +1,9 @@
-"""The whole search on the real clock and wire against the known-capacity system: the instrument checks itself."""
+"""The whole search on the real clock and wire against the known system: the instrument checks itself."""
 
 from __future__ import annotations
 
 import tempfile
+import time
 import uuid
 from pathlib import Path
 
@@ -10,57 +11,74 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.artifacts import MANIFEST, write_json
-from streamgauge.config import Replay, Search, System, Workload
+from streamgauge.artifacts import MANIFEST, Artifact, write_json
+from streamgauge.config import Benchmark, Search, parse
 from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.system import make_system
-from streamgauge.driver.trial import run_trial
 from streamgauge.errors import UserError
+from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.lock import measuring
+from streamgauge.measure.search import Searcher
 from streamgauge.schemas import STREAM
-from streamgauge.search import Done, next_step
-from streamgauge.simulate import CalibrationResult
-from streamgauge.trial import Trial
-from streamgauge.units import Duration
-from streamgauge.verdict import carried, judge
+from streamgauge.search.behaviour import Behaviour
+from streamgauge.search.simulate import Calibration
+from streamgauge.search.steps import Done
 
 ROWS = 100_000
 
 
-def calibrate_for_real(capacity: float, noise: float, seed: int, plan: Search | None = None) -> CalibrationResult:
-    """Real time: about ten seconds a trial. Raises UserError."""
-    if not 0 < capacity < 2_000_000:
-        raise UserError(f"--capacity: found {capacity:g}, allowed with --real: above 0 and below 2,000,000 events/s")
-    plan = plan or Search(trial_seconds=8.0, min_rate=min(100.0, capacity / 10), max_rate=4_000_000)
-    known = System(name="known", engine="known", capacity=capacity, noise=noise, trigger=Duration.parse("100ms"))
-    trials: list[Trial] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
-        measuring(f"calibration {uuid.uuid4().hex[:8]}"),
-    ):
-        stream = small_stream(Path(scratch), seed)
-        system = make_system(known, stream)
-        with Fleet(stream, Replay(), tick="ns", columns={}) as fleet:
-            while not isinstance(step := next_step(plan, trials), Done):
-                run = run_trial(
-                    system,
-                    fleet,
-                    Workload(name="all", query="passthrough"),
-                    rate=step.rate_events_per_s,
-                    seconds=plan.trial_seconds * step.seconds_factor,
-                    work=Path(scratch),
-                    hold=step.purpose == "probe",
-                )
-                trials.append(
-                    step.tried(
-                        judge(run.observation, plan), carried(run.observation), valid=run.observation.invalid is None
-                    )
-                )
-    return CalibrationResult(capacity, step.rate_events_per_s, step.interval, step.outcome, step.reason, tuple(trials))
+def calibrate_for_real(behaviour: Behaviour, plan: Search, seeds: int, first_seed: int = 0) -> Calibration:
+    """Runs whole searches in real time, a minute or two for each process. Raises UserError."""
+    behaviour.check()
+    if behaviour.capacity is None or behaviour.capacity >= 2_000_000:
+        raise UserError("--capacity: allowed with --real: above 0 and below 2,000,000 events/s")
+    found, seconds = list[Done](), list[float]()
+    for seed in range(first_seed, first_seed + seeds):
+        with (
+            tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
+            measuring(f"calibration {uuid.uuid4().hex[:8]}") as token,
+        ):
+            bench = _bench(behaviour, plan, Path(scratch), seed)
+            began = time.monotonic()
+            with bench.fleet:
+                try:
+                    found.append(Searcher(bench, plan, token).search())
+                finally:
+                    bench.close()
+            seconds.append(time.monotonic() - began)
+    return Calibration(behaviour.truth(plan.max_age.seconds), tuple(found), tuple(seconds))
+
+
+def _bench(behaviour: Behaviour, plan: Search, scratch: Path, seed: int) -> ReadyCell:
+    """A cell of the known system over a small stream, without a benchmark file."""
+    system = {
+        "name": "known",
+        "engine": "known",
+        "capacity": behaviour.capacity,
+        "batch_cost": f"{round(behaviour.batch_cost_s * 1e6)}us",
+        "batch_rows": behaviour.batch_rows,
+        "noise": behaviour.noise,
+        "hiccups": behaviour.hiccups,
+        "compile": f"{round(behaviour.compile_s * 1e6)}us",
+        "between": behaviour.between,
+        "continuous": behaviour.continuous,
+        "seed": seed + 1,
+    }
+    told = {
+        "name": "calibration",
+        "source": {"files": "none.csv", "time": {"column": 0, "unit": "ns"}},
+        "experiments": [{"name": "known", "target_percent": 0, "delay": {"max": "1s"}, "seed": 0}],
+        "workloads": [{"name": "all", "query": "passthrough"}],
+        "systems": [system],
+    }
+    benchmark = parse(Benchmark, told, "calibrate").model_copy(update={"search": plan})
+    stream = small_stream(scratch, seed)
+    fleet = Fleet(stream, benchmark.replay, tick="ns", columns={})
+    artifact = Artifact("stream", "calibration", stream, {})
+    return ReadyCell(benchmark, benchmark.all_cells()[0], artifact, fleet, scratch / "work")
 
 
 def small_stream(directory: Path, seed: int) -> Path:
-    """A small stream artifact: a millisecond between events, a little disorder."""
+    """Writes a small stream artifact: a millisecond between events, a little disorder."""
     rng = np.random.default_rng(seed)
     ingestion = np.arange(ROWS, dtype=np.int64) * 1_000_000
     event = ingestion - np.where(rng.random(ROWS) < 0.1, rng.integers(0, 50_000_000, ROWS), 0)

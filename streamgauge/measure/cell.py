@@ -6,11 +6,10 @@ import dataclasses
 import logging
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,30 +19,25 @@ from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
 from streamgauge.driver.fleet import Drivers, drivers
 from streamgauge.driver.replay import load_stream, offered_rows
-from streamgauge.driver.system import SystemUnderTest, make_system
-from streamgauge.driver.trial import Bounds, TrialRun, run_trial
+from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
+from streamgauge.driver.trial import Bounds, ClosedLoop, TrialRun, run_trial
 from streamgauge.errors import Outage, UserError
 from streamgauge.measure import counted
 from streamgauge.schemas import NEXMARK_IDS
-from streamgauge.trial import TrialObservation, Verdict
-from streamgauge.verdict import carried, judge
+from streamgauge.search.records import TrialObservation, Verdict, Window
+from streamgauge.search.steps import UNPINNED, Hold, is_warm, warm_up_step
+from streamgauge.search.verdict import judge
 from streamgauge.workloads import Spec, find
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
-WARM_UP_SECONDS = 10.0
-#: rows of its micro-batches, at most; and at most so many seconds of the rate that follows
-WARM_UP_ROWS, WARM_UP_SHARE = 20_000, 0.1
-#: so much more than a rate is more than the system carries
-OVERLOAD = 4.0
-#: warm when a round carries less than that much of what the round before it carried
-STEADY = 1.05
-#: a round that carries more of what it was offered shows no limit
-SATURATED = 0.9
+#: the first seconds of a trial that begins with empty queues: its query compiles its plan
+SETTLE_S = 2.0
+#: more rows than this are held by no ladder, whatever the queues can
+MOST_ROWS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,6 @@ class Measured:
     observation: TrialObservation
     verdict: Verdict
     run: TrialRun
-    carried_events_per_s: float | None
     check: dict[str, Any] | None  # expected and reported rows, checksums, late drops; None: not checked
 
     @property
@@ -68,7 +61,6 @@ class Measured:
             "outcome": self.verdict.outcome,
             "reason": self.verdict.reason,
             "figures": self.verdict.figures,
-            "carried_events_per_s": self.carried_events_per_s,
             "observation": dataclasses.asdict(self.observation),
             "correct": self.correct,
             "check": self.check,
@@ -77,121 +69,207 @@ class Measured:
 
 
 class ReadyCell:
-    """Driver processes and system of a cell; trials run one after the other."""
+    """Driver processes and system of a cell; windows and trials run one after the other."""
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        cell: Cell,
-        stream: Artifact,
-        fleet: Drivers,
-        work: Path,
-        session: Callable[[], SparkSession],
-    ) -> None:
+    def __init__(self, benchmark: Benchmark, cell: Cell, stream: Artifact, fleet: Drivers, work: Path) -> None:
         self.benchmark, self.cell, self.fleet = benchmark, cell, fleet
         self.workload: Workload = benchmark.workload(cell.workload)
         system = benchmark.system(cell.system)
         self.settings: System = system.model_copy(update={"cpus": _allowed(system.cpus)})
-        self._stream, self._work, self._session = stream, work, session
+        self._stream, self._work = stream, work
         self._system: SystemUnderTest | None = None
+        self._loop: ClosedLoop | None = None
         self._has_started = False
-        self._trials = 0
-        self._preparing: threading.Thread | None = None
+        self._runs = 0
+        self.paused = False  # the system waits: nothing of it runs
+
+    @property
+    def running(self) -> bool:
+        """True while a system runs, cold or warm."""
+        return self._system is not None
+
+    @property
+    def continuous(self) -> bool:
+        """True for an engine without micro-batches."""
+        return is_continuous(make_system(self.settings, self._work / "system"))
 
     def ceiling(self) -> Ceiling:
         """What the driver delivers without a system."""
         return ceiling(self.fleet)
 
-    def trial(self, rate: float, seconds: float, *, token: int, hold: bool = False) -> Measured:
-        """One trial in the warm system; a system that failed is replaced for the next one.
+    def trial(
+        self,
+        rate: float,
+        seconds: float,
+        *,
+        token: int,
+        behind_s: float = 0.0,
+        batch_noise: float | None = None,
+        until_clear: bool = False,
+    ) -> Measured:
+        """One open-loop trial in the warm system; a system that has just started warms up first, one that failed is
+        replaced for the next trial.
 
-        hold: a probe for the carried rate, whose output is not checked. A system that has just started warms up first.
+        behind_s: it begins with a backlog of that age. until_clear: it ends once its verdict is clear.
         """
         with metrics.step(self.cell.name):
             if self._system is None:
-                self._warm_up(rate, token)
-            self._prepared()
-            run = self._run(rate, seconds, token=token, hold=hold)
-            if self.benchmark.search.fresh == "trial":
-                self.stop()
-            counted.done(measured := self._judged(run, checked=not hold))
+                self.warm_up(token=token)
+            self.end_loop()
+            search = self.benchmark.search
+
+            def over(so_far: TrialObservation) -> bool:
+                return judge(so_far, search).outcome != "inconclusive"
+
+            run = self._run(
+                token, rate=rate, seconds=seconds, behind_s=behind_s, batch_noise=batch_noise,
+                over=over if until_clear else None,
+            )  # fmt: skip
+            counted.done(measured := self._judged(run))
         return measured
 
-    def warm_up(self, rate: float, seconds: float, *, token: int) -> None:
-        """A round of that length, in place of those that the first trial would run."""
-        self._prepare_check()
-        self._run(rate, seconds, token=token, hold=True, warm_up=True)
+    def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
+        """Runs closed-loop windows until the cost of a batch is steady, or for so long."""
+        windows: list[Window] = []
+        plan = self.benchmark.search
+        plan = plan if seconds is None else plan.model_copy(update={"warmup_seconds": seconds})
+        while not is_warm(plan, windows):
+            step = warm_up_step(1, MOST_ROWS)
+            round_s = min(step.least_s, plan.warmup_seconds)
+            step = replace(step, least_s=round_s, most_s=round_s)
+            early = sum(w.seconds for w in windows) < UNPINNED * plan.warmup_seconds
+            windows.append(self.window(replace(step, purpose="compile") if early else step, token=token))
+            if windows[-1].invalid:
+                log.info("  the warm-up ended: %s", windows[-1].invalid)
+                break
+        self.end_loop()
+        return windows
 
-    def _warm_up(self, rate: float, token: int) -> None:
-        """Rounds of small micro-batches, as fast as they go, until one carries hardly more than the one before.
+    def window(self, step: Hold, *, token: int) -> Window:
+        """A closed-loop window; the query goes on from one window to the next."""
+        self.paused = False
+        self._closed_loop(token)
+        if step.purpose != "compile":
+            self._pin()
+        with metrics.step(self.cell.name):
+            batches = (loop := self._closed_loop(token)).window(step.rows, step.enough)
+        if loop.invalid is not None:
+            invalid = loop.invalid
+            self.end_loop()
+            return Window(step.process, step.purpose, step.rows, (), invalid)
+        return Window(step.process, step.purpose, step.rows, batches)
 
-        What a micro-batch costs is compiled last: a JVM needs hundreds of them, and large ones would take minutes.
-        """
-        rounds = 0 if self.settings.engine == "known" else self.benchmark.search.warmup_rounds  # set, not compiled
-        rows, before = max(1, min(WARM_UP_ROWS, round(WARM_UP_SHARE * rate))), 0.0
-        more = max(rate, min(OVERLOAD * rate, self.benchmark.search.max_rate))
-        if rounds:
-            self._prepare_check()
-        for number in range(1, rounds + 1):
-            if self._system is None:
-                before = 0.0  # the one before has died
-            run = self._run(more, WARM_UP_SECONDS, token=token, hold=rows, warm_up=True)
-            if (carries := carried(run.observation)) is None:
-                return
-            batches = len(run.observation.samples)
-            log.info("  warming up, round %d: %d micro-batches, %.4g events/s", number, batches, carries)
-            if carries < STEADY * before and carries < SATURATED * more:
-                return
-            before = carries
+    @property
+    def pins(self) -> bool:
+        """True for an engine that can be told to keep to its CPUs."""
+        return hasattr(make_system(self.settings, self._work / "system"), "pin")
 
-    def _run(self, rate: float, seconds: float, *, token: int, hold: bool | int, warm_up: bool = False) -> TrialRun:
-        system = self._started()
-        self._trials += 1
-        work = self._work / f"trial-{self._trials}"
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        search, replay = self.benchmark.search, self.benchmark.replay
-        bounds = Bounds(
-            max_slip_s=replay.max_slip.seconds,
-            max_clock_offset_s=replay.max_clock_offset.seconds,
-            warmup_batches=search.warmup_batches,
-        )
-        beyond_us = Spec.of(self.workload, self.fleet.columns).beyond_us
-        attempt = f"{token}-{self.cell.name}-{self._trials}-{time.time_ns()}"
+    def _pin(self) -> None:
+        """Tells the system to keep to its CPUs from now on."""
+        pin = getattr(self._system, "pin", None)
+        if pin is not None and self.settings.cpus:
+            pin()
+
+    def pause(self) -> None:
+        """Lets the system end its batch and wait; the next window wakes it."""
+        if self._loop is not None:
+            self._loop.pause()
+        self.paused = True
+
+    def end_loop(self) -> None:
+        """Ends the closed loop's query, if one runs."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
+            shutil.rmtree(self._run_directory, ignore_errors=True)
+            if self._system is not None and not self._system.alive():
+                self.stop()
+
+    def _closed_loop(self, token: int) -> ClosedLoop:
+        if self._loop is None:
+            system = self._started()
+            self._again(self.fleet.start)
+            self._loop = ClosedLoop(
+                system, self.fleet, self.workload, work=self._new_run(), continuous=is_continuous(system),
+                bounds=self._bounds(), beyond_us=self._beyond_us(), attempt=self._attempt(token),
+                progress=_Progress(None),
+            )  # fmt: skip
+        return self._loop
+
+    def _run(
+        self,
+        token: int,
+        *,
+        rate: float,
+        seconds: float,
+        behind_s: float,
+        batch_noise: float | None,
+        over: Callable[[TrialObservation], bool] | None,
+    ) -> TrialRun:
+        system, work = self._started(), self._new_run()
+        self._pin()
         try:
             self._again(self.fleet.start)
             return run_trial(
-                system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=bounds,
-                hold=hold, beyond_us=beyond_us, warm_up=warm_up, attempt=attempt, progress=_Progress(rate),
+                system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=self._bounds(),
+                behind_s=behind_s, batch_noise=batch_noise, over=over, beyond_us=self._beyond_us(),
+                attempt=self._attempt(token), progress=_Progress(rate),
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)
             if not system.alive():
                 self.stop()
 
-    def _judged(self, run: TrialRun, *, checked: bool) -> Measured:
+    @property
+    def _run_directory(self) -> Path:
+        return self._work / f"trial-{self._runs}"
+
+    def _new_run(self) -> Path:
+        """A fresh directory for the next query."""
+        self._runs += 1
+        shutil.rmtree(self._run_directory, ignore_errors=True)
+        self._run_directory.mkdir(parents=True)
+        return self._run_directory
+
+    def _attempt(self, token: int) -> str:
+        return f"{token}-{self.cell.name}-{self._runs}-{time.time_ns()}"
+
+    def _bounds(self) -> Bounds:
+        replay = self.benchmark.replay
+        return Bounds(
+            max_slip_s=replay.max_slip.seconds,
+            max_clock_offset_s=replay.max_clock_offset.seconds,
+            settle_s=SETTLE_S,
+        )
+
+    def _beyond_us(self) -> int:
+        return Spec.of(self.workload, self.fleet.columns).beyond_us
+
+    def _judged(self, run: TrialRun) -> Measured:
         observation, check = run.observation, None
         failure = run.details.get("system", {}).get("failure")
         if observation.invalid is None and failure and not observation.overflow:  # which was cut short
             observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
-        if checked and observation.invalid is None and run.details.get("drained") and not observation.overflow:
+        if observation.invalid is None and run.details.get("drained") and not observation.overflow:
             check = self._check(run)
             if check and check["wrong"]:
                 observation = dataclasses.replace(observation, invalid=check["wrong"])
         verdict = judge(observation, self.benchmark.search)
-        if checked and verdict.outcome == "sustainable" and run.details.get("drained") is False:
+        if verdict.outcome == "sustainable" and run.details.get("drained") is False:
             # its last answers are unknown, and so is whether the others are right
             observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
             verdict = judge(observation, self.benchmark.search)
-        return Measured(observation, verdict, run, carried(run.observation), check)
+        return Measured(observation, verdict, run, check)
 
     def close(self) -> None:
-        try:
-            self.stop()
-        finally:
-            self._prepared()
+        """Ends everything that runs."""
+        self.stop()
 
     def stop(self) -> None:
+        """Ends the system; the next window or trial starts a fresh one."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
         if self._system is not None:
             self._system.stop()
             self._system = None
@@ -214,7 +292,7 @@ class ReadyCell:
             raise
 
     def _check(self, run: TrialRun) -> dict[str, Any] | None:
-        """The output against the batch answer on the same events; None for a system that keeps no batch log."""
+        """The output against the oracle's answer on the same events; None for a system that keeps no batch log."""
         figures, epochs = run.details["system"], run.details["epochs"]
         if not figures.get("batches") or any(epoch.get("checksum") is None for epoch in epochs):
             return None
@@ -223,10 +301,10 @@ class ReadyCell:
         rows = self._offered([driver["offered"] for driver in run.details["drivers"]])
         began = time.monotonic()
         try:
-            found = check(self._session(), rows, figures, epochs, Spec.of(self.workload, self.fleet.columns))
+            found = check(rows, figures, epochs, Spec.of(self.workload, self.fleet.columns))
         except ValueError as problem:
             return {"wrong": f"output not checked: {problem}"}
-        log.info("checked %d events against the batch answer in %.1f s", rows.num_rows, time.monotonic() - began)
+        log.info("checked %d events against the oracle in %.1f s", rows.num_rows, time.monotonic() - began)
         return found.to_dict()
 
     def _offered(self, per_process: Sequence[Sequence[int]]) -> pa.Table:
@@ -239,32 +317,9 @@ class ReadyCell:
         )  # fmt: skip
         return offered_rows(stream, [[count - 1 for count in counts] for counts in per_process])
 
-    def _prepare_check(self) -> None:
-        """Begins to start what checks answers, while the system warms up: its first check would wait for it."""
-        if self._preparing is None and self.settings.engine == "spark":
-            self._preparing = threading.Thread(target=self._check_nothing, name="prepare-check", daemon=True)
-            self._preparing.start()
-
-    def _prepared(self) -> None:
-        """Before a trial that counts, and before anybody else asks for the session: it is made by one thread."""
-        if self._preparing is not None:
-            self._preparing.join()
-
-    def _check_nothing(self) -> None:
-        from streamgauge.link.check import answer
-        from streamgauge.link.oracle import expectation
-
-        try:
-            none = self._offered([[1]])  # a partition with nothing but its sentinel
-            answer(self._session(), expectation(none, [], Spec.of(self.workload, self.fleet.columns)))
-        except Exception as problem:  # the first check will tell
-            log.debug("the checks were not prepared: %s", problem)
-
 
 @contextmanager
-def ready(
-    benchmark: Benchmark, store: Store, cell: Cell, work: Path, session: Callable[[], SparkSession]
-) -> Iterator[ReadyCell]:
+def ready(benchmark: Benchmark, store: Store, cell: Cell, work: Path) -> Iterator[ReadyCell]:
     """A cell whose driver runs; everything it started ends with the block. Raises UserError."""
     if cell not in benchmark.all_cells():
         known = ", ".join(c.name for c in benchmark.all_cells()) or "none"
@@ -280,7 +335,7 @@ def ready(
         line=query.line, salted=_salted(workload),
     )  # fmt: skip
     with fleet:
-        cell_ready = ReadyCell(benchmark, cell, stream, fleet, work, session)
+        cell_ready = ReadyCell(benchmark, cell, stream, fleet, work)
         try:
             yield cell_ready
         finally:
@@ -318,7 +373,7 @@ def _salted(workload: Workload) -> tuple[str, ...]:
 class _Progress:
     """A log line every few seconds while a trial runs."""
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float | None) -> None:
         self._rate, self._next = rate, time.monotonic() + PROGRESS_SECONDS
 
     def __call__(self, seen: dict[str, Any]) -> None:
@@ -328,6 +383,5 @@ class _Progress:
         counted.state(self._rate, offered, planned)
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + PROGRESS_SECONDS
-            log.info(
-                "  at %.6g events/s: offered %d, taken %d, waiting %d", self._rate, offered, planned, offered - planned
-            )
+            at = "in a closed loop" if self._rate is None else f"at {self._rate:.6g} events/s"
+            log.info("  %s: offered %d, taken %d, waiting %d", at, offered, planned, offered - planned)

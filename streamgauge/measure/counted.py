@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from streamgauge.measure.cell import Measured
 
 
-def state(rate: float, offered: int, taken: int) -> None:
-    """Of the running trial: events/s, events offered and taken since its start, and the backlog between."""
-    values = {"rate_events_per_s": rate, "offered": offered, "taken": taken, "backlog": offered - taken}
+def state(rate: float | None, offered: int, taken: int) -> None:
+    """Sets gauges of the running trial: events/s unless in a closed loop, events offered and taken, the backlog."""
+    if rate is not None:
+        metrics.gauge("trial", "rate_events_per_s").set(rate)
+    values: dict[str, float] = {"offered": offered, "taken": taken, "backlog": offered - taken}
     for name, value in values.items():
         metrics.gauge("trial", name).set(value)
 

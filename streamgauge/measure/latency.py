@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamgauge import results
 from streamgauge.artifacts import Store, append_json, write_json
@@ -19,23 +18,20 @@ from streamgauge.places import here
 from streamgauge.results import Result
 from streamgauge.runs import environment
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 log = logging.getLogger("streamgauge")
+#: quantiles that become results
+_INDEXED = ("p50", "p90", "p99", "p999", "max")
 _NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "max": "max_ms"}
 
 
-def run(
-    benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, session: Callable[[], SparkSession]
-) -> list[dict[str, Any]]:
+def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[dict[str, Any]]:
     """Measures; returns what latency.json then holds. Raises UserError without a sustainable rate."""
     directory = cell_directory(run_directory, cell)
     rate = _sustainable(directory, cell)
     found: list[dict[str, Any]] = []
     with (
         measuring(f"{run_directory.name} {cell.name}") as token,
-        ready(benchmark, store, cell, here(directory) / "work", session) as bench,
+        ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
         for fraction in benchmark.latency.fractions:
             log.info("latency at %g %% of %.6g events/s", 100 * fraction, rate)
@@ -86,7 +82,8 @@ def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
         "offered": measured.observation.offered,
         "taken": measured.observation.taken,
         "emitted": details["emitted"],
-        "system_cpu_us_per_event": _per_event(details["system"].get("cpu_seconds"), measured.observation.taken),
+        "emitted_outside": details["outside_event_latency_ns"]["count"],
+        **cpu_of(measured),
         "software": software_of(details),
         "application": application_of(details),
     }
@@ -100,8 +97,21 @@ def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / 1e6
 
 
-def _per_event(cpu_seconds: float | None, events: int) -> float | None:
-    return None if cpu_seconds is None or not events else cpu_seconds / events * 1e6
+def cpu_of(measured: Measured) -> dict[str, float | None]:
+    """CPU of the system: µs per event while events were offered, and the seconds of its start and of its drain apart."""
+    details, seen = measured.run.details, measured.observation
+    marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
+    taken = max((sample.taken for sample in seen.clock), default=0)
+    if "start" in marks and "end" in marks and taken:
+        steady: float | None = marks["end"] - marks["start"]
+        drain = marks.get("drained", marks["end"]) - marks["end"]
+        return {
+            "system_cpu_us_per_event": (steady or 0.0) / taken * 1e6,
+            "system_cpu_drain_s": drain,
+            "system_cpu_start_s": None if whole is None else max(0.0, whole - (steady or 0.0) - drain),
+        }
+    per_event = None if whole is None or not seen.taken else whole / seen.taken * 1e6
+    return {"system_cpu_us_per_event": per_event, "system_cpu_drain_s": None, "system_cpu_start_s": None}
 
 
 def _one_line(figures: dict[str, Any]) -> str:
@@ -115,7 +125,7 @@ def _one_line(figures: dict[str, Any]) -> str:
 
 def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
     percent = f"{100 * figures['fraction']:g}pct"
-    values = {f"event_latency_ms_{q}_at_{percent}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in ("p50", "p99")}
+    values = {f"event_latency_ms_{q}_at_{percent}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in _INDEXED}
     values[f"system_cpu_us_per_event_at_{percent}"] = ("us", figures["system_cpu_us_per_event"])
     return [
         Result(

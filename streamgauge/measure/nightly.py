@@ -315,7 +315,7 @@ class Night:
         ]
         if not rates:
             raise UserError("no sustainable rate is known")
-        return of_cell(benchmark, self.store, subject, metrics, float(rates[0]), self.session, self.run_id)
+        return of_cell(benchmark, self.store, subject, metrics, float(rates[0]), self.run_id)
 
     def _record(self, one: _Series, moment: str, outcome: str, magnitude: float, evidence: Row) -> Row:
         judgement = Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence)

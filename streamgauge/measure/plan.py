@@ -19,7 +19,7 @@ def check_names(benchmark: Benchmark) -> None:
 
 def check(benchmark: Benchmark) -> None:
     """And that engines and the verdict function can be had. Raises UserError."""
-    from streamgauge.verdict import load
+    from streamgauge.search.verdict import load
 
     check_names(benchmark)
     for system in benchmark.systems:

@@ -150,8 +150,8 @@ class _Check:
     def _repetition(self, pair: tuple[str, str], side: Side, number: int, token: int) -> Repetition:
         cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
         try:
-            with ready(self.benchmark, self.store, cell, self._work / "cell", self._session) as bench:
-                bench.warm_up(self.plan.rate, self.plan.warmup_seconds, token=token)
+            with ready(self.benchmark, self.store, cell, self._work / "cell") as bench:
+                bench.warm_up(token=token, seconds=self.plan.warmup_seconds)
                 measured = bench.trial(self.plan.rate, self.plan.seconds, token=token)
         finally:
             shutil.rmtree(self._work / "cell", ignore_errors=True)

@@ -9,17 +9,14 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streamgauge.artifacts import Store
 from streamgauge.compare.functional import is_output
 from streamgauge.config import Benchmark, Cell
-from streamgauge.measure.cell import OVERLOAD, ready
+from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of, results_of
 from streamgauge.measure.lock import measuring
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from streamgauge.measure.search import Searcher
 
 log = logging.getLogger("streamgauge")
 RATE = "sustainable_rate_events_per_s"
@@ -65,10 +62,9 @@ def of_cell(
     subject: Subject,
     metrics: Iterable[str],
     rate: float,
-    session: Callable[[], SparkSession],
     run_id: str,
 ) -> Measure:
-    """Latency and CPU at the fractions that the metrics name, of that rate; the capacity for the rate itself.
+    """Latency and CPU at the fractions that the metrics name, of that rate; a ladder of one process for the rate itself.
 
     run_id: of the run that asks: its own retry ends what it left behind, nobody else's does.
     """
@@ -82,15 +78,17 @@ def of_cell(
         try:
             with (
                 measuring(f"{run_id} rerun {cell.name}") as token,
-                ready(benchmark, store, cell, work, session) as bench,
+                ready(benchmark, store, cell, work) as bench,
             ):
                 for fraction in fractions:
                     measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
                     results = results_of(benchmark, cell, "rerun", figures_of(fraction, measured))
                     found |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted:
-                    probe = bench.trial(OVERLOAD * rate, benchmark.search.trial_seconds, token=token, hold=True)
-                    found |= {RATE: probe.carried_events_per_s} if probe.carried_events_per_s else {}
+                    bench.stop()
+                    plan = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
+                    estimate = Searcher(bench, plan, token).run()["sustainable_rate_events_per_s"]
+                    found |= {RATE: estimate} if estimate else {}
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return {metric: value for metric, value in found.items() if metric in wanted}

@@ -1,57 +1,53 @@
-"""The search stage: trials of a cell until next_step says done; each is on disk before the next begins."""
+"""The search stage: windows and recovery trials of a cell until `next_step` says done; each is on disk at once."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
+import math
 from pathlib import Path
-from statistics import median_low
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from streamgauge import results
 from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
 from streamgauge.config import Benchmark, Cell, Search, canonical
-from streamgauge.measure.cell import ReadyCell, application_of, ready, software_of
+from streamgauge.driver.ceiling import Ceiling
+from streamgauge.driver.offer import ROW_BYTES
+from streamgauge.measure.cell import MOST_ROWS, ReadyCell, application_of, ready, software_of
 from streamgauge.measure.lock import measuring
+from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
 from streamgauge.places import here
 from streamgauge.results import Result
 from streamgauge.runs import environment
-from streamgauge.search import Done, Rate, next_step
-from streamgauge.trial import Trial, Verdict
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from streamgauge.search.records import Measurement, TrialRecord, Window
+from streamgauge.search.steps import Done, Hold, Limits, Recover, run_search, warm_up_step
 
 log = logging.getLogger("streamgauge")
 #: above that part of the driver's own ceiling a rate would measure the driver
 CEILING_SHARE = 0.7
+#: a window beside which the machine's speed changed by more, or more time was stolen, is measured once more
+YARDSTICK_TOLERANCE, MOST_STEAL = 0.3, 0.1
+#: outcomes whose rate is a result
+SOUND = ("found", "all_sustained", "unproven")
+WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
 
 
 def cell_directory(run: Path, cell: Cell) -> Path:
     return run / "cells" / cell.name
 
 
-def run(
-    benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, session: Callable[[], SparkSession]
-) -> dict[str, Any]:
-    """Searches; returns what search.json then holds. A search that was killed goes on after its last trial.
-
-    Repeats are whole searches, each with a fresh system; the one with the median rate stands for all of them.
-    """
+def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> dict[str, Any]:
+    """Searches; returns what search.json then holds. A search that was killed goes on after its last measurement."""
     directory = cell_directory(run_directory, cell)
     directory.mkdir(parents=True, exist_ok=True)
     with (
         measuring(f"{run_directory.name} {cell.name}") as token,
-        ready(benchmark, store, cell, here(directory) / "work", session) as bench,
+        ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
-        searches = []
-        for number in range(1, benchmark.search.repeats + 1):
-            if number > 1:
-                log.info("search %d of %d", number, benchmark.search.repeats)
-                bench.stop()
-            searches.append(_search(bench, benchmark.search, directory, plan_hash(benchmark, cell), token, number))
-        found = _median(searches)
+        found = Searcher(bench, benchmark.search, token, directory, plan_hash(benchmark, cell)).run()
     write_json(directory / "search.json", found)
     results.append_once(run_directory, _result(benchmark, cell, run_directory.name, found))
     return found
@@ -66,91 +62,203 @@ def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
     return hashlib.sha256("".join(canonical(part) for part in parts).encode()).hexdigest()[:16]
 
 
-def _median(searches: list[dict[str, Any]]) -> dict[str, Any]:
-    """The search with the median rate, the lower of two; with repeats, all rates and their spread beside it."""
-    rates = [search["sustainable_rate_events_per_s"] for search in searches]
-    middle = median_low(rates)
-    found = searches[rates.index(middle)]
-    spread = round((max(rates) - min(rates)) / middle, 4) if middle else None
-    return found | ({"repeats": rates, "spread": spread} if len(rates) > 1 else {})
+class Searcher:
+    """One search of a ready cell. What was measured of the same plan before is read first."""
 
+    def __init__(
+        self, bench: ReadyCell, plan: Search, token: int, directory: Path | None = None, plan_key: str = ""
+    ) -> None:
+        """Without a directory nothing is kept."""
+        self._bench, self._plan, self._token = bench, plan, token
+        self._directory, self._key = directory, plan_key
+        self._records = [*self._earlier(WINDOWS), *self._earlier(TRIALS)]
+        self._records.sort(key=lambda record: record["number"])
+        self._life = max((record["window"]["life"] for record in self._records if "window" in record), default=0)
+        self._process = 0  # which one runs
+        self._yardstick = Yardstick(bench.settings.cpus)
+        self._last_yard: Yard | None = None
+        self._limits_now = Limits()
+        self.ceiling: Ceiling | None = None
 
-def _search(bench: ReadyCell, plan: Search, directory: Path, plan_key: str, token: int, search: int) -> dict[str, Any]:
-    ceiling = bench.ceiling()
-    log.info("the driver alone delivers %.4g events/s", ceiling.events_per_s)
-    limit = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
-    earlier = [
-        r for r in read_jsonl(directory / "trials.jsonl") if (r.get("plan"), r.get("search")) == (plan_key, search)
-    ]
-    if earlier:
-        limit = earlier[0]["max_rate"]  # the same plan as before the interruption
-        log.info("resuming after %d trials", len(earlier))
-    plan = plan.model_copy(update={"max_rate": max(plan.min_rate, min(plan.max_rate, limit))})
-    trials, software = [_trial(record) for record in earlier], _software(earlier)
-    application: dict[str, str] = {}
-    while not isinstance(step := next_step(plan, trials), Done):
-        log.info("trial %d: %s %.6g events/s: %s", len(trials) + 1, step.purpose, step.rate_events_per_s, step.reason)
-        record = _measure(bench, plan, step, token)
-        record |= {
-            "number": len(trials) + 1,
-            "search": search,
-            "plan": plan_key,
-            "max_rate": plan.max_rate,
+    def run(self) -> dict[str, Any]:
+        """Measures until the answer stands; returns it as JSON."""
+        done = self.search()
+        assert self.ceiling is not None
+        return self._answer(done, self._limits_now, self.ceiling)
+
+    def search(self) -> Done:
+        """Measures until the answer stands."""
+        self.ceiling = self._bench.ceiling()
+        log.info("the driver alone delivers %.4g events/s", self.ceiling.events_per_s)
+        self._limits_now = self._limits(self.ceiling)
+        if self._records:
+            log.info("resuming after %d measurements", len(self._records))
+        known = [_measured(record) for record in self._records]
+        done = run_search(self._plan, self._limits_now, self._measure, known)
+        self._bench.end_loop()
+        log.info("%.6g events/s: %s", done.rate_events_per_s, done.reason)
+        return done
+
+    def _limits(self, ceiling: Ceiling) -> Limits:
+        known = next((record["limits"] for record in self._records), None)
+        if known is not None:
+            return Limits(**known)  # the same plan as before the interruption
+        most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
+        most = max(self._plan.min_rate, min(self._plan.max_rate, most))
+        replay = self._bench.benchmark.replay
+        rows = min(MOST_ROWS, replay.max_memory_mb * 2**20 // 2 // ROW_BYTES * len(self._bench.fleet.endpoints))
+        return Limits(most, rows, self._bench.continuous, pinned=bool(self._bench.settings.cpus) and self._bench.pins)
+
+    def _measure(self, step: Hold | Recover) -> Measurement:
+        if step.process != self._process and self._bench.running:
+            self._bench.stop()
+        fresh = not self._bench.running
+        self._process = step.process
+        if fresh:
+            self._life += 1
+            if self._plan.warmup_seconds and not (isinstance(step, Hold) and step.purpose in ("compile", "warm-up")):
+                # the process that was measured is gone: another one is begun from its warm-up
+                step = warm_up_step(step.process, MOST_ROWS)
+        measured = self._window(step) if isinstance(step, Hold) else self._recovery(step)
+        return measured
+
+    def _window(self, step: Hold) -> Window:
+        log.info("process %d, %s: %d rows waiting, %s", step.process, step.purpose, step.rows, step.reason)
+        before, times = self._yard(step), steal(self._yardstick.cpus)
+        window = self._bench.window(step, token=self._token)
+        stolen = steal(self._yardstick.cpus).since(times).steal
+        after = self._yard(step) if window.invalid is None else None
+        pair = None
+        invalid = window.invalid
+        if before is not None and after is not None:
+            pair = (before.units_per_s, after.units_per_s)
+        if before and after and pair and moved(before, after, YARDSTICK_TOLERANCE) and not self._is_second(step):
+            invalid = f"the machine's speed changed from {pair[0]:,.0f} to {pair[1]:,.0f} units/s beside it"
+        if invalid is None and stolen > MOST_STEAL and not self._is_second(step):
+            invalid = f"{stolen:.0%} of the CPU time was stolen"
+        window = dataclasses.replace(
+            window,
+            life=self._life,
+            invalid=invalid,
+            yardstick=pair,
+            steal=None if math.isnan(stolen) else stolen,
+        )
+        self._keep(WINDOWS, {"window": dataclasses.asdict(window), "asked": step.reason})
+        if window.invalid:
+            log.info("  invalid: %s", window.invalid)
+        else:
+            count = len(window.batches)
+            log.info(
+                "  %d batches of %.0f rows took %.0f ms each: %.5g events/s",
+                count, window.rows / count, 1000 * window.seconds / count, window.rows / window.seconds,
+            )  # fmt: skip
+        return window
+
+    def _is_second(self, step: Hold) -> bool:
+        """True where the same window was measured just before: on a machine that is never quiet the second one counts,
+        and the page tells how much the yardstick moved.
+        """
+        last = self._records[-1].get("window") if self._records else None
+        return last is not None and (last["held_rows"], last["purpose"]) == (step.rows, step.purpose)
+
+    def _yard(self, step: Hold) -> Yard | None:
+        """The yardstick on the system's CPUs while it waits; None in the warm-up, which none disturbs."""
+        if step.purpose != "ladder":
+            self._last_yard = None
+            return None
+        if self._last_yard is None or self._bench.paused is False:
+            self._bench.pause()
+            self._last_yard = self._yardstick.run()
+        return self._last_yard
+
+    def _recovery(self, step: Recover) -> TrialRecord:
+        log.info("recovery at %.6g events/s, %.3g s behind: %s", step.rate_events_per_s, step.behind_s, step.reason)
+        measured = self._bench.trial(
+            step.rate_events_per_s, step.longest_s, token=self._token, behind_s=step.behind_s,
+            batch_noise=step.noise, until_clear=True,
+        )  # fmt: skip
+        seen = measured.observation
+        lasted = max((s.at_s for s in (*seen.samples, *seen.clock)), default=0.0)
+        record = TrialRecord(
+            step.process, step.purpose, step.rate_events_per_s, lasted, measured.verdict,
+            seen.invalid is None, measured.correct,
+        )  # fmt: skip
+        full = {
+            **measured.record(),
+            "trial": dataclasses.asdict(record),
+            "purpose": step.purpose,
+            "rate_events_per_s": step.rate_events_per_s,
+            "behind_s": step.behind_s,
             "asked": step.reason,
         }
-        append_json(directory / "trials.jsonl", record)
-        log.info("  %s: %s", record["outcome"], record["reason"])
-        trials.append(_trial(record))
-        software |= _software([record])
-        application |= application_of(record.get("details", {}))
-    low, high = step.interval
-    return {
-        "cell": bench.cell.model_dump(),
-        "sustainable_rate_events_per_s": step.rate_events_per_s,
-        "interval": [low, high],
-        "outcome": step.outcome,
-        "reason": step.reason,
-        "search": search,
-        "trials": len(trials),
-        "precision": plan.precision,
-        "max_rate_events_per_s": plan.max_rate,
-        "driver_ceiling_events_per_s": ceiling.events_per_s,
-        "driver_cpu_us_per_event": ceiling.driver_cpu_us_per_event,
-        "software": software,
-        "application": application,
-    }
+        self._keep(TRIALS, full)
+        log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)
+        return record
+
+    def _keep(self, name: str, record: dict[str, Any]) -> None:
+        limits = self._records[0]["limits"] if self._records else dataclasses.asdict(self._limits_now)
+        record |= {"number": len(self._records) + 1, "plan": self._key, "limits": limits, "process": self._process}
+        self._records.append(record)
+        if self._directory is not None:
+            append_json(self._directory / name, record)
+
+    def _earlier(self, name: str) -> list[dict[str, Any]]:
+        if self._directory is None:
+            return []
+        return [record for record in read_jsonl(self._directory / name) if record.get("plan") == self._key]
+
+    def _answer(self, done: Done, limits: Limits, ceiling: Ceiling) -> dict[str, Any]:
+        software: dict[str, str] = {}
+        application: dict[str, str] = {}
+        for record in self._records:
+            software |= software_of(record.get("details", {}))
+            application |= application_of(record.get("details", {}))
+        windows = [Window.from_dict(record["window"]) for record in self._records if "window" in record]
+        yards = [speed for w in windows for speed in w.yardstick or ()]
+        stolen = [w.steal for w in windows if w.steal is not None]
+        trials = [TrialRecord.from_dict(record["trial"]) for record in self._records if "trial" in record]
+        wrong = any(trial.correct is False for trial in trials)
+        return {
+            "cell": self._bench.cell.model_dump(),
+            "sustainable_rate_events_per_s": done.rate_events_per_s,
+            "interval": done.interval,
+            "interval_of": done.interval_of,
+            "proven": done.proven,
+            "outcome": done.outcome,
+            "reason": done.reason,
+            "constraint": done.constraint,
+            "allowed_age_s": self._plan.max_age.seconds,
+            "processes": [
+                {**dataclasses.asdict(one), "process": number} for number, one in enumerate(done.processes, 1)
+            ],
+            "doubts": done.doubts,
+            "correct": False if wrong else (True if any(trial.correct for trial in trials) else None),
+            "windows": len(windows),
+            "trials": len(trials),
+            "max_rate_events_per_s": limits.max_rate,
+            "driver_ceiling_events_per_s": ceiling.events_per_s,
+            "driver_cpu_us_per_event": ceiling.driver_cpu_us_per_event,
+            "yardstick_units_per_s": float(np.median(yards)) if yards else None,
+            # comparable between days on which the machine itself was faster or slower
+            "events_per_yardstick_unit": done.rate_events_per_s / float(np.median(yards)) if yards else None,
+            "yardstick_spread": (max(yards) - min(yards)) / float(np.median(yards)) if yards else None,
+            "steal": max(stolen, default=None),
+            "software": software,
+            "application": application,
+        }
 
 
-def _software(records: Iterable[dict[str, Any]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for record in records:
-        found |= software_of(record.get("details", {}))
-    return found
-
-
-def _measure(bench: ReadyCell, plan: Search, step: Rate, token: int) -> dict[str, Any]:
-    seconds = plan.trial_seconds * step.seconds_factor
-    measured = bench.trial(step.rate_events_per_s, seconds, token=token, hold=step.purpose == "probe")
-    return {"purpose": step.purpose, **measured.record(), "rate_events_per_s": step.rate_events_per_s}
-
-
-def _trial(record: dict[str, Any]) -> Trial:
-    """A trial as the search sees it, from its line."""
-    return Trial(
-        record["rate_events_per_s"],
-        Verdict(record["outcome"], record["reason"], record["figures"]),
-        record["purpose"],
-        record["carried_events_per_s"],
-        record["observation"]["invalid"] is None,
-    )
+def _measured(record: dict[str, Any]) -> Measurement:
+    """A measurement as the search sees it, from its line."""
+    return Window.from_dict(record["window"]) if "window" in record else TrialRecord.from_dict(record["trial"])
 
 
 def _result(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any]) -> Result:
-    low, high = found["interval"]
-    sound = found["outcome"] in ("found", "all_sustained")
+    low, high = found["interval"] or (None, None)
+    sound = found["outcome"] in SOUND and found["correct"] is not False
     return Result(
         benchmark.name, cell.experiment, cell.workload, cell.system, "streaming",
         "sustainable_rate_events_per_s", "events/s", found["sustainable_rate_events_per_s"], run_id,
-        plan_hash(benchmark, cell), low, high, found["trials"], sound, found["reason"],
+        plan_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
         software=environment()["software"] | found.get("software", {}),
     )  # fmt: skip

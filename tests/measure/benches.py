@@ -24,10 +24,13 @@ class Bench:
     store: Store
 
 
-def write_bench(place: Path, *, capacity: float | None = None, delay: str = "0s", **more: Any) -> Bench:
+def write_bench(
+    place: Path, *, capacity: float | None = None, delay: str = "0s", batch_cost: str = "0s", **more: Any
+) -> Bench:
     """Batches of 50 ms, so that a second has enough of them for a verdict."""
     (place / "f.csv").write_text("t,carrier,flight\n1,A,1\n")
     known = {"name": "known", "engine": "known", "capacity": capacity, "delay": delay, "trigger": "50ms"}
+    known |= {"batch_cost": batch_cost}
     known |= {"batch_rows": max(1, round(capacity / 20))} if capacity else {}
     raw: dict[str, Any] = {
         "name": "b",
@@ -38,6 +41,7 @@ def write_bench(place: Path, *, capacity: float | None = None, delay: str = "0s"
         # another process may have the CPU for a while: these tests count, the clock's own are elsewhere
         "replay": {"max_memory_mb": 64, "max_slip": "3s"},
         **more,
+        "search": {"warmup_seconds": 0, **more.get("search", {})},  # the known system compiles nothing
     }
     file = place / "b.yaml"
     file.write_text(yaml.safe_dump(raw))

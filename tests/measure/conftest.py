@@ -15,5 +15,4 @@ def _alone_and_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A lock of our own, and no time for what is not looked at."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(cell, "WARM_UP_SECONDS", 0.2)
     monkeypatch.setattr(cell, "ceiling", partial(ceiling, seconds=0.2))

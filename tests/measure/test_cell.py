@@ -17,22 +17,12 @@ import pytest
 
 from streamgauge.config import Cell, load
 from streamgauge.driver.known import KnownSystem
-from streamgauge.driver.system import TrialSetup
 from streamgauge.errors import Outage, UserError
 from streamgauge.measure.cell import Measured, ReadyCell, ready
 from streamgauge.measure.latency import figures_of
-from streamgauge.verdict import judge
+from streamgauge.search.steps import Hold
+from streamgauge.search.verdict import judge
 from tests.measure.benches import CELL, Bench, write_bench
-
-
-class Recording(KnownSystem):
-    """Compiles, as far as anybody knows."""
-
-    seen: ClassVar[list[tuple[bool, float]]] = []
-
-    def begin_trial(self, setup: TrialSetup) -> None:
-        self.seen.append((setup.warm_up, setup.rate_events_per_s))
-        super().begin_trial(setup)
 
 
 class Once(KnownSystem):
@@ -46,10 +36,6 @@ class Once(KnownSystem):
             raise UserError("no room for it")
 
 
-def no_session() -> Any:
-    raise AssertionError("the known system needs no Spark")
-
-
 def children(module: str) -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
@@ -59,14 +45,17 @@ def children(module: str) -> list[psutil.Process]:
     return found
 
 
+NO_WARMUP = {"warmup_seconds": 0}
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    return write_bench(tmp_path)
+    return write_bench(tmp_path, search=NO_WARMUP)
 
 
 @pytest.fixture
 def cell(bench: Bench, tmp_path: Path) -> Iterator[ReadyCell]:
-    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work", no_session) as made:
+    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as made:
         yield made
     assert children("streamgauge.driver") == children("streamgauge.driver.known") == []
 
@@ -75,33 +64,44 @@ def counted_once(measured: Measured, events: int) -> None:
     details = measured.run.details
     assert measured.observation.invalid is None
     assert measured.observation.offered == measured.observation.taken == details["emitted"] == events
-    assert measured.run.event_latency.count == details["system"]["rows"] - 1 == events  # and a sentinel
+    apart = details["outside_event_latency_ns"]["count"]
+    assert measured.run.event_latency.count + apart == details["system"]["rows"] - 1 == events  # and a sentinel
 
 
-def test_a_fresh_system_warms_up_until_it_carries_no_more(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=400)
-    recording = bench.benchmark.systems[0].model_copy(update={"engine": f"{__name__}:Recording"})
-    benchmark = bench.benchmark.model_copy(update={"systems": (recording,)})
-    with ready(benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell:
+def test_a_fresh_system_warms_up_and_a_warm_one_does_not(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, capacity=4000, search={"warmup_seconds": 1, "max_age": "1s"})
+    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:
+        began = time.monotonic()
         cell.trial(200, 0.5, token=1)
-        cell.trial(100, 0.5, token=1)
-    *rounds, first, second = Recording.seen
-    assert 2 <= len(rounds) <= 6
-    assert set(rounds) == {(True, 800.0)}
-    assert (first, second) == ((False, 200.0), (False, 100.0))
+        cold = time.monotonic() - began
+        began = time.monotonic()
+        cell.trial(200, 0.5, token=1)
+        warm = time.monotonic() - began
+    assert cold - warm > 1
+
+
+def test_a_window_that_breaks_is_invalid_and_the_next_has_a_new_system(cell: ReadyCell) -> None:
+    step = Hold(1, "ladder", 100, "as told", 0.3, 1.0)
+    assert cell.window(step, token=1).invalid is None
+    assert cell.running
+    [victim] = children("streamgauge.driver.known")
+    victim.kill()
+    broken = cell.window(step, token=1)
+    assert (broken.batches, broken.invalid) == ((), "system known ended with -9: nothing said")
+    assert cell.window(step, token=1).invalid is None
 
 
 def test_what_ran_and_does_not_start_again_is_an_outage_and_no_mistake(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path)
+    bench = write_bench(tmp_path, search=NO_WARMUP)
     once = bench.benchmark.systems[0].model_copy(update={"engine": f"{__name__}:Once"})
     benchmark = bench.benchmark.model_copy(update={"systems": (once,)})
-    with ready(benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell:
+    with ready(benchmark, bench.store, CELL, tmp_path / "work") as cell:
         cell.trial(100, 0.2, token=1)
         cell.stop()
         with pytest.raises(Outage, match="it ran before, and does not start again: no room for it"):
             cell.trial(100, 0.2, token=1)
     with (
-        ready(benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell,
+        ready(benchmark, bench.store, CELL, tmp_path / "work") as cell,
         pytest.raises(UserError, match=r"^no room for it$"),
     ):
         cell.trial(100, 0.2, token=1)
@@ -147,21 +147,20 @@ def test_a_record_is_a_json_line_with_all_that_the_search_needs(cell: ReadyCell)
     assert again["observation"]["offered"] == 1000
     assert again["observation"]["invalid"] is None
     assert again["details"]["slip_ns"]["count"] >= 1000
-    assert {"outcome", "reason", "figures", "carried_events_per_s"} <= set(again)
+    assert {"outcome", "reason", "figures"} <= set(again)
     assert not list((cell._work).glob("trial-*"))  # checkpoints are no results
 
 
 def test_what_was_not_worked_off_is_no_proof(tmp_path: Path) -> None:
     """A trial that is cut short by its patience was not checked: it may not count as sustained."""
-    bench = write_bench(tmp_path, search={"min_batches": 3, "max_age_slope": 0.9, "warmup_batches": 1})
-    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work", no_session) as cell:
+    bench = write_bench(tmp_path, search=NO_WARMUP)
+    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:
         measured = cell.trial(2000, 2, token=1)
     assert (measured.verdict.outcome, measured.observation.invalid) == ("sustainable", None)
     late = replace(measured.run, details={**measured.run.details, "drained": False})
-    found = cell._judged(late, checked=True)
+    found = cell._judged(late)
     said = "the system did not end its work in time"
     assert (found.verdict.outcome, found.observation.invalid) == ("inconclusive", said)
-    assert cell._judged(late, checked=False).observation.invalid is None, "a probe is never checked"
 
 
 def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
@@ -177,7 +176,7 @@ def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
 def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: Path) -> None:
     def refused(cell: Cell, **change: Any) -> str:
         benchmark = load(bench.file).model_copy(update=change)
-        with pytest.raises(UserError) as told, ready(benchmark, bench.store, cell, tmp_path, no_session):
+        with pytest.raises(UserError) as told, ready(benchmark, bench.store, cell, tmp_path):
             pass
         return str(told.value)
 

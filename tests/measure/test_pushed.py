@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streamgauge.metrics.pipeline import Pipeline
 from tests.measure.benches import write_bench
-from tests.measure.test_stages import GRID, run_search
+from tests.measure.test_stages import QUICK, run_search
 from tests.metrics.backend import wait_until
 from tests.metrics.carbon import carbon
 
@@ -16,9 +16,11 @@ def test_what_graphite_stores_of_a_search_is_what_its_trials_record(tmp_path: Pa
     (tmp_path / "carbon").mkdir()
     with carbon(tmp_path / "carbon") as daemon:
         sink = {"type": "graphite", "host": "127.0.0.1", "port": daemon.port}
-        bench = write_bench(tmp_path, capacity=1500, search=GRID, metrics={"sinks": [sink], "period": "500ms"})
+        bench = write_bench(
+            tmp_path, capacity=4000, batch_cost="50ms", search=QUICK, metrics={"sinks": [sink], "period": "500ms"}
+        )
         with Pipeline(bench.benchmark.metrics, bench.benchmark.name).start():
-            found, trials = run_search(bench)
+            found, _, trials = run_search(bench)
 
         def stored(kind: str, name: str, value: str = "value") -> list[float]:
             return daemon.series(f"streamgauge.b.e_all_known.{kind}.trial.{name}.committed.{value}")

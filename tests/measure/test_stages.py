@@ -12,90 +12,96 @@ import pytest
 from streamgauge.artifacts import append_json, read_jsonl, write_json
 from streamgauge.errors import UserError
 from streamgauge.measure import latency, search
-from streamgauge.measure.search import cell_directory, plan_hash
+from streamgauge.measure.search import cell_directory
 from tests.measure.benches import CELL, Bench, write_bench
-from tests.measure.test_cell import no_session
 
-GRID = {"rates": [500, 1000, 8000, 9000], "confirmations": 0, "trial_seconds": 1.0, "warmup_batches": 1}
-GRID |= {"max_age_slope": 0.4, "min_batches": 3}  # a busy host slows nobody that much; an overload of five times is 0.8
+#: a search of some seconds; a busy host may take the CPU away for half of one
+QUICK: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.4, "recovery_seconds": 4}
+QUICK |= {"proof_steps": 1, "margin": 0.3}
 
 
-def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     run = bench.store.run("r")
-    found = search.run(bench.benchmark, bench.store, CELL, run, no_session)
-    assert json.loads((cell_directory(run, CELL) / "search.json").read_text()) == found
-    return found, read_jsonl(cell_directory(run, CELL) / "trials.jsonl")
+    found = search.run(bench.benchmark, bench.store, CELL, run)
+    directory = cell_directory(run, CELL)
+    assert json.loads((directory / "search.json").read_text()) == json.loads(json.dumps(found))
+    return found, read_jsonl(directory / search.WINDOWS), read_jsonl(directory / search.TRIALS)
 
 
-def test_a_search_writes_its_trials_and_a_finished_one_repeats_none(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=1500, search=GRID)
-    found, trials = run_search(bench)
-    assert (found["sustainable_rate_events_per_s"], found["interval"]) == (1000, [1000, 8000])
-    assert (found["outcome"], found["trials"]) == ("found", 2)
-    assert [(t["number"], t["rate_events_per_s"], t["outcome"]) for t in trials] == [
-        (1, 1000, "sustainable"),
-        (2, 8000, "unsustainable"),
-    ]
+def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=QUICK)  # 200 rows take 50 + 50 ms
+    found, windows, trials = run_search(bench)
+    assert found["sustainable_rate_events_per_s"] == pytest.approx(2000, rel=0.1)
+    low, high = found["interval"]
+    assert low < found["sustainable_rate_events_per_s"] < high
+    assert (found["outcome"], found["constraint"], found["interval_of"]) == ("found", "batch cap", "fit")
+    [process] = found["processes"]
+    assert process["cap_rows"] == 200
+    below, above = found["proven"]
+    assert below < found["sustainable_rate_events_per_s"] < above
+    assert {t["purpose"]: t["outcome"] for t in trials} == {"below": "sustainable", "above": "unsustainable"}
+    numbers = sorted(record["number"] for record in (*windows, *trials))
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert (found["windows"], found["trials"]) == (len(windows), len(trials))
+    assert all(record["window"]["batches"] for record in windows if not record["window"]["invalid"])
     [result] = read_jsonl(bench.store.run("r") / "results.jsonl")
-    assert (result["metric"], result["value"], result["valid"]) == ("sustainable_rate_events_per_s", 1000, True)
-    again, same = run_search(bench)
-    assert same == trials
+    assert (result["metric"], result["valid"]) == ("sustainable_rate_events_per_s", True)
+    assert (result["value"], result["low"], result["high"]) == (found["sustainable_rate_events_per_s"], low, high)
+
+    again, *same = run_search(bench)
+    assert same == [windows, trials], "a finished search measures nothing again"
     assert read_jsonl(bench.store.run("r") / "results.jsonl") == [result]
-    assert {**again, **dict.fromkeys(CEILING)} == {**found, **dict.fromkeys(CEILING)}
+    assert again["sustainable_rate_events_per_s"] == found["sustainable_rate_events_per_s"]
 
 
-CEILING = ("driver_ceiling_events_per_s", "driver_cpu_us_per_event")
+def test_two_processes_give_an_interval_over_processes(tmp_path: Path) -> None:
+    plan = {**QUICK, "processes": 2, "proof_steps": 0}
+    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=plan)
+    found, windows, trials = run_search(bench)
+    assert ([one["process"] for one in found["processes"]], found["interval_of"]) == ([1, 2], "processes")
+    assert {record["window"]["life"] for record in windows} == {1, 2}, "each process is a fresh system"
+    assert trials == []
+    [result] = read_jsonl(bench.store.run("r") / "results.jsonl")
+    assert result["samples"] == 2
 
 
-def record(
-    bench: Bench, number: int, rate: float, outcome: str, *, invalid: str | None = None, search: int = 1
-) -> None:
-    directory = cell_directory(bench.store.run("r"), CELL)
-    directory.mkdir(parents=True, exist_ok=True)
-    reason = f"invalid trial: {invalid}" if invalid else "as told"
-    line = {"number": number, "purpose": "bisect", "rate_events_per_s": rate, "outcome": outcome, "reason": reason}
-    line |= {"figures": {}, "carried_events_per_s": None, "observation": {"invalid": invalid}}
-    line |= {"plan": plan_hash(bench.benchmark, CELL), "search": search, "max_rate": 100_000}
-    append_json(directory / "trials.jsonl", line)
+def test_more_than_the_highest_allowed_rate_is_not_offered(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, search={**QUICK, "max_rate": 500})
+    found, _, trials = run_search(bench)
+    assert (found["sustainable_rate_events_per_s"], found["outcome"]) == (500, "all_sustained")
+    assert found["constraint"] == "driver's ceiling"
+    assert [trial["purpose"] for trial in trials] == ["below"]
 
 
 def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(tmp_path: Path) -> None:
-    other = write_bench(tmp_path, search={**GRID, "confirmations": 1})
-    record(other, 1, 500, "unsustainable")
-    bench = write_bench(tmp_path, search=GRID)
-    record(bench, 1, 1000, "sustainable")
-    record(bench, 2, 8000, "sustainable")
-    with open(cell_directory(bench.store.run("r"), CELL) / "trials.jsonl", "a") as lines:
-        lines.write('{"number": 3, "rate_ev')  # killed while it wrote
-    found, trials = run_search(bench)
-    assert [(t["number"], t["rate_events_per_s"]) for t in trials] == [(1, 500), (1, 1000), (2, 8000), (3, 9000)]
-    assert (found["sustainable_rate_events_per_s"], found["outcome"], found["trials"]) == (9000, "all_sustained", 3)
-    assert found["max_rate_events_per_s"] == 100_000  # as before the interruption, whatever the ceiling is now
+    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=QUICK)
+    found, windows, trials = run_search(bench)
+    directory = cell_directory(bench.store.run("r"), CELL)
+    (directory / search.TRIALS).write_text(
+        json.dumps(trials[0]) + "\n" + '{"number": 3, "rate_ev'
+    )  # killed while it wrote
+    foreign = {**windows[0], "plan": "another", "number": 99}
+    append_json(directory / search.WINDOWS, foreign)
+    again, more, tried = run_search(bench)
+    assert more[: len(windows) + 1] == [*windows, foreign], "what was measured stays"
+    assert tried[0] == trials[0]
+    assert again["max_rate_events_per_s"] == found["max_rate_events_per_s"], "as before the interruption"
+    assert again["sustainable_rate_events_per_s"] == pytest.approx(2000, rel=0.1)
+    assert again["outcome"] == "found"
 
 
-def test_of_repeated_searches_the_median_counts_and_the_spread_is_told(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, search={**GRID, "repeats": 3})
-    for number, (below, above) in enumerate([(8000, 9000), (500, 1000), (1000, 8000)], start=1):
-        record(bench, 1, below, "sustainable", search=number)
-        record(bench, 2, above, "unsustainable", search=number)
-    found, trials = run_search(bench)
-    assert len(trials) == 6, "nothing is measured again"
-    assert (found["search"], found["interval"], found["trials"]) == (3, [1000, 8000], 2)
-    assert (found["repeats"], found["spread"]) == ([8000, 500, 1000], 7.5)
-
-
-def test_invalid_trials_are_read_back_as_no_evidence(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, search=GRID)
-    record(bench, 1, 1000, "sustainable")
-    for number in (2, 3):
-        record(bench, number, 8000, "inconclusive", invalid="the driver limited this trial")
-    found, trials = run_search(bench)
-    assert len(trials) == 3
-    assert (found["sustainable_rate_events_per_s"], found["interval"]) == (1000, [1000, None])
-    assert found["outcome"] == "inconclusive"
-    assert found["reason"] == "nothing is known of 8000 events/s: invalid trial: the driver limited this trial"
+def test_a_wrong_output_voids_the_rate(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=QUICK)
+    run_search(bench)
+    directory = cell_directory(bench.store.run("r"), CELL)
+    trials = read_jsonl(directory / search.TRIALS)
+    wrong = [{**t, "correct": False, "trial": {**t["trial"], "correct": False}} for t in trials]
+    (directory / search.TRIALS).write_text("".join(json.dumps(t) + "\n" for t in wrong))
+    (bench.store.run("r") / "results.jsonl").unlink()
+    found, *_ = run_search(bench)
+    assert found["correct"] is False
     [result] = read_jsonl(bench.store.run("r") / "results.jsonl")
-    assert (result["valid"], result["reason"]) == (False, found["reason"])
+    assert not result["valid"]
 
 
 def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: Path) -> None:
@@ -103,14 +109,16 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
     directory = cell_directory(bench.store.run("r"), CELL)
     directory.mkdir(parents=True)
     write_json(directory / "search.json", {"sustainable_rate_events_per_s": 2000.0})
-    found = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1], no_session)
+    found = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
     assert [(f["fraction"], f["rate_events_per_s"], f["valid"]) for f in found] == [(0.5, 1000, True), (1, 2000, True)]
-    assert [f["event_latency"]["count"] for f in found] == [1000, 2000]
+    counted = [(f["event_latency"]["count"] + f["emitted_outside"], f["emitted"]) for f in found]
+    assert counted == [(1000, 1000), (2000, 2000)]
+    assert all(f["event_latency"]["count"] > 0.5 * f["emitted"] for f in found), "most of it is the steady part"
     assert all(f["event_latency"]["p50_ms"] >= 100 for f in found)
     assert json.loads((directory / "latency.json").read_text()) == found
     assert [t["fraction"] for t in read_jsonl(directory / "latency-trials.jsonl")] == [0.5, 1.0]
     results = read_jsonl(directory.parents[1] / "results.jsonl")
-    assert {r["metric"]: r["value"] for r in results if "p99" in r["metric"]} == {
+    assert {r["metric"]: r["value"] for r in results if "p99_" in r["metric"]} == {
         f"event_latency_ms_p99_at_{percent}pct": f["event_latency"]["p99_ms"]
         for percent, f in zip((50, 100), found, strict=True)
     }
@@ -131,4 +139,4 @@ def test_without_a_rate_there_is_no_latency(tmp_path: Path, found: dict[str, flo
         directory.mkdir(parents=True)
         write_json(directory / "search.json", found)
     with pytest.raises(UserError, match=re.escape(told)):
-        latency.run(bench.benchmark, bench.store, CELL, directory.parents[1], no_session)
+        latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
