@@ -15,6 +15,7 @@ from streamgauge.errors import UserError
 from streamgauge.report import build
 from streamgauge.report.blocks import Table
 from streamgauge.report.charts import edges, steps
+from streamgauge.report.overview import Verdict, verdict
 from streamgauge.report.records import Records, is_sound
 from tests.example_run import (
     CELLS,
@@ -26,8 +27,10 @@ from tests.example_run import (
     record_cells,
     record_example,
     stream,
+    system,
     trial,
 )
+from tests.example_search import windows
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -283,32 +286,83 @@ def test_headline_says_how_many_cells_were_measured_and_voids_a_wrong_output(mea
     assert said[which + 1] == "the output differs from the batch answer: the figure is void"
 
 
-def test_cells_row_has_rate_interval_and_p99_of_the_highest_sound_fraction(measured: Page) -> None:
-    rows = [row for row in measured.rows if len(row) == 7 and row[1] == "sum"]
-    assert rows[0] == ["ordered", "sum", "rocksdb", "39 600", "39 600 – 40 800", "6", "2 400 ms at 100 %"]
-    assert rows[3][2:] == ["hdfs", "9 900", "9 900 – 10 200", "6", "1 440 ms at 90 %"]
-    assert rows[4][3:] == ["—", "—", "0", "—"]
+def test_cells_row_has_rate_interval_limit_p99_of_the_highest_sound_fraction_and_output(measured: Page) -> None:
+    rows = [row for row in measured.rows if len(row) == 8 and row[1] == "sum"]
+    assert [cell.replace("\u2060", "") for cell in rows[0]] == [
+        "ordered", "sum", "rocksdb", "40 000", "38 416 – 41 649 of 2 processes", "batch cap", "2 400 ms at 100 %",
+        "right",
+    ]  # fmt: skip
+    assert rows[1][4].replace("\u2060", "") == "19 409 – 20 609 of the fit alone"
+    assert rows[1][5] == "allowed age"
+    assert rows[2][6:] == ["1 440 ms at 90 %", "right"]  # at 100 % it did not settle
+    assert rows[3][6:] == ["1 440 ms at 90 %", "wrong"]
+    assert rows[4][3:] == ["—", "—", "—", "—", "—"]
 
 
-def test_search_trace_shows_each_trial_under_its_outcome_with_its_reason(measured: Page) -> None:
-    trace = next(f for f in measured.figures if f["layout"]["xaxis"]["title"]["text"] == "trial")
-    marks = {t["name"]: t for t in trace["data"][1:]}
-    assert {name: t["x"] for name, t in marks.items()} == {
-        "sustainable": [2, 5, 6], "unsustainable": [1, 3], "inconclusive": [4],
-    }  # fmt: skip
-    assert marks["unsustainable"]["text"][0] == "age grows by 0.750 s/s &lt;limit 0.05&gt;"
+def test_a_latency_run_that_did_not_settle_is_a_doubt_with_its_reason(measured: Page) -> None:
+    said = measured.text["verdict"]
+    which = said.index("latency late20.sum.rocksdb at 100 %")
+    assert said[which + 1] == "the trial did not settle: age grows by +0.050 s/s: it still settles"
+
+
+def test_a_single_process_is_told_once_for_all_its_cells(measured: Page) -> None:
+    said = measured.text["verdict"]
+    which = said.index("search ordered.sum.hdfs, late20.sum.hdfs")
+    assert said[which + 1].startswith("one process: how much processes differ is unknown")
+
+
+def with_search(store: Store, place: Path, **change: object) -> tuple[Verdict, Page]:
+    """A run of one good experiment and one cell whose search.json has these values: its verdict and its page."""
+    whole = benchmark(place / "source.csv", **{**CELLS, "systems": [{"name": "rocksdb"}]})
+    r = record_example(store, whole)
+    made = r.benchmark = whole.model_copy(update={"experiments": whole.experiments[:1]})
+    record_cells(r)
+    file = r.run / "cells" / made.all_cells()[0].name / "search.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    return verdict(Records(made, store, RUN)), Page(build(made, store, RUN))
+
+
+DRIFT = "a batch still became 9% cheaper when the ladder ended"
+SINGLE = "one process: how much processes differ is unknown; raise search.processes to know it"
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "confirmed", "reasons"),
+    [
+        ({}, "good", True, []),
+        ({"outcome": "all_sustained"}, "good", True, []),
+        ({"doubts": [SINGLE]}, "good", True, [SINGLE]),
+        ({"doubts": [SINGLE, DRIFT]}, "open", True, [DRIFT, SINGLE]),
+        ({"outcome": "unproven", "reason": "no recovery trial was clear"}, "open", False,
+         ["unproven: no recovery trial was clear"]),
+        ({"outcome": "contradicted", "reason": "39,000 events/s did not recover"}, "open", False,
+         ["contradicted: 39,000 events/s did not recover"]),
+        ({"outcome": "inconclusive", "reason": "the system was lost"}, "open", False,
+         ["inconclusive: the system was lost"]),
+        ({"correct": None}, "good", True, []),
+        ({"correct": False}, "bad", False, ["the output of a recovery trial was wrong: the rate is void"]),
+        ({"sustainable_rate_events_per_s": 0.0, "outcome": "inconclusive", "reason": "no window told"}, "bad", False,
+         ["no window told"]),
+    ],
+)  # fmt: skip
+def test_what_the_search_says_decides_the_state_of_the_page(
+    store: Store, tmp_path: Path, change: dict[str, object], state: str, confirmed: bool, reasons: list[str]
+) -> None:
+    found, page = with_search(store, tmp_path, **change)
+    assert (found.state, [why for _, _, why in found.problems]) == (state, reasons)
+    assert page.text["verdict"][0].endswith("the cell is confirmed") is confirmed
 
 
 def test_each_trial_shows_what_was_counted_and_what_it_cost(measured: Page) -> None:
-    # 80 % of the first cell's 39 600: 20 batches with rows, 0.70 to 0.76 s
+    # 80 % of the first cell's 40 000: 20 batches with rows, 0.70 to 0.76 s
     rows = [row for row in measured.rows if row[0] == "80 %"]
     counted = next(row for row in rows if len(row) == 10)
-    assert counted[2:] == ["633 600", "633 600", "2 000", "42", "40", "groups", "—", "3 600"]
+    assert counted[2:] == ["640 000", "640 000", "2 000", "42", "40", "groups", "—", "3 600"]
     cost = next(row for row in rows if len(row) == 15)
     batches, system, driver = cost[1:5], cost[5:9], cost[9:13]
     assert batches == ["730", "760", "1 900", "19"]
-    assert system == ["19", "29.99", "900", "0.4"]
-    assert driver == ["1.25", "1.973", "200", "0.25"]
+    assert system == ["19", "29.69", "900", "0.4"]
+    assert driver == ["1.25", "1.953", "200", "0.25"]
     assert cost[13:] == ["-1.500 ± 0.020", "+0.250 ± 0.030"]
 
 
@@ -344,8 +398,8 @@ def test_parts_that_an_engine_cannot_tell_are_left_out(store: Store, tmp_path: P
 def test_disorder_sweep_compares_latency_at_a_fraction_sound_in_every_cell(measured: Page) -> None:
     rate, p99 = (f for f in measured.figures if f["layout"]["xaxis"]["title"]["text"].startswith("out-of-order events"))
     assert [(t["name"], t["y"]) for t in rate["data"]] == [
-        ("sum, rocksdb", [39_600, 13_200]),
-        ("sum, hdfs", [19_800, 9_900]),
+        ("sum, rocksdb", pytest.approx([40_000, 40_000 / 3])),
+        ("sum, hdfs", pytest.approx([20_000, 10_000])),
     ]
     assert rate["data"][0]["x"] == pytest.approx([0, 100 * 5_297 / 26_483])
     assert "p99 event-time latency against disorder, at 90 % of each cell's rate" in measured.text["disorder"]
@@ -359,49 +413,48 @@ def test_trial_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: P
     made = benchmark(tmp_path / "source.csv", **CELLS)
     place = store.run(RUN) / "cells" / made.all_cells()[0].name
     place.mkdir(parents=True)
-    whole = trial(1, "probe", 9.0, 5.0)
+    whole = trial(1, "above", 9.0, 5.0)
     (place / "trials.jsonl").write_text(json.dumps({k: v for k, v in whole.items() if k != lost}) + "\n{torn")
     build(made, store, RUN)
 
 
-def test_nothing_sustained_is_said_and_drawn_without_an_upper_or_lower_end(store: Store, tmp_path: Path) -> None:
+def test_nothing_sustained_is_said(store: Store, tmp_path: Path) -> None:
     made = benchmark(tmp_path / "source.csv", **CELLS)
     r = Recorder(store, made)
     cell = made.all_cells()[0]
     place = r.run / "cells" / cell.name
     place.mkdir(parents=True)
-    found = {"sustainable_rate_events_per_s": 0.0, "interval": [0.0, 100.0], "reason": "none sustained", "trials": 3}
+    found = {
+        "sustainable_rate_events_per_s": 0.0,
+        "interval": None,
+        "reason": "none sustained",
+        "outcome": "inconclusive",
+    }
     (place / "search.json").write_text(json.dumps(found))
     r.stage("search", **cell.model_dump())
     page = Page(build(made, store, RUN))
     assert "none sustained" in page.text["verdict"]
 
 
-def test_trials_of_an_earlier_plan_are_left_out(store: Store, tmp_path: Path) -> None:
+def test_measurements_of_an_earlier_plan_are_left_out(store: Store, tmp_path: Path) -> None:
     made = benchmark(tmp_path / "source.csv", **CELLS)
     place = store.run(RUN) / "cells" / made.all_cells()[0].name
     place.mkdir(parents=True)
-    lines = [{**trial(n, "bisect", 9.0, 5.0), "plan": plan} for n, plan in ((1, "old"), (2, "old"), (1, "new"))]
-    (place / "trials.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    assert [t["plan"] for t in Records(made, store, RUN).cells[0].trials] == ["new"]
+    window = windows(system(0))[0]
+    for name, lines in {
+        "windows": [{**window, "plan": "old"}, {**window, "plan": "new"}],
+        "trials": [{**trial(2, "below", 5.0, 9.0), "plan": "old"}],  # the new plan has not come to its trials
+    }.items():
+        (place / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    cell = Records(made, store, RUN).cells[0]
+    assert ([one["plan"] for one in cell.windows], cell.trials) == (["new"], [])
 
 
 @pytest.mark.parametrize(
     ("change", "sound"),
     [({}, True), ({"valid": False}, False), ({"correct": False}, False), ({"correct": None}, True),
+     ({"outcome": "inconclusive"}, False), ({"outcome": "unsustainable"}, False),
      ({"event_latency": {"p99_ms": None}}, False), ({"event_latency": None}, False)],
 )  # fmt: skip
 def test_latency_counts_only_if_measured_valid_and_not_wrong(change: dict[str, object], sound: bool) -> None:
     assert is_sound({**latency(1.0, 10.0, wrong=False), **change}) is sound
-
-
-def test_rate_that_the_budget_left_unconfirmed_is_not_counted_as_confirmed(store: Store, tmp_path: Path) -> None:
-    made = benchmark(tmp_path / "source.csv", **CELLS)
-    r = record_example(store, made)
-    record_cells(r)
-    file = r.run / "cells" / made.all_cells()[0].name / "search.json"
-    change = {"outcome": "budget_spent", "reason": "no trial was left to confirm it"}
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    said = Page(build(made, store, RUN)).text["verdict"]
-    assert said[0] == "1 of 3 experiments validated, 3 of 6 cells confirmed"
-    assert "no trial was left to confirm it" in said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from rich.console import Console
@@ -39,8 +39,21 @@ def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_
     file.write_text(json.dumps(runs[:3]))
     rows = {row[0]: row[1:] for row in shown(store, tmp_path, "Cells")}
     assert rows["ordered sum rocksdb"] == [
-        "39,600", "39,600 to 40,800", "185 / 554 ms", "343 / 1,029 ms", "480 / 1,440 ms", "800 / 2,400 ms", "right",
+        "40,000", "38,416 to 41,649", "batch cap", "185 / 554 ms", "343 / 1,029 ms", "480 / 1,440 ms",
+        "800 / 2,400 ms", "right",
     ]  # fmt: skip
-    assert rows["late20 sum rocksdb"][2:] == ["invalid", "343 / 1,029 ms", "no row", "", "partly checked"]
+    assert rows["late20 sum rocksdb"][3:] == ["invalid", "343 / 1,029 ms", "no row", "", "partly compared"]
     assert rows["late20 sum hdfs"][-1] == "wrong"
-    assert rows["late99 sum hdfs"] == ["not measured", "", "", "", "", "", "not checked"]
+    assert rows["late99 sum hdfs"] == ["not measured", "", "", "", "", "", "", "not compared"]
+
+
+def test_a_rate_or_latency_in_doubt_says_so_and_an_interval_what_it_covers(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    record_cells(record_example(store, benchmark(tmp_path / "source.csv", **CELLS)))
+    file = store.run(RUN) / "cells" / "late20.sum.rocksdb" / "search.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"outcome": "unproven"}))
+    rows = shown(store, tmp_path, "Cells")
+    below = {row[0]: after for row, after in pairwise(rows)}
+    assert below["ordered sum rocksdb"][2] == "of 2 processes"
+    assert below["ordered sum hdfs"][2] == "of the fit alone"
+    assert (below["late20 sum rocksdb"][1], below["late20 sum rocksdb"][7]) == ("unconfirmed", "not settled")

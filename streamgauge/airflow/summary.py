@@ -8,11 +8,13 @@ from rich.table import Table
 
 from streamgauge.artifacts import Store
 from streamgauge.config import Benchmark
-from streamgauge.report.records import CellRecord, Json, Records
+from streamgauge.report.model import limited_by
+from streamgauge.report.records import CellRecord, Json, Records, is_settled
 from streamgauge.runs import RunLog
 from streamgauge.stages import STAGES, Scope
 
 COLOUR = {"done": "green", "failed": "red", "started": "yellow"}
+_COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}
 
 
 def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> None:
@@ -67,24 +69,27 @@ def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
 def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
     """Event-time latency p50 / p99 in ms at each fraction of the rate; what is not confirmed or not sound says so."""
     fractions = benchmark.latency.fractions
-    table = Table("cell", "events/s", "interval", *(f"at {100 * f:g} %" for f in fractions), "output", title="Cells")
+    columns = ("cell", "events/s", "90 % interval", "limited by", *(f"at {100 * f:g} %" for f in fractions), "output")
+    table = Table(*columns, title="Cells")
     for cell in cells:
-        low, high = cell.interval
-        interval = (
-            "" if low is None and high is None else f"{low or 0:,.0f} to {'…' if high is None else f'{high:,.0f}'}"
-        )
-        rate = (
-            "[yellow]none[/]"
-            if not cell.rate
-            else f"{cell.rate:,.0f}" + ("" if cell.confirmed else "\n[yellow]unconfirmed[/]")
-        )
         runs = {run.get("fraction"): run for run in cell.latency}
         latencies = [_latency(runs.get(fraction)) for fraction in fractions]
         name = " ".join(cell.cell.model_dump().values())
-        table.add_row(
-            name, rate if cell.search else "[yellow]not measured[/]", interval, *latencies, _output(cell.latency)
-        )
+        limit, _ = limited_by(cell.search or {})
+        table.add_row(name, _rate(cell), _interval(cell), limit, *latencies, _COLOURED.get(cell.output, cell.output))
     return table
+
+
+def _rate(cell: CellRecord) -> str:
+    if not cell.rate:
+        return "[yellow]none[/]" if cell.search else "[yellow]not measured[/]"
+    doubt = "\n[red]void[/]" if cell.void else "" if cell.confirmed else "\n[yellow]unconfirmed[/]"
+    return f"{cell.rate:,.0f}{doubt}"
+
+
+def _interval(cell: CellRecord) -> str:
+    low, high = cell.interval
+    return "" if low is None or high is None else f"{low:,.0f} to {high:,.0f}\nof {cell.interval_of}"
 
 
 def _latency(run: Json | None) -> str:
@@ -95,11 +100,5 @@ def _latency(run: Json | None) -> str:
         return "[yellow]invalid[/]"
     if event.get("p99_ms") is None:
         return "no row"
-    return f"{event['p50_ms']:,.0f} / {event['p99_ms']:,.0f} ms"
-
-
-def _output(runs: list[Json]) -> str:
-    found = {run.get("correct") for run in runs}
-    if False in found:
-        return "[red]wrong[/]"
-    return "[green]right[/]" if found == {True} else f"{'partly' if True in found else 'not'} checked"
+    doubt = "" if is_settled(run) else "\n[yellow]not settled[/]"
+    return f"{event['p50_ms']:,.0f} / {event['p99_ms']:,.0f} ms{doubt}"

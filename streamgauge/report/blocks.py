@@ -119,10 +119,9 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def between(interval: tuple[float | None, float | None]) -> str:
+    """Both ends, on one line."""
     low, high = interval
-    if low is None and high is None:
-        return MISSING
-    return f"from {number(low)}" if high is None else f"{number(low or 0)}\u00a0–\u00a0{number(high)}"
+    return MISSING if low is None or high is None else f"{number(low)}\u00a0–\u2060\u00a0{number(high)}"
 
 
 def percent(part: float | None, whole: float | None) -> str:

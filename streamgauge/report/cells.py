@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
-from streamgauge.report import trials
+from streamgauge.report import ladder, recovery, trials
 from streamgauge.report.blocks import (
     MISSING,
     Block,
     Cell,
     Chart,
     Hole,
+    Note,
     Section,
     Table,
     Text,
@@ -22,24 +22,18 @@ from streamgauge.report.blocks import (
     number,
     share,
 )
-from streamgauge.report.charts import (
-    DASHES,
-    GREEN,
-    PALETTE,
-    SYMBOLS,
-    axis,
-    delay_axis,
-    figure,
-    line,
-    rate_axis,
-)
-from streamgauge.report.records import CellRecord, Json, Records, is_sound
-from streamgauge.report.trials import OUTCOMES, outcome_of, thinned
+from streamgauge.report.charts import DASHES, PALETTE, SYMBOLS, axis, delay_axis, figure, line
+from streamgauge.report.model import fixed_share, limited_by, settled_age, typical
+from streamgauge.report.records import CellRecord, Json, Records, is_settled, is_sound
+from streamgauge.report.trials import thinned
 
 _SPLITS = (trials.split, trials.split_over_time)
-_CORRECT: dict[Any, Text] = {
-    True: Text("equals the batch answer", "good"),
-    False: Text("wrong: the figure is void", "bad"),
+#: the verdict of a latency run in plain words
+_OUTCOMES = {"sustainable": "settled", "unsustainable": "not sustained", "inconclusive": "not settled"}
+#: what stands beside a rate whose search ended well; else its reason
+_PROVEN = {
+    "found": "recovery trials below and above it agree",
+    "all_sustained": "the highest rate that was offered",
 }
 _PERCENTILES = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
 
@@ -56,13 +50,21 @@ def _cell(records: Records, record: CellRecord) -> Section:
     blocks: list[Block] = []
     if record.search:
         blocks.append(attempt("Rate", _figures, record))
+        blocks += [Note(f"{doubt[0].upper()}{doubt[1:]}.") for doubt in record.search.get("doubts") or []]
     else:
         blocks.append(Hole("No sustainable rate", records.why(record.search_status)))
+    if record.windows:
+        drawn = ladder.carried if ladder.is_continuous(record) else ladder.costs
+        blocks += [
+            attempt("What a batch costs", drawn, record),
+            attempt("Warm-up and ladder over time", ladder.over_time, record),
+        ]
+        if record.search:
+            blocks.append(attempt("What each process showed", ladder.processes, record))
     if record.trials:
         blocks += [
-            attempt("Rate search", _trace, record),
-            attempt("Age over time", _samples, record.trials, "age_s", "Age of the oldest waiting event", "age (s)"),
-            attempt("Backlog over time", _samples, record.trials, "backlog", "Backlog", "events waiting"),
+            attempt("Recovery trials", recovery.ages, record.trials),
+            attempt("Recovery trials", recovery.table, record),
         ]
         if any(trials.batches_of(trial) for trial in record.trials):
             blocks.append(attempt("Batches over time", trials.batch_durations, record.trials))
@@ -71,6 +73,7 @@ def _cell(records: Records, record: CellRecord) -> Section:
             attempt("Latency by percentile", _by_percentile, record.latency),
             attempt("Latency over time", _latency_over_time, record.latency),
             *(attempt("Latency split", make, record.split_runs) for make in _SPLITS if record.split_runs),
+            attempt("Age predicted and measured", _predicted, record),
             attempt("Correctness", _correctness, record.latency),
         ]
     elif record.search:
@@ -86,97 +89,87 @@ def _cell(records: Records, record: CellRecord) -> Section:
 
 def _figures(record: CellRecord) -> Tiles:
     found = record.search or {}
+    rate = "no: the output was wrong" if record.void else _PROVEN.get(str(found.get("outcome")), found.get("reason"))
+    covers = {
+        "the fit alone": "events/s, of the fit of one process: how much processes differ is not in it",
+        "": "no process told what a batch costs",
+    }
+    whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"
     tiles = [
-        ("sustainable rate", number(record.rate), f"events/s; {found.get('reason') or 'no reason given'}"),
-        ("interval", between(record.interval), "events/s: sustained, not sustained"),
-        ("trials", count(found.get("trials", len(record.trials))), "each with its reason below"),
-        *([("spread", share(found.get("spread")), _repeats(found["repeats"]))] if found.get("repeats") else []),
+        ("sustainable rate", number(record.rate), f"events/s; {rate or 'no reason given'}"),
+        ("90\u202f% interval", between(record.interval).replace("\u2060", ""), covers.get(record.interval_of, whole)),
+        ("limited by", *(limited_by(found) if found.get("constraint") else (MISSING, "not known"))),
+        *_costs(found),
+        *_proven(record),
         ("driver's ceiling", number(found.get("driver_ceiling_events_per_s")), "events/s without a system"),
+        ("machine's own noise", _percent(found.get("yardstick_spread")), _noise(found)),
     ]
     return Tiles(tiles)
 
 
-def _repeats(rates: list[float | None]) -> str:
-    return f"of {len(rates)} whole searches: {', '.join(number(rate) for rate in rates)} events/s; the median counts"
-
-
-def _samples(tried: list[Json], key: str, title: str, label: str) -> Chart:
-    return trials.over_time(tried, trials.samples(key), title, label, ("",))
-
-
-def _trace(record: CellRecord) -> Chart:
-    tried = record.trials
-    numbers = [trial.get("number", nth) for nth, trial in enumerate(tried, 1)]
-    rates = [trial["rate_events_per_s"] for trial in tried]
-    path = line(
-        "order",
-        numbers,
-        rates,
-        line={"color": "#c3cad4", "width": 1, "dash": "solid"},
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    marks = []
-    for outcome, (colour, symbol, _) in OUTCOMES.items():
-        chosen = [i for i, trial in enumerate(tried) if outcome_of(trial) == outcome]
-        if chosen:
-            marks.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": outcome,
-                    "x": [numbers[i] for i in chosen],
-                    "y": [rates[i] for i in chosen],
-                    "text": [html.escape(_wrapped(tried[i].get("reason", ""))).replace("\n", "<br>") for i in chosen],
-                    "hovertemplate": "trial %{x}: %{y:,.0f} events/s<br>%{text}<extra></extra>",
-                    "marker": {"color": colour, "symbol": symbol, "size": 11, "line": {"width": 2, "color": colour}},
-                }
-            )
-    rows: list[list[Cell]] = [
-        [
-            numbers[i],
-            str(trial.get("purpose", "")),
-            number(rates[i]),
-            Text(outcome_of(trial), OUTCOMES.get(outcome_of(trial), ("", "", "open"))[2]),
-            str(trial.get("reason", "")),
-            ", ".join(f"{name} {number(value)}" for name, value in (trial.get("figures") or {}).items()),
-        ]
-        for i, trial in enumerate(tried)
+def _costs(found: Json) -> list[tuple[str, str, str]]:
+    """What a batch and a row cost a typical process; of an engine without micro-batches the row alone."""
+    one = typical(found)
+    if one is None:
+        return []
+    row = f"{1e6 * one.row_cost_s:.3g}\u00a0µs"
+    if one.batch_cost_s is None:
+        return [("cost of a row", row, "once the process is warm")]
+    at = f"of a batch of {count(one.backlog_rows)} rows, at which the limit lies, is its fixed cost"
+    return [
+        ("fixed cost of a batch", number(1000 * one.batch_cost_s, "ms"), "before its first row: plan, commit, state"),
+        ("cost of a row", row, "more for each row of a batch"),
+        ("fixed share", _percent(fixed_share(one)), at),
     ]
-    return Chart(
-        "Search for the rate",
-        figure(
-            [path, *marks],
-            axis("trial", dtick=1 if len(tried) <= 20 else None),
-            rate_axis("events/s offered", rates),
-            showlegend=True,
-            shapes=_answer(record.search or {}),
-        ),
-        Table(["trial", "purpose", "events/s", "outcome", "reason", "figures"], rows),
-        "The line is the sustainable rate, the band its interval." if record.rate else "",
-    )
 
 
-def _answer(search: Json) -> list[Json]:
-    """The found rate as a line, its interval as a band across the chart."""
-    across = {"xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
-    rate, interval = search.get("sustainable_rate_events_per_s"), search.get("interval")
-    shapes: list[Json] = []
-    if interval and None not in interval:
-        shapes.append(
-            {
-                **across,
-                "type": "rect",
-                "y0": interval[0],
-                "y1": interval[1],
-                "fillcolor": GREEN,
-                "opacity": 0.15,
-                "line": {"width": 0},
-            }
+def _proven(record: CellRecord) -> list[tuple[str, str, str]]:
+    below, above = (record.search or {}).get("proven") or (None, None)
+    tiles = []
+    for label, rate in (("caught up at", below), ("fell behind at", above)):
+        remark = f"events/s, {share(round(rate / record.rate, 2))} of the rate" if rate and record.rate else ""
+        tiles.append((label, number(rate), remark or ("events/s" if rate else "no recovery trial was clear")))
+    return tiles
+
+
+def _percent(part: float | None) -> str:
+    return MISSING if part is None else f"{100 * part:.2g}\u202f%"
+
+
+def _noise(found: Json) -> str:
+    """How far the machine itself was steady while the windows were measured."""
+    if found.get("yardstick_spread") is None:
+        return "the yardstick was not run"
+    stolen = found.get("steal")
+    steal = "stolen CPU time not known" if stolen is None else f"stolen CPU time at most {_percent(stolen)}"
+    return f"between the slowest and the fastest run of one fixed computation beside the windows; {steal}"
+
+
+def _predicted(record: CellRecord) -> Table:
+    """The age that the model predicts at each latency run's rate, beside the one that was measured."""
+    model = typical(record.search or {})
+    measured = {run["fraction"]: settled_age(run) for run in record.latency_trials}
+    rows: list[list[Cell]] = []
+    for run in record.latency:
+        predicted: Cell = MISSING
+        if model and model.batch_cost_s is not None:
+            age = model.age_at(run["rate_events_per_s"])
+            predicted = "does not settle" if age is None else number(age)
+        settled: Cell = Text("settled", "good") if is_settled(run) else _validity(run)
+        rows.append(
+            [
+                share(run["fraction"]),
+                number(run["rate_events_per_s"]),
+                predicted,
+                number(measured.get(run["fraction"])),
+                settled,
+                str(run.get("reason") or ""),
+            ]
         )
-    if rate is not None:
-        shapes.append({**across, "type": "line", "y0": rate, "y1": rate, "line": {"color": GREEN, "width": 1.5}})
-    return shapes
+    columns = ["of the rate", "events/s", "predicted age (s)", "measured age (s)", "run", "what its queues showed"]
+    return Table(
+        columns, rows, "Age of the oldest waiting event in the latency runs: predicted, and measured", cards=True
+    )
 
 
 def _by_percentile(runs: list[Json]) -> Chart:
@@ -193,7 +186,7 @@ def _by_percentile(runs: list[Json]) -> Chart:
                     kind.removesuffix("_latency") + " time",
                     *(number(value) for value in values),
                     count(latency.get("count")),
-                    str(run.get("outcome") or MISSING),
+                    _OUTCOMES.get(run.get("outcome") or "", MISSING),
                     _validity(run),
                 ]
             )
@@ -248,7 +241,7 @@ def _correctness(runs: list[Json]) -> Table:
     """Speed of a wrong answer is no speed."""
     rows: list[list[Cell]] = []
     for run in runs:
-        correct = _CORRECT.get(run.get("correct"), Text("not compared", "open"))
+        correct = recovery.OUTPUT.get(run.get("correct"), recovery.NOT_COMPARED)
         rows.append(
             [
                 share(run["fraction"]),
@@ -271,16 +264,8 @@ def _latency_axis(traces: list[Json]) -> Json:
 def _validity(run: Json) -> Text:
     if run.get("correct") is False:
         return Text("void", "bad", hint="the output was wrong")
-    return (
-        Text("valid", "good") if run.get("valid") else Text("invalid", "open", hint=str(run.get("reason") or MISSING))
-    )
-
-
-def _wrapped(text: str, width: int = 60) -> str:
-    lines, current = [], ""
-    for word in text.split():
-        if current and len(current) + len(word) >= width:
-            lines.append(current)
-            current = ""
-        current = f"{current} {word}".strip()
-    return "\n".join([*lines, current])
+    if not run.get("valid"):
+        return Text("invalid", "open", hint=str(run.get("reason") or MISSING))
+    if not is_settled(run):
+        return Text(_OUTCOMES.get(run["outcome"], str(run["outcome"])), "open", hint=str(run.get("reason") or MISSING))
+    return Text("valid", "good")

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from streamgauge.report.blocks import count
 from streamgauge.units import Tick, ticks_per_second
 
 #: Okabe & Ito 2008, distinct for all common kinds of colour vision
@@ -51,25 +50,11 @@ def axis(title: str, **more: Any) -> Axis:
 
 def delay_axis(title: str, values: Iterable[float], unit_s: float = 1.0) -> Axis:
     """Logarithmic, ticks at durations that people say; values in units of `unit_s` seconds."""
-    return _log_axis(title, values, [(seconds / unit_s, text, coarse) for seconds, text, coarse in _NICE])
-
-
-def rate_axis(title: str, values: Iterable[float]) -> Axis:
-    """Logarithmic where the values lie far apart, with ticks at 1, 2, 5."""
-    shown = [v for v in values if v > 0]
-    if not shown or max(shown) < 2.5 * min(shown):
-        return axis(title)
-    ticks = [
-        (digit * 10.0**power, count(digit * 10.0**power), digit == 1) for power in range(10) for digit in (1, 2, 5)
-    ]
-    return _log_axis(title, shown, ticks, margin=1.15)
-
-
-def _log_axis(title: str, values: Iterable[float], ticks: list[tuple[float, str, bool]], margin: float = 1.02) -> Axis:
     shown = [v for v in values if v is not None and v > 0]
     if not shown:
         return axis(title)
-    low, high = min(shown) / margin, max(shown) * margin
+    low, high = min(shown) / 1.02, max(shown) * 1.02
+    ticks = [(seconds / unit_s, text, coarse) for seconds, text, coarse in _NICE]
     within = [tick for tick in ticks if low <= tick[0] <= high]
     if len(within) > 10:
         within = [tick for tick in within if tick[2]]

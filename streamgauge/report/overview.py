@@ -5,8 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, between, count, number, percent, share
-from streamgauge.report.records import CellRecord, Records, Status, Stream, expected, is_sound, one_line
+from streamgauge.report.model import limited_by
+from streamgauge.report.records import (
+    CellRecord,
+    Json,
+    Records,
+    Status,
+    Stream,
+    expected,
+    is_settled,
+    is_sound,
+    one_line,
+)
 
+#: how a doubt of the search begins that is no fault of the cell: one process is what is measured unless more are asked
+_ONE_PROCESS = "one process:"
+_OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
+_NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
 _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
 
 
@@ -32,6 +47,7 @@ def verdict(records: Records) -> Verdict:
             reason = f"expectations failed: {', '.join(failed)}" if failed else "no result of the validation was found"
             problems.append(("bad" if failed else "open", f"validate {stream.experiment.name}", reason))
     problems += [problem for record in records.cells for problem in _doubts(record)]
+    problems += _notes(records.cells)
     passed = sum(stream.verdict == "passed" for stream in records.streams)
     sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
     if records.cells:
@@ -39,7 +55,7 @@ def verdict(records: Records) -> Verdict:
         sentence += f", {_of(confirmed, len(records.cells), 'cell')} confirmed"
     sentence = sentence[0].upper() + sentence[1:]
     states = {state for state, _, _ in problems}
-    state: State = "bad" if "bad" in states else "open" if problems else "good"
+    state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
     return Verdict(state, sentence, problems)
 
 
@@ -107,21 +123,31 @@ def _cells(cells: list[CellRecord]) -> Table:
         search, cell = record.search or {}, record.cell
         last = max((run for run in record.latency if is_sound(run)), key=lambda run: run["fraction"], default={})
         p99 = (last.get("event_latency") or {}).get("p99_ms")
+        limit, meaning = limited_by(search)
         rows.append(
             [
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
                 cell.workload,
                 cell.system,
-                Text(number(record.rate), "good" if record.confirmed else "open", hint=str(search.get("reason", "")))
-                if record.rate
-                else _no_rate(record),
-                between(record.interval),
-                count(search.get("trials", len(record.trials))),
-                f"{number(p99, 'ms')} at {share(last['fraction'])}" if p99 is not None else MISSING,
+                _rate(record) if record.rate else _no_rate(record),
+                " ".join([between(record.interval), *_covers(record)]),
+                Text(limit, hint=meaning) if limit else MISSING,
+                f"{number(p99, 'ms')} at\u00a0{share(last['fraction'])}" if p99 is not None else MISSING,
+                Text(record.output, _OUTPUT.get(record.output, "open")) if record.search else MISSING,
             ]
         )  # fmt: skip
-    columns = ["experiment", "workload", "system", "sustainable events/s", "interval", "trials", "p99 latency"]
-    return Table(columns, rows, "Cells", cards=True)
+    columns = ["experiment", "workload", "system", "rate (events/s)", "90\u202f% interval", "limited by"]
+    return Table([*columns, "p99 latency", "output"], rows, "Cells", cards=True)
+
+
+def _covers(record: CellRecord) -> list[str]:
+    """What the interval is of, on one line; nothing without one."""
+    return [f"of {record.interval_of}".replace(" ", "\u00a0")] if record.interval_of else []
+
+
+def _rate(record: CellRecord) -> Text:
+    state: State = "good" if record.confirmed else "bad" if record.void else "open"
+    return Text(number(record.rate), state, hint=str((record.search or {}).get("reason", "")))
 
 
 def _no_rate(record: CellRecord) -> Text:
@@ -131,19 +157,46 @@ def _no_rate(record: CellRecord) -> Text:
 
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
-    """What a finished cell leaves to be desired: no rate, a wrong output, a latency that measures nothing."""
+    """What a finished cell leaves to be desired: no rate or one that is in doubt, a wrong output, a latency that
+    measures nothing.
+    """
     name, search, found = record.cell.name, record.search or {}, list[tuple[State, str, str]]()
-    if record.search_status.outcome == "done" and not record.rate:
+    if record.void:
+        found.append(("bad", f"search {name}", "the output of a recovery trial was wrong: the rate is void"))
+    elif record.search_status.outcome == "done" and not record.rate:
         found.append(("bad", f"search {name}", one_line(search.get("reason")) or "no rate was found"))
     elif record.rate and not record.confirmed:
-        found.append(("open", f"search {name}", one_line(search.get("reason"))))
+        outcome = str(search.get("outcome") or "not confirmed")
+        found.append(("open", f"search {name}", f"{outcome}: {one_line(search.get('reason')) or 'no reason given'}"))
+    found += [("open", f"search {name}", one_line(doubt)) for doubt in _told(search) if not _is_plain(doubt)]
     for run in record.latency:
         which = f"latency {name} at {share(run.get('fraction'))}"
+        reason = one_line(run.get("reason"))
         if run.get("correct") is False:
             found.append(("bad", which, "the output differs from the batch answer: the figure is void"))
         elif not run.get("valid"):
-            found.append(("open", which, one_line(run.get("reason")) or "invalid without a reason"))
+            found.append(("open", which, reason or "invalid without a reason"))
+        elif not is_settled(run):
+            what = _NOT_SUSTAINED.get(run["outcome"], f"the verdict is {run['outcome']}")
+            found.append(("open", which, f"{what}: {reason or 'no reason given'}"))
     return found
+
+
+def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
+    """What a reader should know and what makes no cell doubtful; cells of which the same is said share a line."""
+    said: dict[str, list[str]] = {}
+    for record in cells:
+        for doubt in filter(_is_plain, _told(record.search or {})):
+            said.setdefault(one_line(doubt), []).append(record.cell.name)
+    return [("plain", f"search {', '.join(names)}", doubt) for doubt, names in said.items()]
+
+
+def _told(search: Json) -> list[str]:
+    return [str(doubt) for doubt in search.get("doubts") or []]
+
+
+def _is_plain(doubt: str) -> bool:
+    return doubt.startswith(_ONE_PROCESS)
 
 
 def _of(part: int, whole: int, what: str) -> str:

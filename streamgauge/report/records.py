@@ -15,7 +15,10 @@ from streamgauge.errors import UserError
 from streamgauge.runs import RunLog, StageRecord
 
 Outcome = Literal["done", "failed", "unfinished", "missing"]
+Output = Literal["right", "wrong", "partly compared", "not compared"]
 Json = dict[str, Any]
+#: outcomes of a search whose rate stands
+CONFIRMED = ("found", "all_sustained")
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ class CellRecord:
     cell: Cell
     search_status: Status
     latency_status: Status
-    trials: list[Json]
+    windows: list[Json]  # of the ladders, warm-up included
+    trials: list[Json]  # recovery trials
     search: Json | None
     latency: list[Json] = field(default_factory=list)
     latency_trials: list[Json] = field(default_factory=list)
@@ -87,7 +91,12 @@ class CellRecord:
 
     @property
     def confirmed(self) -> bool:
-        return bool(self.rate) and (self.search or {}).get("outcome") not in ("budget_spent", "inconclusive")
+        return bool(self.rate) and (self.search or {}).get("outcome") in CONFIRMED and not self.void
+
+    @property
+    def void(self) -> bool:
+        """True where the output of a recovery trial was wrong: the rate of a wrong answer is no rate."""
+        return (self.search or {}).get("correct") is False
 
     @property
     def split_runs(self) -> list[Json]:
@@ -96,9 +105,29 @@ class CellRecord:
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
-        """Sustained, not sustained; None: nothing was sustained, or nothing failed."""
+        """Both ends of the 90 % interval; None without one."""
         low, high = (self.search or {}).get("interval") or (None, None)
         return low, high
+
+    @property
+    def interval_of(self) -> str:
+        """What the interval covers; empty without one."""
+        search = self.search or {}
+        if not search.get("interval"):
+            return ""
+        if search.get("interval_of") == "processes":
+            return f"{len(search.get('processes') or [])} processes"
+        return "the fit alone"
+
+    @property
+    def output(self) -> Output:
+        """What comparing the output with the batch answer said, over recovery trials and latency runs."""
+        found = {run.get("correct") for run in self.latency}
+        if (self.search or {}).get("trials"):
+            found.add((self.search or {}).get("correct"))
+        if False in found:
+            return "wrong"
+        return "right" if found == {True} else "partly compared" if True in found else "not compared"
 
 
 class Records:
@@ -214,13 +243,14 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
-        search = _json(place / "search.json", dict)
+        windows, trials = _last_plan(read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
         return CellRecord(
             cell,
             self.status("search", **scope),
             self.status("latency", **scope),
-            _last_plan(read_jsonl(place / "trials.jsonl"), search),
-            search,
+            windows,
+            trials,
+            _json(place / "search.json", dict),
             [run for run in _json(place / "latency.json", list) or [] if isinstance(run, dict)],
             _last_runs(read_jsonl(place / "latency-trials.jsonl")),
         )
@@ -236,10 +266,13 @@ class Records:
             return None
 
 
-def _last_plan(trials: list[Json], search: Json | None) -> list[Json]:
-    """Of the search that counts; one with changed settings starts anew in the same file."""
-    which = (search or {}).get("search", trials[-1].get("search") if trials else None)
-    return [t for t in trials if t.get("plan") == trials[-1].get("plan") and t.get("search") == which]
+def _last_plan(*files: list[Json]) -> list[list[Json]]:
+    """Of each file the lines of the plan that was searched last: changed settings begin anew in the same files.
+
+    A search begins with windows, so the first file that has lines tells which plan that was.
+    """
+    plan = next((lines[-1].get("plan") for lines in files if lines), None)
+    return [[line for line in lines if line.get("plan") == plan] for lines in files]
 
 
 def _last_runs(trials: list[Json]) -> list[Json]:
@@ -248,9 +281,14 @@ def _last_runs(trials: list[Json]) -> list[Json]:
 
 
 def is_sound(run: Json) -> bool:
-    """A latency run that measured something, with an output that was not wrong."""
+    """A latency run that measured something at a rate that it sustained, with an output that was not wrong."""
     measured = (run.get("event_latency") or {}).get("p99_ms") is not None and "fraction" in run
-    return measured and bool(run.get("valid")) and run.get("correct") is not False
+    return measured and bool(run.get("valid")) and run.get("correct") is not False and is_settled(run)
+
+
+def is_settled(run: Json) -> bool:
+    """True where the rate of a latency run was sustained: else its latency tells how long it ran."""
+    return run.get("outcome", "sustainable") == "sustainable"
 
 
 def one_line(text: str | None) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamgauge.report.blocks import Block, Cell, Chart, Hole, Section, Table, number, share
+from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Section, Table, between, number, share
 from streamgauge.report.charts import SYMBOLS, axis, figure, line
+from streamgauge.report.model import ratio
 from streamgauge.report.records import CellRecord, Json, Records, is_sound
+
+#: makes further cells of a row of a chart's table
+More = Callable[[CellRecord], list[Cell]]
 
 
 def section(records: Records) -> Section:
@@ -15,9 +19,7 @@ def section(records: Records) -> Section:
         stream.experiment.name: _factor(stream.manifest, stream.experiment.target_percent) for stream in records.streams
     }
     fraction = common_fraction(records.cells)
-    blocks: list[Block] = [
-        _chart(records.cells, factors, "Sustainable rate against disorder", "events/s", lambda c: c.rate or None)
-    ]
+    blocks: list[Block] = [_rates(records.cells, factors)]
     if fraction is None:
         blocks.append(
             Hole("No latency against disorder", "no fraction of the rate has a valid run in every measured cell")
@@ -26,6 +28,44 @@ def section(records: Records) -> Section:
         title = f"p99 event-time latency against disorder, at {share(fraction)} of each cell's rate"
         blocks.append(_chart(records.cells, factors, title, "p99 (ms)", lambda c: _p99(c, fraction)))
     return Section("disorder", "What disorder costs", lead, blocks)
+
+
+def _rates(cells: list[CellRecord], factors: dict[str, float]) -> Block:
+    """Rates with their intervals, and where the first experiment has the least disorder each rate as a part of its."""
+    first = next(iter(factors))
+    note = "The bars are 90\u202f% intervals."
+    columns: tuple[str, ...] = ("90\u202f% interval",)
+    base: dict[tuple[str, str], CellRecord] = {}
+    if factors[first] == min(factors.values()):
+        base = {_line_of(cell): cell for cell in cells if cell.cell.experiment == first and _sound_rate(cell)}
+        columns += (f"of the rate of {first}", "its 90\u202f% interval")
+        note += " The table has each rate as a part of the rate of the least disordered stream."
+
+    def more(cell: CellRecord) -> list[Cell]:
+        if not base:
+            return [between(cell.interval), *[MISSING] * (len(columns) - 1)]
+        return [between(cell.interval), *_relative(cell, base.get(_line_of(cell)))]
+
+    title = "Sustainable rate against disorder"
+    return _chart(cells, factors, title, "events/s", _sound_rate, bars=True, columns=columns, more=more, note=note)
+
+
+def _relative(cell: CellRecord, base: CellRecord | None) -> list[Cell]:
+    """The ratio of a cell's rate to that of the least disordered one, with its 90 % interval: see `ratio`."""
+    if base is None or not base.rate or not cell.rate:
+        return [MISSING, MISSING]
+    if cell is base:
+        return [number(1), MISSING]
+    found, interval = ratio(cell.rate, base.rate, cell.interval, base.interval)
+    return [f"{found:.3f}", f"{interval[0]:.3f}\u00a0–\u2060\u00a0{interval[1]:.3f}" if interval else MISSING]
+
+
+def _sound_rate(cell: CellRecord) -> float | None:
+    return None if cell.void else cell.rate or None
+
+
+def _line_of(cell: CellRecord) -> tuple[str, str]:
+    return cell.cell.workload, cell.cell.system
 
 
 def common_fraction(cells: list[CellRecord]) -> float | None:
@@ -53,33 +93,29 @@ def _chart(
     title: str,
     label: str,
     value: Callable[[CellRecord], float | None],
+    *,
+    bars: bool = False,
+    columns: tuple[str, ...] = (),
+    more: More = lambda _: [],
+    note: str = "",
 ) -> Block:
-    groups: dict[str, list[tuple[float, float, CellRecord]]] = {}
+    """One line per workload and system. bars: the cell's interval; columns and more: further cells of the table."""
+    groups: dict[tuple[str, str], list[tuple[float, float, CellRecord]]] = {}
     for record in cells:
         figure_ = value(record)
         if figure_ is not None:
-            name = f"{record.cell.workload}, {record.cell.system}"
-            groups.setdefault(name, []).append((factors[record.cell.experiment], figure_, record))
+            groups.setdefault(_line_of(record), []).append((factors[record.cell.experiment], figure_, record))
     if not groups:
         return Hole(title, "no cell has this figure")
     traces, rows = [], list[list[Cell]]()
     for nth, (name, points) in enumerate(groups.items()):
         points.sort(key=lambda point: point[0])
         x, y = [p[0] for p in points], [p[1] for p in points]
-        # an open end of an interval has no length to draw
-        spans = [
-            ((v if low is None else low), (v if high is None else high))
-            for v, (low, high) in ((v, r.interval) for _, v, r in points)
-        ]
-        bars = (
-            {"type": "data", "array": [high - v for (_, high), v in zip(spans, y, strict=True)],
-             "arrayminus": [v - low for (low, _), v in zip(spans, y, strict=True)], "thickness": 1.2, "width": 5}
-            if label == "events/s" else {"visible": False}
-        )  # fmt: skip
         marker = {"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9}
-        traces.append(line(name, x, y, nth, mode="lines+markers", marker=marker, error_y=bars))
+        error = _error_bars(points) if bars else {"visible": False}
+        traces.append(line(", ".join(name), x, y, nth, mode="lines+markers", marker=marker, error_y=error))
         rows += [
-            [record.cell.experiment, f"{factor:.4g}\u202f%", record.cell.workload, record.cell.system, number(v)]
+            [record.cell.experiment, f"{factor:.4g}\u202f%", *name, number(v), *more(record)]
             for factor, v, record in points
         ]
     return Chart(
@@ -90,6 +126,13 @@ def _chart(
             axis(label, rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
-        Table(["experiment", "out of order", "workload", "system", label], rows),
-        "The bars are intervals: from a sustained rate to one that was not." if label == "events/s" else "",
+        Table(["experiment", "out of order", "workload", "system", label, *columns], rows),
+        note,
     )
+
+
+def _error_bars(points: list[tuple[float, float, CellRecord]]) -> Json:
+    """From each rate to the ends of its interval; a rate without one has no bar."""
+    up = [(record.interval[1] or v) - v for _, v, record in points]
+    down = [v - (record.interval[0] or v) for _, v, record in points]
+    return {"type": "data", "array": up, "arrayminus": down, "thickness": 1.2, "width": 5}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from streamgauge.report.blocks import MISSING, Cell, Chart, State, Table, count, number, share
+from streamgauge.report.blocks import MISSING, Cell, Chart, Table, count, number, share
 from streamgauge.report.charts import (
     BLUE,
+    DASHES,
     GREEN,
     GREY,
     INK,
@@ -24,12 +25,10 @@ from streamgauge.report.records import Json
 
 #: a line of more points than this says no more on a screen
 MOST_POINTS = 200
-OUTCOMES: dict[str, tuple[str, str, State]] = {
-    "sustainable": (GREEN, "circle", "good"),
-    "unsustainable": (RED, "x", "bad"),
-    "inconclusive": (ORANGE, "diamond", "open"),
-    "invalid": (GREY, "square-open", "open"),
-}
+#: the colour of a trial by its verdict
+COLOURS = {"sustainable": GREEN, "unsustainable": RED, "inconclusive": ORANGE, "invalid": GREY}
+#: a recovery trial's verdict in plain words
+_SAID = {"sustainable": "caught up", "unsustainable": "fell behind", "inconclusive": "not clear"}
 #: part of the latency -> its name, colour, pattern
 _PARTS = {
     "disorder": ("disorder", PURPLE, "."),
@@ -49,9 +48,14 @@ def outcome_of(trial: Json) -> str:
     return "invalid" if invalid else str(trial.get("outcome", "inconclusive"))
 
 
+def said(trial: Json) -> str:
+    """The verdict of a recovery trial in plain words."""
+    return _SAID.get(outcome_of(trial), outcome_of(trial))
+
+
 def name_of(trial: Json, nth: int) -> str:
-    """Of a trial of the search its number, of a latency run its fraction."""
-    return share(trial["fraction"]) if "fraction" in trial else str(trial.get("number", nth))
+    """Of a recovery trial which one it is, of a latency run its fraction."""
+    return share(trial["fraction"]) if "fraction" in trial else f"recovery\u00a0{nth}"
 
 
 def thinned(points: Iterable[Any]) -> list[Any]:
@@ -59,51 +63,41 @@ def thinned(points: Iterable[Any]) -> list[Any]:
     return kept[:: max(1, -(-len(kept) // MOST_POINTS))]
 
 
-def over_time(trials: list[Json], points: Points, title: str, label: str, more: tuple[str, ...] = ()) -> Chart:
-    """One line per trial. points: (seconds since its begin, value, further cells of the table) of a trial."""
+def over_time(
+    trials: list[Json], points: Points, title: str, label: str, more: tuple[str, ...] = (), since: str = "trial began"
+) -> Chart:
+    """One line per recovery trial. points: (seconds, value, further cells of the table) of a trial."""
     traces: list[Json] = []
     rows: list[list[Cell]] = []
-    for nth, trial in enumerate(trials):
+    for nth, trial in enumerate(trials, 1):
         kept = thinned(points(trial))
-        which = f"{name_of(trial, nth + 1)}: {number(trial['rate_events_per_s'])}/s"
-        colour = OUTCOMES.get(outcome_of(trial), (INK, "", "open"))[0]
+        which = f"{name_of(trial, nth)}, {trial.get('purpose') or 'at'} {number(trial['rate_events_per_s'])}/s"
+        colour = COLOURS.get(outcome_of(trial), INK)
         traces.append(
             line(
-                which, [at for at, _, _ in kept], [value for _, value, _ in kept],
+                f"{which}: {said(trial)}", [at for at, _, _ in kept], [value for _, value, _ in kept],
                 mode="lines+markers" if len(kept) <= 40 else "lines",
-                marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
-                line={"color": colour, "width": 1.5, "dash": "solid"},
-                visible="legendonly" if trial.get("purpose") == "probe" else True,
+                marker={"symbol": SYMBOLS[(nth - 1) % len(SYMBOLS)], "size": 6},
+                line={"color": colour, "width": 1.5, "dash": DASHES[(nth - 1) % len(DASHES)]},
             )
         )  # fmt: skip
         rows += [[which, number(at), number(value), *cells] for at, value, cells in kept]
     return Chart(
-        f"{title} over time",
+        title,
         figure(
             traces,
-            axis("seconds since the trial began"),
+            axis(f"seconds since the {since}"),
             axis(label, rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
         Table(["trial", "at (s)", label, *more], rows),
-        "One line per trial: green sustainable, vermilion unsustainable, orange inconclusive, grey invalid. "
-        "A probe overloads on purpose: click on its name to see it.",
+        "One line per recovery trial: green caught up, vermilion fell behind, orange not clear, grey invalid.",
     )
-
-
-def samples(key: str) -> Points:
-    """What the driver saw whenever the system took a batch."""
-
-    def points(trial: Json) -> Iterable[tuple[float, float, list[Cell]]]:
-        for s in (trial.get("observation") or {}).get("samples") or []:
-            yield s["at_s"], s[key], ["" if s.get("warm", True) else "warming up"]
-
-    return points
 
 
 def batch_durations(trials: list[Json]) -> Chart:
     columns = ("rows", "state rows", "state (MiB)")
-    return over_time(trials, _batch_points, "Duration of micro-batches", "duration (s)", columns)
+    return over_time(trials, _batch_points, "Duration of micro-batches in the recovery trials", "duration (s)", columns)
 
 
 def _batch_points(trial: Json) -> Iterable[tuple[float, float, list[Cell]]]:

@@ -1,0 +1,86 @@
+"""What the search says of a cell, as the page's words and figures: the cost of a batch, what limits the rate."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+
+from streamgauge.report.blocks import count, number
+from streamgauge.report.records import Json
+from streamgauge.search.estimate import Estimate, geometric_mean
+
+_FIELDS = {one.name for one in dataclasses.fields(Estimate)}
+
+
+def estimates(search: Json) -> dict[int, Estimate]:
+    """The estimate of each process, by its number; a process without a finite rate has none."""
+    found: dict[int, Estimate] = {}
+    for nth, one in enumerate(search.get("processes") or [], 1):
+        estimate = Estimate(**{key: value for key, value in one.items() if key in _FIELDS})
+        if math.isfinite(estimate.rate_events_per_s) and math.isfinite(estimate.backlog_rows):
+            found[one.get("process", nth)] = estimate
+    return found
+
+
+def typical(search: Json) -> Estimate | None:
+    """The processes' estimates as one: means of their costs and backlogs, the geometric mean of their rates."""
+    found = list(estimates(search).values())
+    if not found:
+        return None
+    costs = [one.batch_cost_s for one in found if one.batch_cost_s is not None]
+    return dataclasses.replace(
+        found[-1],
+        rate_events_per_s=geometric_mean([one.rate_events_per_s for one in found]),
+        backlog_rows=statistics.fmean(one.backlog_rows for one in found),
+        batch_cost_s=statistics.fmean(costs) if costs else None,
+        row_cost_s=statistics.fmean(one.row_cost_s for one in found),
+    )
+
+
+def batch_s(estimate: Estimate, rows: float) -> float:
+    """Seconds that a warm process takes for so many rows."""
+    return (estimate.batch_cost_s or 0.0) + estimate.row_cost_s * rows
+
+
+def fixed_share(estimate: Estimate) -> float | None:
+    """The part of a batch's time at the limit that is its fixed cost; None for an engine without micro-batches."""
+    whole = batch_s(estimate, estimate.backlog_rows)
+    return None if estimate.batch_cost_s is None or whole <= 0 else estimate.batch_cost_s / whole
+
+
+def limited_by(search: Json) -> tuple[str, str]:
+    """What binds the rate, in two or three words, and what that means; both empty where nothing is known."""
+    caps = [one["cap_rows"] for one in search.get("processes") or [] if one.get("cap_rows")]
+    cap = f" of {count(max(caps))} rows" if caps else ""
+    age = number(search.get("allowed_age_s"), "s")
+    words = {
+        "age": ("allowed age", f"at a higher rate events would wait for longer than the allowed {age}"),
+        "batch cap": ("batch cap", f"the engine takes no larger batch than its cap{cap}"),
+        "queue memory": ("queue memory", "the driver's queues hold no more rows (replay.max_memory_mb)"),
+        "system": ("engine's speed", "the engine takes no more events per second, however many wait"),
+        "driver's ceiling": ("driver's ceiling", "more was not offered: the engine may carry more"),
+    }
+    return words.get(search.get("constraint") or "", ("", ""))
+
+
+def settled_age(trial: Json) -> float | None:
+    """The median age in seconds over the second half of a trial's samples; None without samples."""
+    seen = trial.get("observation") or {}
+    samples = seen.get("samples") or seen.get("clock") or []
+    if not samples:
+        return None
+    half = (samples[0]["at_s"] + samples[-1]["at_s"]) / 2
+    return statistics.median(sample["age_s"] for sample in samples if sample["at_s"] >= half)
+
+
+def ratio(rate: float, base: float, interval: Sequence[float | None], base_interval: Sequence[float | None]) -> tuple[
+    float, tuple[float, float] | None
+]:  # fmt: skip
+    """rate ÷ base with its interval: on logarithms, the half width is the root of the sum of both squared half widths."""
+    both = [end for end in (*interval, *base_interval) if end]
+    if len(both) < 4:
+        return rate / base, None
+    half = math.hypot(math.log(both[1] / both[0]) / 2, math.log(both[3] / both[2]) / 2)
+    return rate / base, (rate / base * math.exp(-half), rate / base * math.exp(half))

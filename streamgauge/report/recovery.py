@@ -1,0 +1,61 @@
+"""Recovery trials: each begins with a backlog and shows whether the system catches up at its rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streamgauge.report.blocks import Cell, Chart, State, Table, Text, number, share
+from streamgauge.report.records import CellRecord, Json
+from streamgauge.report.trials import name_of, outcome_of, over_time, said
+
+OUTPUT: dict[object, Text] = {
+    True: Text("right", "good", hint="it equals the batch answer"),
+    False: Text("wrong", "bad", hint="it differs from the batch answer: the figure is void"),
+}
+NOT_COMPARED = Text("not compared", "open")
+
+
+def table(record: CellRecord) -> Table:
+    """What each trial was asked and what it said."""
+    rows: list[list[Cell]] = []
+    for nth, trial in enumerate(record.trials, 1):
+        rate = trial["rate_events_per_s"]
+        rows.append(
+            [
+                name_of(trial, nth),
+                f"{trial.get('purpose', '')} the estimate",
+                number(rate),
+                share(round(rate / record.rate, 2)) if record.rate else None,
+                number(trial.get("behind_s"), "s"),
+                _verdict(trial),
+                str((trial.get("observation") or {}).get("invalid") or trial.get("reason") or ""),
+                OUTPUT.get(trial.get("correct"), NOT_COMPARED),
+            ]
+        )
+    columns = ["trial", "offered", "events/s", "of the rate", "behind at first", "verdict", "reason", "output"]
+    return Table(columns, rows, "Recovery trials", cards=True)
+
+
+def _verdict(trial: Json) -> Text:
+    """What the trial said, and whether the estimate had said so: below it a system catches up, above it not."""
+    outcome = outcome_of(trial)
+    expected = {"below": "sustainable", "above": "unsustainable"}.get(trial.get("purpose", ""))
+    state: State = (
+        "open" if outcome not in ("sustainable", "unsustainable") else "good" if outcome == expected else "bad"
+    )
+    hints = {"good": "as the estimate says", "bad": "the estimate says otherwise"}
+    return Text(said(trial), state, hint=hints.get(state, ""))
+
+
+def ages(trials: list[Json]) -> Chart:
+    """Age over time from the first sample on, one line per trial."""
+    title = "Recovery trials: age of the oldest waiting event"
+    return over_time(trials, _ages, title, "age (s)", since="first sample")
+
+
+def _ages(trial: Json) -> Iterable[tuple[float, float, list[Cell]]]:
+    """The samples by the clock, else those of micro-batches."""
+    seen = trial.get("observation") or {}
+    samples = seen.get("clock") or seen.get("samples") or []
+    for sample in samples:
+        yield sample["at_s"] - samples[0]["at_s"], sample["age_s"], []
