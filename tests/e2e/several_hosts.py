@@ -99,10 +99,10 @@ class Site:
         )
         return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
 
-    def measures(self, seconds: float) -> bool:
-        """Whether a trial that counts has been offered for so long."""
+    def measures(self, seconds: float, *, hold: bool = False) -> bool:
+        """True once a trial, or with `hold` a closed loop, has been offered for so long."""
         now = self.status(0)
-        if now.get("state") != "started" or now["hold"]:
+        if now.get("state") != "started" or now["hold"] is not hold:
             return False
         return bool(now["wall_ns"] - now["start_wall_ns"] > seconds * 1e9)
 
@@ -191,8 +191,8 @@ def write(path: Path, master: str, replay: dict[str, Any], **more: Any) -> Path:
         "systems": [{"name": "spark", "master": master, "memory": "1g", "batch_rows": 800, "conf": executors}],
         "replay": {"partitions": 2, "max_memory_mb": 128, "max_slip": "5s", **replay},
         "search": {
-            "rates": [RATE], "trial_seconds": SECONDS, "confirmations": 0, "max_trials": 4, "warmup_batches": 1, "warmup_rounds": 0,
-            "min_batches": 3, "max_age_slope": 0.9, "max_age": "60s",
+            # one rate for all hosts: more than RATE is not published; the latency run is what is compared
+            "max_rate": RATE, "warmup_seconds": 0, "window_seconds": 2, "proof_steps": 0, "max_age": "60s",
         },
         "latency": {"fractions": [1.0], "seconds": SECONDS},
         **more,

@@ -95,7 +95,8 @@ def exactly_once(run: TrialRun, stream: Path) -> None:
     assert run.details["drained"]
     assert run.observation.offered == run.observation.taken == run.details["emitted"] == sent.num_rows
     assert sum(int(epoch["checksum"]) for epoch in run.details["epochs"]) % 2**64 == checksum(sent)
-    assert run.event_latency.count + run.details["negative_latencies"] == sent.num_rows
+    apart = run.details["outside_event_latency_ns"]["count"]
+    assert run.event_latency.count + apart + run.details["negative_latencies"] == sent.num_rows
 
 
 def invalid(run: TrialRun) -> str:
@@ -267,16 +268,18 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
         assert run.observation.offered == run.details["emitted"] == run.event_latency.count == 500
 
 
-def test_a_killed_search_leaves_no_process_and_goes_on_after_its_last_trial(tmp_path: Path) -> None:
-    grid = {"rates": [500, 1000, 8000, 9000], "trial_seconds": 1.5, "warmup_batches": 1, "max_age_slope": 0.4}
-    grid |= {"min_batches": 3}
-    bench = write_bench(tmp_path, capacity=1500, search=grid)
+def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
+    plan = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 1.5, "recovery_seconds": 5, "proof_steps": 1}
+    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search={**plan, "processes": 2, "margin": 0.3})
     named = [part for key, name in CELL for part in (f"--{key}", name)]
     command = ["search", str(bench.file), *named, "--run-id", "r", "--json"]
     environment = {
         **os.environ, "STREAMGAUGE_ARTIFACTS": str(bench.store.root), "TMPDIR": str(tmp_path),
     }  # fmt: skip
-    trials = bench.store.root / "runs" / "r" / "cells" / CELL.name / "trials.jsonl"
+    windows = bench.store.root / "runs" / "r" / "cells" / CELL.name / "windows.jsonl"
+
+    def of_process(number: int) -> list[dict[str, Any]]:
+        return [record for record in read_jsonl(windows) if record["process"] == number]
 
     def search() -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -285,20 +288,21 @@ def test_a_killed_search_leaves_no_process_and_goes_on_after_its_last_trial(tmp_
         )  # fmt: skip
 
     first = search()
-    wait_for(lambda: len(read_jsonl(trials)) >= 2, "second trial", 90)
-    wait_for(lambda: len(left_behind(bench.store.root)) >= 3, "third trial's system", 30)  # it, the driver, the search
+    wait_for(lambda: len(of_process(2)) >= 1, "first window of the second process", 120)
+    wait_for(lambda: len(left_behind(bench.store.root)) >= 3, "its next window", 30)  # system, driver, search
     first.kill()
     first.communicate()
-    finished = trials.read_text()
+    finished = windows.read_text()
     wait_for(lambda: not left_behind(bench.store.root), "end of its processes", 30)
 
     out, said = search().communicate(timeout=200)
     found = json.loads(out)
-    assert f"resuming after {finished.count(chr(10))} trials" in said
-    assert trials.read_text().startswith(finished)
-    assert [record["number"] for record in found["trial_records"]] == list(range(1, found["trials"] + 1))
-    assert len(read_jsonl(trials)) == found["trials"]
-    assert (found["sustainable_rate_events_per_s"], found["interval"]) == (1000, [1000, 8000])
-    tried = [(record["purpose"], record["rate_events_per_s"]) for record in found["trial_records"]]
-    assert tried == [("bisect", 1000), ("bisect", 8000), ("confirm", 1000)]
+    assert f"resuming after {finished.count(chr(10))} measurements" in said
+    assert windows.read_text().startswith(finished)
+    numbers = sorted(r["number"] for r in (*read_jsonl(windows), *found["trial_records"]))
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert {record["window"]["life"] for record in of_process(1)} == {1}, "a complete process stays"
+    assert {record["window"]["life"] for record in of_process(2)} == {2, 3}, "the lost one is measured again"
+    assert found["sustainable_rate_events_per_s"] == pytest.approx(2000, rel=0.1)
+    assert {record["purpose"] for record in found["trial_records"]} == {"below", "above"}
     assert left_behind(bench.store.root) == []

@@ -56,7 +56,7 @@ def test_the_whole_dag_over_hosts_of_which_workers_crash_gives_what_one_host_giv
     crashes = Crashes(
         site,
         ("generate", lambda: any(site.artifacts.glob("data/stream/*.tmp-*"))),
-        ("search", lambda: not recorded("trials.jsonl") and site.measures(1)),
+        ("search", lambda: not recorded("search.json") and site.measures(1, hold=True)),
         ("latency", lambda: recorded("search.json") and site.measures(1)),
     )
     found = site.run(crashes)

@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,8 +66,9 @@ def until(true: Any, seconds: float = 60.0) -> None:
 def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: SparkSystem, tmp_path: Path) -> None:
     for number, query in enumerate(("windowed_aggregation", "passthrough")):
         driver = HandDriver(attempt=f"t{number}")
-        given = setup(driver, tmp_path / f"trial{number}", query=query)
-        system.begin_trial(replace(given, warm_up=number == 0))
+        system.begin_trial(setup(driver, tmp_path / f"trial{number}", query=query))
+        if number == 1:
+            system.pin()  # in the middle of a query, as a search does it
         assert driver.ready.is_set()
         assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [driver.attempt]
         for first in range(0, 100, 20):
