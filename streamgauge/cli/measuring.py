@@ -70,8 +70,8 @@ def calibrate(
     from streamgauge.search import simulate
     from streamgauge.search.behaviour import Behaviour
 
-    if not 0 < age < math.inf:
-        raise UserError(f"--age: found {age:g}, allowed: seconds above 0")
+    if not 1e-6 <= age <= 1e6:
+        raise UserError(f"--age: found {age:g}, allowed: seconds from a millionth to a million")
     behaviour = Behaviour(
         capacity, batch_cost, batch_rows, noise, hiccups, compile_seconds, between, continuous=continuous
     )

@@ -119,6 +119,8 @@ def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
         return Verdict("inconclusive", f"{len(looks)} looks at the queues, {_LEAST_LOOKS} needed: run longer trials")
     at, age = np.array([s.at_s for s in looks]), np.array([s.age_s for s in looks])
     lasted, changed = np.diff(at), np.diff(age)
+    if not lasted.sum() > 0:
+        return Verdict("inconclusive", "all samples were taken at one instant")
     rest = changed - changed.sum() / lasted.sum() * lasted
     own, count = float((rest**2).sum() / (lasted**2).mean()), len(lasted)
     # a few batches do not tell their own noise; what the ladder has seen helps

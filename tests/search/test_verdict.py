@@ -152,6 +152,7 @@ def test_ages_that_are_no_numbers_are_inconclusive(bad: float) -> None:
 
 def test_samples_at_one_instant_are_inconclusive() -> None:
     assert outcome([0.5] * 10, every_s=0.0) == "inconclusive"
+    assert outcome([0.5] * 10, every_s=0.0, behind_s=5.0) == "inconclusive"
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.floats(0.001, 10)), min_size=3, max_size=24))
