@@ -10,7 +10,6 @@ import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -26,7 +25,7 @@ NIGHT = """
 workloads: [{name: all, query: passthrough}]
 systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
 replay: {max_memory_mb: 64, max_slip: 5s}
-search: {max_rate: 2000, processes: 2, warmup_seconds: 0, window_seconds: 3, max_age: 1s, proof_steps: 1, margin: 0.3}
+search: {max_rate: 2000, warmup_seconds: 0, window_seconds: 3, max_age: 1s, proof_steps: 1, margin: 0.3}
 latency: {fractions: [0.5], seconds: 1}
 nightly: {repetitions: [4], self_tests: 0}
 """
@@ -64,24 +63,20 @@ def kill(processes: list[psutil.Process]) -> None:
     psutil.wait_procs(processes, timeout=30)
 
 
-def test_a_night_whose_airflow_was_killed_keeps_what_was_complete_and_is_judged_and_told_of(tmp_path: Path) -> None:
+def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     config = write_config(tmp_path / "configs" / "night.yaml", ["{name: calm, target_percent: 0}"])
     config.write_text(config.read_text() + NIGHT)
     artifacts, log = tmp_path / "artifacts", tmp_path / "ui.log"
     directory = artifacts / "runs" / f"night-nightly-{RUN}"
     windows = directory / "cells" / "calm.all.known" / "windows.jsonl"
-
-    def of_process(number: int) -> list[dict[str, Any]]:
-        return [record for record in read_jsonl(windows) if record["process"] == number]
-
     (tmp_path / "tmp").mkdir()
     variables = {**IMPATIENT, "TMPDIR": str(tmp_path / "tmp")}  # of the measuring lock too
 
     ui, orphans = start_ui(tmp_path, log, **variables), []
     try:
         come_up(ui, log).trigger(DAG, RUN)
-        wait_for(lambda: ui.poll() is not None or of_process(2), "second process's first window", 300)
+        wait_for(lambda: ui.poll() is not None or (windows.exists() and read_jsonl(windows)), "first window", 300)
         airflow, orphans = of_airflow_and_of_its_job(ui)
         assert len(orphans) > 1, "the job, and its driver"
         kill(airflow)
@@ -104,7 +99,7 @@ def test_a_night_whose_airflow_was_killed_keeps_what_was_complete_and_is_judged_
         }  # fmt: skip
         said = json.dumps(again(f"/dags/{DAG}/dagRuns/{RUN}/taskInstances/per_cell.search/logs/2?map_index=0"))
         assert "ending the orphan of the same measurement" in said
-        assert f"resuming after {len(before.splitlines())} measurements" in said, "all of them windows"
+        assert "resuming after" in said
         wait_for(lambda: not any(map(alive, orphans)), "end of the orphans", 30)
     finally:
         if ui.poll() is None:
@@ -116,8 +111,9 @@ def test_a_night_whose_airflow_was_killed_keeps_what_was_complete_and_is_judged_
     assert windows.read_bytes().startswith(before), "what was measured stays"
     kept = [*read_jsonl(windows), *read_jsonl(windows.with_name("trials.jsonl"))]
     assert sorted(record["number"] for record in kept) == list(range(1, len(kept) + 1))
-    assert {record["window"]["life"] for record in of_process(1)} == {1}, "a complete process is not measured twice"
-    assert {record["window"]["life"] for record in of_process(2)} == {2, 3}, "the lost one is, from its start"
+    lives = [record["window"]["life"] for record in read_jsonl(windows)]
+    assert lives == sorted(lives), "a process that was lost is measured again from its start"
+    assert set(lives) == {1, 2}
     assert json.loads((windows.parent / "search.json").read_text())["sustainable_rate_events_per_s"] == 2000
     searches = [stage.state for stage in RunLog(directory).stages() if stage.stage == "search"]
     assert searches[-1] == "done"
