@@ -56,6 +56,9 @@ def calibrate(
         float, typer.Option("--compile", help="it starts 1.5 times as slow; the excess decays with this time, seconds")
     ] = 0.0,
     between: Annotated[float, typer.Option(help="how much fresh processes differ: a deviation of logarithms")] = 0.0,
+    wander: Annotated[
+        float, typer.Option(help="how much the machine's speed wanders: a deviation of logarithms")
+    ] = 0.0,
     continuous: Annotated[bool, typer.Option("--continuous", help="it takes row by row, without batches")] = False,
     processes: Annotated[int, typer.Option(min=1, max=20, help="fresh processes of each search")] = 1,
     age: Annotated[float, typer.Option(help="allowed age, seconds")] = 10.0,
@@ -73,7 +76,7 @@ def calibrate(
     if not 1e-6 <= age <= 1e6:
         raise UserError(f"--age: found {age:g}, allowed: seconds from a millionth to a million")
     behaviour = Behaviour(
-        capacity, batch_cost, batch_rows, noise, hiccups, compile_seconds, between, continuous=continuous
+        capacity, batch_cost, batch_rows, noise, hiccups, compile_seconds, between, wander, continuous=continuous
     )
     plan = config.Search(max_age=Duration.parse(f"{round(age * 1e6)}us"), processes=processes)
     if real:
@@ -121,17 +124,18 @@ def trial(
     experiment: ExperimentName,
     workload: WorkloadName,
     system: SystemName,
-    rate: Annotated[float, typer.Option(help="events/s")],
-    seconds: Annotated[float, typer.Option(help="how long")],
+    rate: Annotated[list[float], typer.Option(help="events/s; given again: one trial after the other, in one process")],
+    seconds: Annotated[float, typer.Option(help="how long each")],
     behind: Annotated[
         float, typer.Option(help="begin with a backlog of that age, seconds: does the system catch up?")
     ] = 0.0,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Run one trial of a cell at one rate; exit code 1 for an invalid one, which measured nothing."""
-    if not (0 < rate < math.inf):
-        raise UserError(f"--rate: found {rate:g}, allowed: events per second above 0")
+    """Run one trial of a cell at each rate; exit code 1 if one is invalid: it measured nothing."""
+    for one in rate:
+        if not (0 < one < math.inf):
+            raise UserError(f"--rate: found {one:g}, allowed: events per second above 0")
     if not (0 < seconds < math.inf):
         raise UserError(f"--seconds: found {seconds:g}, allowed: a time above 0")
     if not (0 <= behind < math.inf):
@@ -147,15 +151,18 @@ def trial(
         measuring(f"{work.name} {cell.name}") as token,
         ready(benchmark, store, cell, work / "work") as bench,
     ):
-        measured = bench.trial(rate, seconds, token=token, behind_s=behind)
-    record = _finite(measured.record())
-    write_json(work / "trial.json", record)
-    if as_json:
-        typer.echo(json.dumps(record))
-    else:
-        _show_trial(record)
-        typer.echo(f"record      {work / 'trial.json'}")
-    if record["observation"]["invalid"] is not None:
+        records = []
+        for number, one in enumerate(rate, 1):
+            record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).record())
+            place = work / ("trial.json" if len(rate) == 1 else f"trial-{number}.json")
+            write_json(place, record)
+            records.append(record)
+            if as_json:
+                typer.echo(json.dumps(record))
+            else:
+                _show_trial(record)
+                typer.echo(f"record      {place}")
+    if any(record["observation"]["invalid"] is not None for record in records):
         raise typer.Exit(1)
 
 

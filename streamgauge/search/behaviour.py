@@ -16,6 +16,8 @@ from streamgauge.errors import UserError
 HICCUP = 3.0
 #: a cold process is slower by this part; the excess decays with the compile time
 COLD = 0.5
+#: seconds after which the machine has forgotten how fast it was
+WANDER_S = 30.0
 #: rows that an engine without micro-batches takes at a time, in seconds of its capacity
 QUANTUM_S = 0.02
 
@@ -26,7 +28,8 @@ class Behaviour:
 
     Faults are independent factors: `noise` (gamma of mean 1 with this deviation), `hiccups` (the share of batches that
     take three times as long), `compile_s` (a cold process is 1.5 times as slow, and the excess decays with this time
-    constant), `between` (a lognormal factor of each fresh process). A continuous system takes rows one by one.
+    constant), `between` (a lognormal factor of each fresh process), `wander` (the machine's own speed, lognormal,
+    forgotten within half a minute). A continuous system takes rows one by one.
     """
 
     capacity: float | None = None  # rows/s within a batch, 1/b; None: no limit
@@ -36,11 +39,12 @@ class Behaviour:
     hiccups: float = 0.0
     compile_s: float = 0.0
     between: float = 0.0
+    wander: float = 0.0
     continuous: bool = False
 
     def check(self) -> None:
         """Raises UserError for what no system can be."""
-        ranges = {"noise": 1.0, "hiccups": 1.0, "between": 1.0}
+        ranges = {"noise": 1.0, "hiccups": 1.0, "between": 1.0, "wander": 1.0}
         if self.capacity is not None and not 0 < self.capacity < math.inf:
             raise UserError(f"capacity: found {self.capacity:g}, allowed: a number of events per second above 0")
         for name, top in ranges.items():
@@ -70,6 +74,7 @@ class Process:
         self._random = np.random.default_rng((seed, number))
         self.behaviour = behaviour
         self.factor = math.exp(self._random.normal(0, behaviour.between)) if behaviour.between else 1.0
+        self._wandered, self._looked_s = 0.0, -math.inf
 
     @property
     def most_rows(self) -> int:
@@ -92,9 +97,16 @@ class Process:
             cost *= HICCUP
         if of.compile_s:
             cost *= 1 + COLD * math.exp(-age_s / of.compile_s)
-        return cost
+        return cost * self._machine(age_s) if of.wander else cost
+
+    def _machine(self, age_s: float) -> float:
+        """How much longer the machine takes at the moment: an Ornstein–Uhlenbeck process on logarithms."""
+        kept = math.exp(-max(0.0, age_s - self._looked_s) / WANDER_S)
+        fresh = self.behaviour.wander * math.sqrt(1 - kept * kept)
+        self._wandered, self._looked_s = kept * self._wandered + fresh * self._random.standard_normal(), age_s
+        return math.exp(self._wandered)
 
 
 def without_faults(behaviour: Behaviour) -> Behaviour:
     """The same costs, with nothing random about them."""
-    return replace(behaviour, noise=0.0, hiccups=0.0, compile_s=0.0, between=0.0)
+    return replace(behaviour, noise=0.0, hiccups=0.0, compile_s=0.0, between=0.0, wander=0.0)

@@ -29,13 +29,16 @@ FLOOR = 0.01
 _TAUS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 90.0)
 #: a batch that takes more than so many medians of its window is a hiccup
 HICCUP = 2.0
-#: χ² that the curve must gain before it is believed; two parameters more
-_BELIEVED = 9.0
+#: what a compile curve must explain of χ², in units of the χ² per degree that is left, before it is believed: five
+#: standard errors. A machine whose own speed wanders makes windows differ, too, and is not to be extrapolated
+_BELIEVED = 25.0
 #: a batch that takes this part of the held rows at most has met the engine's own cap
 _CAPPED = 0.9
 #: the relative deviation of a batch, where fewer have been seen than tell it
 _NOISE, _NOISE_WEIGHT = 0.08, 4
 _ITERATIONS = 10
+#: half an interval on logarithms at most: wider ones say nothing, and overflow
+_WIDEST = 10.0
 #: how often hiccups are looked for again, with what the fit expects
 _LOOKS = 3
 _NORMAL = 1.645
@@ -149,7 +152,9 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
 def _best(points: Sequence[Point], taus: Sequence[float | None]) -> _Fit:
     """The fit with the compile curve that the windows show, if any."""
     noise = _pooled(points)
-    return min((_solve(points, tau, noise) for tau in taus), key=lambda solved: solved.badness)
+    flat, *curved = [_solve(points, tau, noise) for tau in taus]
+    best = min(curved, key=lambda solved: solved.chi2, default=flat)
+    return best if flat.chi2 - best.chi2 > _BELIEVED * best.scale else flat
 
 
 def best_rows(estimate: Estimate, allowed_age_s: float, part: float) -> float:
@@ -164,7 +169,7 @@ class _Fit:
     b: float
     c: float
     tau: float | None
-    badness: float  # χ², and what the curve must gain
+    chi2: float
     misfit: float
     jacobian: Floats  # of the parameters that are free
     free: list[int]
@@ -203,9 +208,8 @@ def _solve(points: Sequence[Point], tau: float | None, noise: float) -> _Fit:
     residual, columns = _system(theta, n, t, curve, error)
     chi2 = float((residual**2).sum())
     degrees = max(1, len(points) - len(free))
-    badness = chi2 + (0.0 if tau is None else _BELIEVED)
     a, b, c = (float(value) for value in theta)
-    return _Fit(a, b, c, tau, badness, float(np.abs(residual).max()), columns[:, free], free, max(1.0, chi2 / degrees))
+    return _Fit(a, b, c, tau, chi2, float(np.abs(residual).max()), columns[:, free], free, max(1.0, chi2 / degrees))
 
 
 def _free(n: Floats, tau: float | None) -> list[int]:
@@ -281,7 +285,7 @@ def _spread(found: _Fit, points: Sequence[Point], cap: int | None, allowed_age_s
             gradient[place] = (math.log(high) - math.log(low)) / step
     variance = float(gradient @ covariance @ gradient)
     degrees = max(2, len(points) - len(gradient))
-    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * math.sqrt(max(0.0, variance))
+    return min(_WIDEST, float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * math.sqrt(max(0.0, variance)))
 
 
 def _carried(points: Sequence[Point], allowed_age_s: float, noise: float, taus: Sequence[float | None]) -> Estimate:
