@@ -27,10 +27,10 @@ from rich.table import Table
 from streamgauge.artifacts import Artifact
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.ceiling import HELD_ROWS, ceiling
+from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Drivers, Fleet, RemoteDrivers
 from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.replay import wire_schema
-from streamgauge.driver.trial import ClosedLoop
 from streamgauge.measure.calibrate import small_stream
 from tests.e2e.hosts import Hosts, Unavailable
 

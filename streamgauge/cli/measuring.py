@@ -175,6 +175,9 @@ def search(
     processes: Annotated[
         int | None, typer.Option(min=1, max=20, help="fresh systems; else as search.processes says")
     ] = None,
+    long_runs: Annotated[
+        float, typer.Option(min=0, help="then run 0.9 and 1.1 of the rate for so many seconds each: does it hold?")
+    ] = 0.0,
     run_id: RunId = None,
     as_json: AsJson = False,
 ) -> None:
@@ -188,7 +191,7 @@ def search(
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
     with sessions(benchmark, store, run, cell.experiment):
-        found = stage.run(benchmark, store, cell, run)
+        found = stage.run(benchmark, store, cell, run, long_runs)
     directory = stage.cell_directory(run, cell)
     if as_json:
         plan = stage.plan_hash(benchmark, cell)
@@ -209,6 +212,12 @@ def search(
     typer.echo(f"reason            {found['reason']}")
     for doubt in found["doubts"]:
         typer.echo(f"doubt             {doubt}")
+    for one in found.get("long_runs", []):
+        expected = "grows" if one["predicted_age_s"] is None else f"{one['predicted_age_s']:.2f} s"
+        typer.echo(
+            f"long run at {one['fraction']:g}   age predicted: {expected}, measured: {one['age_s'] or 0:.2f} s; "
+            f"{one['outcome']}"
+        )
     typer.echo(f"records           {directory}")
 
 

@@ -17,15 +17,18 @@ from streamgauge import metrics
 from streamgauge.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
+from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Drivers, drivers
+from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
-from streamgauge.driver.trial import Bounds, ClosedLoop, TrialRun, run_trial
+from streamgauge.driver.trial import run_trial
 from streamgauge.errors import Outage, UserError
 from streamgauge.measure import counted
 from streamgauge.schemas import NEXMARK_IDS
+from streamgauge.search.ladder import UNPINNED, is_warm, warm_up_step
 from streamgauge.search.records import TrialObservation, Verdict, Window
-from streamgauge.search.steps import UNPINNED, Hold, is_warm, warm_up_step
+from streamgauge.search.steps import Hold
 from streamgauge.search.verdict import judge
 from streamgauge.workloads import Spec, find
 

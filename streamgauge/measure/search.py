@@ -18,12 +18,15 @@ from streamgauge.driver.ceiling import Ceiling
 from streamgauge.driver.offer import ROW_BYTES
 from streamgauge.measure.cell import MOST_ROWS, ReadyCell, application_of, ready, software_of
 from streamgauge.measure.lock import measuring
+from streamgauge.measure.long_runs import long_runs
 from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
 from streamgauge.places import here
 from streamgauge.results import Result
 from streamgauge.runs import environment
+from streamgauge.search.ladder import warm_up_step
+from streamgauge.search.loop import run_search
 from streamgauge.search.records import Measurement, TrialRecord, Window
-from streamgauge.search.steps import Done, Hold, Limits, Recover, run_search, warm_up_step
+from streamgauge.search.steps import Done, Hold, Limits, Recover
 
 log = logging.getLogger("streamgauge")
 #: above that part of the driver's own ceiling a rate would measure the driver
@@ -39,15 +42,21 @@ def cell_directory(run: Path, cell: Cell) -> Path:
     return run / "cells" / cell.name
 
 
-def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> dict[str, Any]:
-    """Searches; returns what search.json then holds. A search that was killed goes on after its last measurement."""
+def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, long_run_s: float = 0.0) -> dict[str, Any]:
+    """Searches; returns what search.json then holds. A search that was killed goes on after its last measurement.
+
+    long_run_s: how long each of the runs lasts that hold the found rate against reality; 0 for none.
+    """
     directory = cell_directory(run_directory, cell)
     directory.mkdir(parents=True, exist_ok=True)
     with (
         measuring(f"{run_directory.name} {cell.name}") as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
-        found = Searcher(bench, benchmark.search, token, directory, plan_hash(benchmark, cell)).run()
+        searcher = Searcher(bench, benchmark.search, token, directory, plan_hash(benchmark, cell))
+        found = searcher.run()
+        if long_run_s and found["outcome"] in SOUND:
+            found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
     write_json(directory / "search.json", found)
     results.append_once(run_directory, _result(benchmark, cell, run_directory.name, found))
     return found
@@ -82,9 +91,9 @@ class Searcher:
 
     def run(self) -> dict[str, Any]:
         """Measures until the answer stands; returns it as JSON."""
-        done = self.search()
+        self.done = self.search()
         assert self.ceiling is not None
-        return self._answer(done, self._limits_now, self.ceiling)
+        return self._answer(self.done, self._limits_now, self.ceiling)
 
     def search(self) -> Done:
         """Measures until the answer stands."""
@@ -168,7 +177,8 @@ class Searcher:
             return None
         if self._last_yard is None or self._bench.paused is False:
             self._bench.pause()
-            self._last_yard = self._yardstick.run()
+            runs = sorted((self._yardstick.run() for _ in range(3)), key=lambda yard: yard.units_per_s)
+            self._last_yard = runs[1]  # the median: a moment's dip is not the machine's speed
         return self._last_yard
 
     def _recovery(self, step: Recover) -> TrialRecord:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from streamgauge.report.blocks import count, number
 from streamgauge.report.records import Json
+from streamgauge.search import verdict
 from streamgauge.search.estimate import Estimate, geometric_mean
 
 _FIELDS = {one.name for one in dataclasses.fields(Estimate)}
@@ -69,10 +70,7 @@ def settled_age(trial: Json) -> float | None:
     """The median age in seconds over the second half of a trial's samples; None without samples."""
     seen = trial.get("observation") or {}
     samples = seen.get("samples") or seen.get("clock") or []
-    if not samples:
-        return None
-    half = (samples[0]["at_s"] + samples[-1]["at_s"]) / 2
-    return statistics.median(sample["age_s"] for sample in samples if sample["at_s"] >= half)
+    return verdict.settled_age([(sample["at_s"], sample["age_s"]) for sample in samples])
 
 
 def ratio(rate: float, base: float, interval: Sequence[float | None], base_interval: Sequence[float | None]) -> tuple[

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.search.records import TrialRecord
+from streamgauge.config import Search
+from streamgauge.search.records import Measurement, TrialRecord
 
 #: looks at a load: the ladder's prediction, and two trials
 LOOKS = 3
@@ -50,3 +51,25 @@ def classify(trials: Sequence[TrialRecord]) -> State:
     if 2 * bad > LOOKS:
         return "falls behind"
     return "undecided" if len(trials) >= _MOST_TRIALS else "open"
+
+
+def refuted(measured: Sequence[Measurement], process: int) -> int:
+    """How many measurements there were when recovery trials first refuted the ladder of that process; 0: they did not.
+
+    A process whose ladder is refuted has changed since: it climbs once more, and what was measured before is void.
+    """
+    seen: list[TrialRecord] = []
+    for number, one in enumerate(measured, 1):
+        if isinstance(one, TrialRecord) and one.process == process:
+            seen.append(one)
+            same = [t for t in seen if t.rate_events_per_s == one.rate_events_per_s and t.purpose == one.purpose]
+            if classify(same) == ("falls behind" if one.purpose == "below" else "recovers"):
+                return number
+    return 0
+
+
+def loads_of(plan: Search, measured: Sequence[Measurement]) -> list[Load]:
+    """The recovery trials by rate, ascending."""
+    trials = [m for m in measured[refuted(measured, plan.processes) :] if isinstance(m, TrialRecord)]
+    rates = sorted({t.rate_events_per_s for t in trials})
+    return [Load(rate, tuple(t for t in trials if t.rate_events_per_s == rate)) for rate in rates]

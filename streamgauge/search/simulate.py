@@ -11,8 +11,9 @@ import numpy as np
 from streamgauge.config import Search
 from streamgauge.errors import UserError
 from streamgauge.search.behaviour import Behaviour, Process
+from streamgauge.search.loop import run_search
 from streamgauge.search.records import Batch, Measurement, Sample, TrialObservation, TrialRecord, Window
-from streamgauge.search.steps import Done, Hold, Limits, Recover, run_search
+from streamgauge.search.steps import Done, Hold, Limits, Recover
 from streamgauge.search.verdict import judge
 
 #: how often an engine without micro-batches is looked at

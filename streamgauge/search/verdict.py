@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import get_args
@@ -243,3 +244,14 @@ def _nonsense(verdict: object) -> str | None:
 
 
 BUILT_IN: dict[str, VerdictFunction] = {"recovery": recovery}
+
+
+def settled_age(ages: Sequence[tuple[float, float]]) -> float | None:
+    """The median age in seconds over the second half of a trial; None without ages.
+
+    ages: (seconds since the start, age in seconds), ascending.
+    """
+    if not ages:
+        return None
+    half = (ages[0][0] + ages[-1][0]) / 2
+    return statistics.median(age for at, age in ages if at >= half)

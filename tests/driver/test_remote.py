@@ -20,8 +20,9 @@ from streamgauge.driver.ceiling import ceiling
 from streamgauge.driver.client import Connection, RefusedError
 from streamgauge.driver.fleet import Drivers, RemoteDrivers, drivers
 from streamgauge.driver.known import KnownSystem
+from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.process import TOKEN
-from streamgauge.driver.trial import Bounds, TrialRun, run_trial
+from streamgauge.driver.trial import run_trial
 from streamgauge.errors import UserError
 from streamgauge.search.verdict import judge
 from tests.driver.conftest import COLUMNS, Certificate, Serve

@@ -16,12 +16,14 @@ import pytest
 
 from streamgauge.config import Replay, Search, System, Workload
 from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.driver.known import KnownSystem, Wired, run
+from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
-from streamgauge.driver.trial import Bounds, ClosedLoop, TrialRun, run_trial
+from streamgauge.driver.trial import run_trial
 from streamgauge.errors import UserError
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.verdict import judge

@@ -25,9 +25,10 @@ import pytest
 from streamgauge.artifacts import read_jsonl
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
+from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup, make_system
-from streamgauge.driver.trial import Bounds, TrialRun, run_trial
+from streamgauge.driver.trial import run_trial
 from streamgauge.link.checksum import checksum
 from streamgauge.link.spark_system import SparkSystem
 from tests.driver.conftest import COLUMNS, stream_table

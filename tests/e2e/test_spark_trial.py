@@ -13,10 +13,11 @@ import pytest
 
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.observed import Bounds
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.split import PARTS
 from streamgauge.driver.system import make_system
-from streamgauge.driver.trial import Bounds, run_trial
+from streamgauge.driver.trial import run_trial
 from streamgauge.link.check import check
 from streamgauge.workloads import Spec
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from streamgauge.config import Search
 from streamgauge.search.behaviour import Behaviour
+from streamgauge.search.loop import next_step, run_search
 from streamgauge.search.proof import classify
 from streamgauge.search.records import Measurement, Outcome, Purpose, TrialRecord, Verdict, Window
 from streamgauge.search.simulate import VirtualProcess
-from streamgauge.search.steps import Done, Hold, Limits, Recover, next_step, run_search
+from streamgauge.search.steps import Done, Hold, Limits, Recover
 from streamgauge.search.verdict import judge
 from streamgauge.units import Duration
 

@@ -1,0 +1,101 @@
+"""A warm system in a closed loop: it always finds so many rows waiting, and takes them as fast as it can."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from streamgauge.config import Workload
+from streamgauge.driver.client import WireError
+from streamgauge.driver.conversation import LOOK_S, Conversation, Ended, Progress
+from streamgauge.driver.fleet import Drivers
+from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, nearest
+from streamgauge.driver.schedule import NS
+from streamgauge.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.search.records import Batch
+
+#: events/s offered in a closed loop: more than any system takes, so that what it takes decides
+OVERLOAD = 1e8
+LONGEST_LADDER_S, LONGEST_WINDOW_S = 3600.0, 180.0
+
+
+class ClosedLoop:
+    """A warm system that always finds so many rows waiting: a ladder of windows in one query.
+
+    Every window begins and ends with a hand-over, so the batch that runs when its rows change belongs to none.
+    """
+
+    def __init__(
+        self,
+        system: SystemUnderTest,
+        fleet: Drivers,
+        workload: Workload,
+        *,
+        work: Path,
+        continuous: bool,
+        bounds: Bounds | None = None,
+        beyond_us: int = 0,
+        attempt: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
+        self._setup = TrialSetup(
+            self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, OVERLOAD
+        )
+        self._request = TrialRequest(OVERLOAD, LONGEST_LADDER_S)
+        self._beyond_us, self._continuous = beyond_us, continuous
+        self._begun = False
+        self.invalid: str | None = None
+
+    def window(
+        self, rows: int, enough: Callable[[Sequence[Batch]], bool], longest_s: float = LONGEST_WINDOW_S
+    ) -> tuple[Batch, ...]:
+        """The batches of a window, up to the one after which `enough` says so; `invalid` tells why there are none."""
+        try:
+            if not self._begun:
+                self._begun = True
+                self._talk.begin(self._setup, self._request, self._beyond_us, hold=rows)
+            else:
+                self._talk.hold(rows)
+            return self._watch(enough, time.monotonic() + longest_s)
+        except (Ended, WireError) as problem:
+            self.invalid = self._talk.whose_fault(problem)
+            return ()
+
+    def pause(self, longest_s: float = 60.0) -> None:
+        """Returns once the system has ended its batch and nothing waits."""
+        try:
+            self._talk.hold(0)
+            self._talk.wait(
+                "", longest_s, lambda all_: all(s["committed"] == s["planned"] == s["offered"] for s in all_)
+            )
+        except (Ended, WireError) as problem:
+            self.invalid = self._talk.whose_fault(problem)
+
+    def close(self) -> TrialRun:
+        """Ends the query in the middle of whatever it does; what it answered is checked by nobody."""
+        return self._talk.run(self._request, lambda: None, self._talk.cut)
+
+    def _watch(self, enough: Callable[[Sequence[Batch]], bool], deadline: float) -> tuple[Batch, ...]:
+        since = max(status["wall_ns"] for status in self._talk.status())
+        seen: list[tuple[int, int]] = []  # (wall, rows taken before), of the first driver process's instants
+        while time.monotonic() < deadline:
+            told = self._talk.samples(since)
+            each = [s["clock" if self._continuous else "samples"] for s in told]
+            if each and all(each):
+                seen += [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
+                since = seen[-1][0]
+            batches = self._batches(seen, min(s["start_wall_ns"] for s in told))
+            if enough(batches):
+                return batches
+            time.sleep(LOOK_S / 2)
+        raise Ended(f"a window of {len(seen)} hand-overs was not long enough within {LONGEST_WINDOW_S:g} s")
+
+    def _batches(self, seen: Sequence[tuple[int, int]], start_ns: int) -> tuple[Batch, ...]:
+        """One batch between each two instants."""
+        pairs = pairwise(seen)
+        found = [Batch((b[0] - start_ns) / NS, b[1] - a[1], (b[0] - a[0]) / NS) for a, b in pairs]
+        return tuple(batch for batch in found if batch.rows > 0 or self._continuous)

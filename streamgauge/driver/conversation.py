@@ -1,0 +1,220 @@
+"""One trial's conversation with driver processes and system: open, ready, start, watch, stop, drain, collect.
+
+Everything is bounded; every end has its reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.fleet import Drivers
+from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation
+from streamgauge.driver.schedule import NS
+from streamgauge.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.search.records import TrialObservation
+
+START_DELAY_NS = NS // 2
+LOOK_S = 0.2
+#: what nobody checks need not be worked off: a system under overload would be busy with its queues for a minute
+CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
+#: rows of a backlog that a driver process prepares in a second, with a reserve
+PREPARED_PER_S = 2e6
+Progress = Callable[[dict[str, Any]], None]
+
+
+class Ended(Exception):
+    """The trial is invalid, for this reason."""
+
+
+class _Taken(Ended):
+    """Another controller took our driver; later errors follow from that."""
+
+
+class Conversation:
+    """Talks to all driver processes and to the system during one trial."""
+
+    def __init__(
+        self, system: SystemUnderTest, fleet: Drivers, bounds: Bounds, attempt: str, progress: Progress | None
+    ) -> None:
+        self.attempt = attempt
+        self._system, self._fleet, self._bounds, self._progress = system, fleet, bounds, progress
+        self._connections: list[Connection] = []
+        self._invalid: str | None = None
+        self._details: dict[str, Any] = {"attempt": attempt}
+        self._begun = False
+
+    def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
+        """Begins, watches, ends and collects; whatever breaks on the way makes the trial invalid."""
+        try:
+            try:
+                begin()
+                watch()
+            except (Ended, WireError) as problem:
+                self._invalid = self.whose_fault(problem)
+            figures, seen = self._collect()
+        finally:
+            for connection in self._connections:
+                connection.close()
+        return self._result(request, seen, figures)
+
+    def begin(self, setup: TrialSetup, request: TrialRequest, beyond_us: int, hold: int | None = None) -> None:
+        """Opens the queues, starts the system's query, and starts the clock once the system is ready."""
+        self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
+        for connection in self._connections:
+            connection.open(
+                self.attempt, request.rate, request.seconds, hold=hold, behind_s=request.behind_s, beyond_us=beyond_us
+            )
+        self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
+        self._begun = True
+        self._system.begin_trial(setup)
+        self.wait("the system was not ready", self._bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
+        backlog = request.behind_s * request.rate / len(self._connections)
+        at = time.time_ns() + START_DELAY_NS + round(backlog / PREPARED_PER_S * NS)
+        for connection, (offset, _) in zip(self._connections, self._details["clock_offset_ns"], strict=True):
+            connection.start(at + offset)
+        self._mark_cpu("start")
+
+    def watch(self, request: TrialRequest, over: Callable[[TrialObservation], bool] | None) -> None:
+        """Returns when the driver has offered everything, a queue overflowed, or `over` has seen enough."""
+        seen: list[dict[str, Any]] = []
+
+        def done(all_: list[dict[str, Any]]) -> bool:
+            if over is not None and all_[0]["start_wall_ns"]:
+                told = self.samples(max((s[0] for s in seen[0]["clock"]), default=0) if seen else 0)
+                if not seen:
+                    seen.extend({**one, "final": None} for one in told)
+                else:
+                    for one, new in zip(seen, told, strict=True):
+                        one["clock"], one["samples"] = one["clock"] + new["clock"], one["samples"] + new["samples"]
+                if over(observation(request, self._bounds, seen)):
+                    return True
+            return all(s["finished"] for s in all_) or any(s["state"] == "overflow" for s in all_)
+
+        patience = request.seconds + 30 + request.behind_s * request.rate / PREPARED_PER_S
+        self.wait("the driver did not finish", patience, done)
+        self._mark_cpu("end")
+
+    def hold(self, rows: int) -> None:
+        """Keeps so many rows waiting, over all driver processes."""
+        for connection in self._connections:
+            connection.hold(rows)
+
+    def status(self) -> list[dict[str, Any]]:
+        """What each driver process says of itself."""
+        return [connection.status() for connection in self._connections]
+
+    def samples(self, since_ns: int) -> list[dict[str, Any]]:
+        """New samples of each driver process; raises Ended when something died."""
+        told = [connection.samples(since_ns) for connection in self._connections]
+        self._check_alive(told)
+        if self._progress is not None:
+            self._progress({"attempt": self.attempt, "drivers": told})
+        return told
+
+    def stop_and_drain(self) -> None:
+        """Ends the offering, and waits until everything is committed; after an overflow, until the batch has ended."""
+        for connection in self._connections:
+            connection.stop()
+        self._drain(whole=True)
+
+    def cut(self) -> None:
+        """Ends the offering, and waits for the running batch alone."""
+        if self._begun:
+            for connection in self._connections:
+                connection.stop()
+            self._drain(whole=False)
+
+    def wait(self, what: str, longest_s: float, done: Callable[[list[dict[str, Any]]], bool]) -> bool:
+        """Looks until done. Raises Ended when something died or, given a reason, when the time is over."""
+        deadline = time.monotonic() + longest_s
+        while True:
+            status = self.status()
+            self._check_alive(status)
+            if self._progress is not None:
+                self._progress({"attempt": self.attempt, "drivers": status})
+            if done(status):
+                return True
+            if time.monotonic() > deadline:
+                if what:
+                    raise Ended(f"{what} within {longest_s:g} s")
+                return False
+            time.sleep(LOOK_S)
+
+    def whose_fault(self, problem: Exception) -> str:
+        """One line that names what broke: a broken connection is most often a dead process, which shows a moment later."""
+        for _ in range(10 if isinstance(problem, WireError) else 1):
+            if dead := self._fleet.dead() or (None if self._system.alive() else self._system.failure):
+                return dead
+            time.sleep(LOOK_S / 2)
+        return str(problem)
+
+    def _check_alive(self, status: Sequence[dict[str, Any]]) -> None:
+        self._ours(status)
+        if not self._system.alive():
+            raise Ended(self._system.failure or f"the system {self._system.name} died")
+        if dead := self._fleet.dead() or _failure(status):
+            raise Ended(dead)
+
+    def _collect(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The system's figures, and what each driver process saw."""
+        patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
+        figures = self._system.end_trial(patience) if self._begun else {}
+        self._mark_cpu("drained")
+        try:
+            seen = [connection.observe() for connection in self._connections]
+            self._ours(seen)
+            return figures, seen
+        except _Taken as problem:
+            self._invalid = str(problem)
+        except WireError as problem:
+            self._invalid = self._invalid or self.whose_fault(problem)
+        return figures, []
+
+    def _ours(self, status: Sequence[dict[str, Any]]) -> None:
+        """Raises _Taken when a driver has another trial by now: nothing that it says is of this one."""
+        for connection, told in zip(self._connections, status, strict=True):
+            if told["attempt"] != self.attempt:
+                raise _Taken(
+                    f"driver {connection.endpoint.address} was given another trial in the middle of this one "
+                    f"({told['attempt']}): two controllers share it"
+                )
+
+    def _drain(self, *, whole: bool) -> None:
+        """Waits until everything is committed; without `whole`, or after an overflow, until the running batch ended."""
+
+        def done(all_: list[dict[str, Any]]) -> bool:
+            some = not whole or any(s["overflow"] for s in all_)
+            self._details["drained"] = all(s["committed"] == s["offered"] for s in all_)
+            return all(s["batches_after_end"] > 0 for s in all_) if some else self._details["drained"]
+
+        self.wait("", self._bounds.drain_s if whole else CUT_WAIT_S, done)
+
+    def _result(self, request: TrialRequest, seen: list[dict[str, Any]], figures: dict[str, Any]) -> TrialRun:
+        collected = collect(request, self._bounds, seen, figures, self._details.get("clock_offset_ns", []))
+        sentinels = sum(s["partitions"] for s in seen if s["state"] == "stopped")
+        offered = sum(sum(s["offered"]) for s in seen) - sentinels
+        self._details |= {
+            "system": figures,
+            "drivers": [
+                {k: v for k, v in s.items() if k not in ("samples", "clock", "reports", "slip", "ok")} for s in seen
+            ],
+            **collected.details(),
+        }
+        found = observation(request, self._bounds, seen)
+        invalid = self._invalid or collected.invalid
+        found = replace(found, offered=offered, taken=min(offered, found.taken), invalid=invalid)
+        return TrialRun(found, self._details, collected.steady.event, collected.steady.processing)
+
+    def _mark_cpu(self, instant: str) -> None:
+        """Keeps the CPU seconds that the system has used up to now, where it can tell."""
+        used = getattr(self._system, "cpu_seconds", lambda: None)()
+        if used is not None:
+            self._details.setdefault("cpu_marks", {})[instant] = used
+
+
+def _failure(status: Sequence[dict[str, Any]]) -> str | None:
+    return next((f"the driver failed: {s['failure']}" for s in status if s["failure"]), None)

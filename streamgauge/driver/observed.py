@@ -1,0 +1,240 @@
+"""What the driver processes observed of a trial, put together: samples, epochs, latencies, doubts about clocks. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgauge.driver.schedule import NS
+from streamgauge.driver.split import Plans, batch_log, overall
+from streamgauge.histogram import Histogram
+from streamgauge.search.records import Sample, TrialObservation, worst_clock
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long a trial waits for what, and when it is the driver that limited it."""
+
+    ready_s: float = 120.0
+    drain_s: float = 60.0
+    end_s: float = 60.0
+    max_slip_s: float = 0.1
+    max_clock_offset_s: float = 0.1
+    settle_s: float = 0.0  # the first seconds of a trial that began with empty queues, which no verdict looks at
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """What a trial offers: `rate` events/s for `seconds`, from a backlog of age `behind_s` on."""
+
+    rate: float
+    seconds: float
+    behind_s: float = 0.0
+    batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
+
+    def settling_s(self, bounds: Bounds) -> float:
+        """The first seconds that are left out: not of a trial that begins behind, nor over a quarter of a short one."""
+        return 0.0 if self.behind_s else min(bounds.settle_s, self.seconds / 4)
+
+
+def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[dict[str, Any]]) -> TrialObservation:
+    """What a verdict may look at, of what each driver process has seen so far."""
+    settling = request.settling_s(bounds)
+    return TrialObservation(
+        request.rate,
+        request.seconds,
+        _samples(seen, "samples", settling),
+        sum(sum(s["offered"]) for s in seen),
+        sum(sum(s["planned"]) for s in seen),
+        any(s["overflow"] for s in seen) and not any(s["hold"] for s in seen),
+        clock=_samples(seen, "clock", settling),
+        behind_s=request.behind_s,
+        batch_noise=request.batch_noise,
+    )
+
+
+@dataclass
+class Latencies:
+    """Histograms of one part of a trial, ns."""
+
+    event: Histogram = field(default_factory=Histogram)
+    processing: Histogram = field(default_factory=Histogram)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """All epochs and latencies of a trial; `invalid` tells why they measure nothing."""
+
+    epochs: list[dict[str, Any]]
+    steady: Latencies
+    outside: Latencies  # cold batches, the drain, and windows that the sentinel closed early
+    slip: Histogram
+    system_clock: tuple[int, int] | None  # offset of the system's clock to the driver's and its error bound, ns
+    invalid: str | None
+
+    def details(self) -> dict[str, Any]:
+        """For the trial's record."""
+        steady = [epoch for epoch in self.epochs if epoch["steady"]]
+        return {
+            "system_clock_offset_ns": self.system_clock,
+            "slip_ns": summary(self.slip),
+            "emitted": sum(epoch["rows"] for epoch in self.epochs),
+            "negative_latencies": sum(epoch["negative"] for epoch in self.epochs),
+            "epochs": self.epochs,
+            "event_latency_ns": summary(self.steady.event),
+            "processing_latency_ns": summary(self.steady.processing),
+            "outside_event_latency_ns": summary(self.outside.event),
+            "latency_split_ns": overall((epoch["rows"], epoch["latency_split_ns"]) for epoch in steady),
+        }
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """What a verdict may look at, and everything else that was seen; latencies are those of the steady part."""
+
+    observation: TrialObservation
+    details: dict[str, Any]
+    event_latency: Histogram
+    processing_latency: Histogram
+
+
+def collect(
+    request: TrialRequest,
+    bounds: Bounds,
+    seen: Sequence[dict[str, Any]],
+    figures: dict[str, Any],
+    clock_offsets: Sequence[tuple[int, int]],
+) -> Collected:
+    """Epochs and latencies of a trial that has ended.
+
+    seen: what each driver process observed. figures: the system's own, with its log of micro-batches where it keeps
+    one. clock_offsets: of each driver's clock to ours, and its error bound, ns.
+    """
+    slip, steady, outside = Histogram(), Latencies(), Latencies()
+    epochs: list[dict[str, Any]] = []
+    invalid: str | None = None
+    log = batch_log(figures)
+    for observed in seen:
+        plans = Plans(observed["samples"])
+        slip.merge(Histogram.from_dict(observed["slip"]))
+        for report in observed["reports"]:
+            try:
+                begin, end = observed["start_wall_ns"], (observed["final"] or [2**63])[0]
+                since = begin + round(request.settling_s(bounds) * NS)
+                epochs.append(_epoch(report, begin, (since, end), plans, log, steady, outside))
+            except (ValueError, KeyError, TypeError, IndexError) as problem:
+                invalid = invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
+    slipped_s = (slip.quantile(0.99) or 0) / NS
+    if invalid is None and slipped_s > bounds.max_slip_s:
+        invalid = (
+            f"the driver limited this trial: its schedule slipped by {slipped_s:.3f} s (p99), allowed: "
+            f"{bounds.max_slip_s:g} s; lower the rate, or give the driver more processes or a CPU of its own"
+        )
+    system_clock = worst_clock(epoch["clock_offset_ns"] for epoch in epochs if epoch["clock_offset_ns"])
+    invalid = invalid or _apart(clock_offsets, system_clock, bounds.max_clock_offset_s)
+    return Collected(epochs, steady, outside, slip, system_clock, invalid)
+
+
+def _apart(drivers: Sequence[tuple[int, int]], system: tuple[int, int] | None, allowed_s: float) -> str | None:
+    """Why the clocks that stamp offers and emissions are not in step: a latency would be wrong by as much."""
+    first, *others = drivers or [(0, 0)]
+    among = [(offset - first[0], error + first[1]) for offset, error in others]
+    worst = worst_clock([*among, *([system] if system else [])])
+    if worst is None or abs(worst[0]) + worst[1] <= allowed_s * NS:
+        return None
+    whose = "the system's and the first driver's" if worst == system else "two drivers'"
+    return (
+        f"{whose} clocks differ by {worst[0] / NS:.3f} ± {worst[1] / NS:.3f} s, allowed: "
+        f"{allowed_s:g} s; keep the hosts' clocks in step (NTP), or raise replay.max_clock_offset"
+    )
+
+
+def summary(histogram: Histogram) -> dict[str, Any]:
+    """Count, mean and the usual quantiles; None where nothing was counted."""
+    quantiles = {name: histogram.quantile(q) for name, q in QUANTILES.items()}
+    return {"count": histogram.count, "mean": histogram.mean, **quantiles}
+
+
+def _epoch(
+    report: dict[str, Any],
+    start_wall_ns: int,
+    steady_part: tuple[int, int],
+    plans: Plans,
+    log: dict[int, dict[str, Any]],
+    steady: Latencies,
+    outside: Latencies,
+) -> dict[str, Any]:
+    """One point of the latency over time; adds it to the totals of its part.
+
+    An epoch is steady when it began within the steady part, be it that its last rows came out later: to leave those out
+    would hide the longest waits. Told apart are cold batches, the drain, and windows that the sentinel closes early. log:
+    the engine's micro-batches by number; without it an epoch begins when its rows were offered, in the mean.
+    """
+    body = report["body"]
+    own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])
+    walls = body.get("emitted_wall_ns") or None
+    batch = log.get(report["epoch"])
+    mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)
+    begun = batch["at"] * NS if batch else mean - (other.mean or 0)
+    within = bool(walls) and steady_part[0] <= begun <= steady_part[1]
+    part = steady if within else outside
+    part.event.merge(own)
+    part.processing.merge(other)
+    clock = body.get("clock_offset_ns")
+    return {
+        "epoch": report["epoch"],
+        "at_s": (walls[1] - start_wall_ns) / NS if walls else None,
+        "rows": body["rows"],
+        "steady": within,
+        "negative": body["negative"],
+        "checksum": body.get("checksum"),
+        "clock_offset_ns": (int(clock[0]), int(clock[1])) if clock else None,
+        "event_latency_ns": summary(own),
+        "processing_latency_ns": summary(other),
+        "latency_split_ns": plans.split(walls, mean, own, other, batch) if walls else None,
+        "batch": body.get("batch", {}),
+    }
+
+
+def _samples(seen: Sequence[dict[str, Any]], kind: str, settling_s: float) -> tuple[Sample, ...]:
+    """The samples of the first process, each joined with the nearest of every other one.
+
+    kind: `samples` has one per micro-batch, `clock` one every 100 ms. The batch that ran when the stream ended counts
+    until the next one was planned; if that never came, until the end.
+    """
+    each = [_within(s, kind) for s in seen if s["start_wall_ns"]]
+    if not each or not all(each):
+        return ()
+    start = min(s["start_wall_ns"] for s in seen)
+    joined = []
+    for wall, *own in each[0]:
+        near = [own, *(nearest(other, wall) for other in each[1:])]
+        age, backlog, taken = max(n[0] for n in near), sum(n[1] for n in near), sum(n[2] for n in near)
+        at_s = (wall - start) / NS
+        joined.append(Sample(at_s, age, int(backlog), int(taken), at_s >= settling_s))
+    return tuple(joined)
+
+
+def _within(observed: dict[str, Any], kind: str) -> list[list[Any]]:
+    samples: list[list[Any]] = observed[kind]
+    final = observed["final"]
+    if final is None:
+        return samples
+    inside = [s for s in samples if s[0] <= final[0]]
+    after = samples[len(inside) : len(inside) + 1]
+    if after or kind == "clock":
+        return inside + after
+    stuck = [*final[:3], inside[-1][3] if inside else 0]  # what was planned last never ended
+    return [*inside, stuck]
+
+
+def nearest(samples: list[list[Any]], wall: int) -> list[Any]:
+    """The sample nearest to that wall time, without its own."""
+    at = bisect_left(samples, wall, key=lambda sample: sample[0])
+    close = samples[max(0, at - 1) : at + 1]
+    found: list[Any] = min(close, key=lambda sample: abs(sample[0] - wall))[1:]
+    return found

@@ -1,0 +1,48 @@
+"""Long open-loop runs below and above the rate that a search found: does the rate hold in reality?"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+from streamgauge.measure.cell import ReadyCell
+from streamgauge.search.steps import Done
+from streamgauge.search.verdict import settled_age
+
+log = logging.getLogger("streamgauge")
+#: fractions of the found rate: the first must settle, the second must not
+FRACTIONS = (0.9, 1.1)
+
+
+def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> list[dict[str, Any]]:
+    """Runs each fraction of the rate for so many seconds, in the process that runs; one record each.
+
+    A record has the age in seconds that the search predicts for the rate, a/(1 − b·r), None where it predicts that the
+    age grows, and the median age over the second half of the run.
+    """
+    found = []
+    for fraction in FRACTIONS:
+        rate = fraction * done.rate_events_per_s
+        log.info("long run at %g %% of the rate, %.6g events/s", 100 * fraction, rate)
+        measured = bench.trial(rate, seconds, token=token)
+        seen = measured.observation
+        samples = seen.samples or seen.clock
+        last = done.processes[-1]
+        found.append(
+            {
+                "fraction": fraction,
+                "rate_events_per_s": rate,
+                "seconds": seconds,
+                "predicted_age_s": last.age_at(rate),
+                "age_s": settled_age([(s.at_s, s.age_s) for s in samples]),
+                "last_age_s": samples[-1].age_s if samples else None,
+                "overflow": seen.overflow,
+                "outcome": measured.verdict.outcome,
+                "reason": seen.invalid or measured.verdict.reason,
+                "correct": measured.correct,
+                "samples": [dataclasses.astuple(s) for s in samples],
+            }
+        )
+        log.info("  %s: %s", measured.verdict.outcome, found[-1]["reason"])
+    return found

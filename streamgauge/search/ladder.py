@@ -1,0 +1,150 @@
+"""The ladder: a process warms up, then climbs closed-loop windows, each next one where the fit so far puts the answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamgauge.config import Search
+from streamgauge.search.estimate import Estimate, Point, best_rows, fit
+from streamgauge.search.proof import refuted
+from streamgauge.search.records import Measurement, Window
+from streamgauge.search.steps import LEAST_BATCHES, Hold, Limits
+
+#: rows held while a process warms up: small batches, as their fixed cost is compiled last
+WARM_UP_ROWS = 20_000
+#: seconds of one window of the warm-up
+_ROUND_S = 5.0
+#: the cost of a batch is steady when its trend over so many seconds is known to be below that part
+_TREND_S, _STEADY = 15.0, 0.03
+#: the part of the warm-up in which a pinned system may use all CPUs
+UNPINNED = 0.4
+#: from one rung of the ladder to the next while batches hardly grow with their rows
+_RUNG = 16
+#: batches clearly grow when their rows cost this part of their fixed cost
+_GROWN = 0.7
+#: the last rungs: batches that last these parts of the allowed age
+_PARTS = (0.25, 0.5)
+#: rungs at most, whatever the fit says
+_MOST_RUNGS = 12
+#: hiccups that have added this part double the windows where the answer lies: a few batches do not tell how often
+_ROUGH = 0.02
+#: two rungs of such likeness are one
+_ALIKE = 0.8
+
+
+def next_window(plan: Search, limits: Limits, process: int, windows: Sequence[Window], *, again: bool) -> Hold | None:
+    """The next window of a process; None when its ladder is complete. again: it was warm, and climbs once more."""
+    most = limits.most_rows
+    compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
+    if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < plan.warmup_seconds * UNPINNED:
+        return dataclasses.replace(warm_up_step(process, most), purpose="compile", reason="on all CPUs, to compile")
+    warm = [w for w in windows if w.purpose == "warm-up" and w.invalid is None]
+    ladder = [w for w in windows if w.purpose == "ladder" and w.invalid is None]
+    first = int(min(WARM_UP_ROWS, most))
+    if not ladder and not again and not is_warm(plan, warm):
+        return warm_up_step(process, most)
+    if len(ladder) >= _MOST_RUNGS:
+        return None
+    sound = [*warm, *ladder]
+    estimate = fit(sound, plan.max_age.seconds, continuous=limits.continuous, most_rows=most)
+    rows, reason, long = _next_rung(plan, limits, estimate, warm, ladder, first)
+    if rows is None:
+        return None
+    seconds = plan.window_seconds * (2 if long else 1)
+    rough = long and estimate is not None and estimate.hiccups > _ROUGH
+    return Hold(process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, plan.window_error)
+
+
+def _next_rung(
+    plan: Search,
+    limits: Limits,
+    estimate: Estimate | None,
+    warm: Sequence[Window],
+    ladder: Sequence[Window],
+    first: int,
+) -> tuple[int | None, str, bool]:
+    """(rows to hold or None, why, whether the answer lies there)."""
+    age, most = plan.max_age.seconds, limits.most_rows
+    held = [w.held_rows for w in ladder]
+    if estimate is None:
+        return first, "the first rung", False
+    if limits.continuous:
+        # what it carries is asked at two backlogs: a quarter and half of what it may be behind
+        for part in _PARTS:
+            rows = int(min(most, max(first, estimate.rate_events_per_s * age * part)))
+            if not _has(held, rows):
+                return rows, f"a backlog of {part * age:.3g} s", True
+        return None, "", False
+    a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
+    top = max(held, default=first)
+    points = [Point.of(w) for w in ladder]
+    if estimate.cap_rows is None and top < most and not (b * top > _GROWN * a and ladder):
+        # the line's slope is not known yet; no rung may take longer than the answer's own would
+        rung = int(min(_RUNG * top, most, max(best_rows(estimate, age, _PARTS[-1]), 2.0 * first)))
+        if not _has(held, rung):
+            return rung, "until a batch clearly grows with its rows", False
+    if estimate.cap_rows is not None and estimate.constraint == "batch cap":
+        at_cap = sum(p.count for p in points if p.rows >= _ALIKE * estimate.cap_rows)
+        rungs = sum(p.rows >= _ALIKE * estimate.cap_rows for p in points)
+        if rungs < 2 or (at_cap < 2 * LEAST_BATCHES and rungs < 4):
+            return int(min(most, 2 * estimate.cap_rows)), "at the engine's own cap of a batch", True
+        below = max(1, estimate.cap_rows // 3)
+        if not _has([round(p.rows) for p in points] + [round(Point.of(w).rows) for w in warm], below):
+            return below, "below the cap, to tell the fixed cost from the rows", False
+        return None, "", False
+    for part in _PARTS:
+        rows = int(min(most, max(first, best_rows(estimate, age, part))))
+        if not _has(held, rows):
+            return rows, f"where a batch lasts {part * age:.3g} s", True
+    return None, "", False
+
+
+def windows_of(measured: Sequence[Measurement], process: int) -> list[Window]:
+    """The windows of a process since it was last begun anew: one that was lost is measured again from its warm-up."""
+    windows = [m for m in measured[refuted(measured, process) :] if isinstance(m, Window) and m.process == process]
+    return [w for w in windows if w.life == windows[-1].life]
+
+
+def _has(held: Sequence[float], rows: float) -> bool:
+    return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
+
+
+def warm_up_step(process: int, most_rows: float) -> Hold:
+    """One window of small batches."""
+    rows = int(min(WARM_UP_ROWS, most_rows))
+    return Hold(process, "warm-up", rows, "until the cost of a batch is steady", _ROUND_S, _ROUND_S, 1.0, 2)
+
+
+def is_warm(plan: Search, warm: Sequence[Window]) -> bool:
+    """True once the cost of a batch has no trend over several windows, or the time for it is over."""
+    spent = sum(w.seconds for w in warm)
+    if spent >= plan.warmup_seconds:
+        return True
+    points = [Point.of(w) for w in warm if w.batches]
+    recent = points[len(points) // 3 :]
+    if len(points) < 4 or recent[-1].at_s - recent[0].at_s < 0.6 * _TREND_S:
+        return False
+    at, cost = np.array([p.at_s for p in recent]), np.log([p.seconds / max(1.0, p.rows) for p in recent])
+    weight = np.array([p.error**-2 for p in recent])
+    centre = at - (weight * at).sum() / weight.sum()
+    information = float((weight * centre**2).sum())
+    trend = float((weight * centre * cost).sum()) / information * _TREND_S
+    if abs(trend) + _TREND_S / math.sqrt(information) > _STEADY:
+        return False
+    found = fit(warm, plan.max_age.seconds, continuous=True, most_rows=math.inf)
+    return found is not None and abs(found.drift) <= _STEADY
+
+
+def estimates(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> list[Estimate]:
+    """The estimate of each process that has one."""
+    found = []
+    for process in range(1, plan.processes + 1):
+        windows = windows_of(measured, process)
+        one = fit(windows, plan.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
+        if one is not None:
+            found.append(one)
+    return found

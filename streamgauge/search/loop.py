@@ -1,0 +1,127 @@
+"""The search: a pure function from (plan, measurements so far) to the next step, and the loop around it.
+
+Each fresh process warms up and climbs a ladder of closed-loop windows (`ladder.py`). The last process proves the
+estimate by open-loop recovery trials below and above it (`recovery.py`). Nothing else is remembered: the same
+measurements, from memory or from a file, give the same step, so a killed search goes on in the middle of a ladder. An
+invalid measurement is repeated, at most `_GIVE_UP` times in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from streamgauge.config import Search
+from streamgauge.search.estimate import Constraint, Estimate, geometric_mean, interval
+from streamgauge.search.ladder import estimates, next_window, windows_of
+from streamgauge.search.proof import classify, loads_of, refuted
+from streamgauge.search.records import Measurement, Window
+from streamgauge.search.recovery import next_recovery
+from streamgauge.search.steps import Done, Hold, Limits, Recover, Step
+
+_GIVE_UP = 4
+
+
+def next_step(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
+    """What to do after these measurements, given in the order in which they were made."""
+    if stop := _gives_up(plan, measured):
+        return _done(plan, limits, measured, stop)
+    begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
+    for process in range(begun, plan.processes + 1):
+        windows = windows_of(measured, process)
+        if hold := next_window(plan, limits, process, windows, again=refuted(measured, process) > 0):
+            return hold
+    return next_recovery(plan, limits, measured) or _done(plan, limits, measured, None)
+
+
+def run_search(
+    plan: Search, limits: Limits, measure: Callable[[Hold | Recover], Measurement], measured: Sequence[Measurement] = ()
+) -> Done:
+    """Measures step by step until the answer stands. One loop for the virtual, the wire and the real system."""
+    known = list(measured)
+    while not isinstance(step := next_step(plan, limits, known), Done):
+        known.append(measure(step))
+    return step
+
+
+def _gives_up(plan: Search, measured: Sequence[Measurement]) -> str | None:
+    """Why the search ends without an answer: everything that was tried last was invalid."""
+    last = measured[-_GIVE_UP:]
+    reasons = [m.invalid if isinstance(m, Window) else (None if m.valid else m.verdict.reason) for m in last]
+    lives = {m.life for m in measured if isinstance(m, Window)}
+    if len(lives) > plan.processes + _GIVE_UP:
+        return f"the system was lost {len(lives) - plan.processes} times: {next(filter(None, reasons), 'it ended')}"
+    if len(reasons) == _GIVE_UP and all(reasons):
+        return f"the last {_GIVE_UP} measurements were invalid: {reasons[-1]}"
+    return None
+
+
+def _done(plan: Search, limits: Limits, measured: Sequence[Measurement], stop: str | None) -> Done:
+    found = estimates(plan, limits, measured)
+    loads = loads_of(plan, measured)
+    passed = [load.rate_events_per_s for load in loads if classify(load.trials) == "recovers"]
+    failed = [load.rate_events_per_s for load in loads if classify(load.trials) == "falls behind"]
+    proven = (max(passed, default=None), min(failed, default=None))
+    if not found:
+        reason = stop or "no window told what a batch costs"
+        return Done(0.0, None, "fit", proven, "inconclusive", reason, None, ())
+    rates = [one.rate_events_per_s for one in found]
+    rate, own = geometric_mean(rates), found[-1]
+    between = interval(rates)
+    constraint: Constraint = own.constraint
+    outcome: Literal["found", "all_sustained", "contradicted", "unproven", "inconclusive"] = "found"
+    if rate >= limits.max_rate:
+        rate, between, constraint, outcome = limits.max_rate, None, "driver's ceiling", "all_sustained"
+    expected = min(own.rate_now, limits.max_rate)
+    contradicted = [f"{r:,.0f} events/s did not recover" for r in failed if r < expected]
+    contradicted += [f"{r:,.0f} events/s recovered" for r in passed if r > expected]
+    missing = [side for side, bound in zip(("below", "above"), proven, strict=True) if bound is None]
+    if outcome == "all_sustained":
+        missing = [side for side in missing if side == "below"]
+    if not plan.proof_steps:
+        missing = []  # nobody asked for a proof, which is told as a doubt
+    doubts = _doubts(plan, found)
+    if stop:
+        outcome, reason = "inconclusive", stop
+    elif contradicted:
+        outcome, reason = "contradicted", f"recovery trials contradict the estimate: {'; '.join(contradicted)}"
+    elif missing:
+        outcome, reason = "unproven", f"no recovery trial was clear {' and '.join(missing)} the estimate"
+    else:
+        reason = why(own, constraint, plan)
+    low_high = between if between else (min(own.low, rate), max(own.high, rate))
+    return Done(
+        rate, low_high, "processes" if between else "fit", proven, outcome, reason, constraint, tuple(found), doubts
+    )
+
+
+def why(own: Estimate, constraint: Constraint, plan: Search) -> str:
+    """What limits the rate, in one sentence."""
+    a, b = own.batch_cost_s, own.row_cost_s
+    cost = "" if a is None else f": a batch costs {1000 * a:,.0f} ms and {1e6 * b:,.3g} µs a row"
+    if constraint == "batch cap":
+        return f"limited by the engine's cap of {own.cap_rows:,} rows a batch{cost}"
+    if constraint == "age":
+        return f"limited by the allowed age of {plan.max_age}{cost}"
+    if constraint == "queue memory":
+        return f"limited by the rows that the driver's queues hold (replay.max_memory_mb){cost}"
+    if constraint == "driver's ceiling":
+        return f"limited by the driver or search.max_rate: more was not offered{cost}"
+    return "limited by what the engine carries"
+
+
+def _doubts(plan: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
+    """What a reader should know before trusting the figure."""
+    doubts = []
+    if len(found) == 1:
+        doubts.append("one process: how much processes differ is unknown; raise search.processes to know it")
+    if not plan.proof_steps:
+        doubts.append("no recovery trial proved the estimate, as search.proof_steps is 0")
+    if (drift := max((abs(one.drift) for one in found), default=0.0)) > plan.max_drift:
+        doubts.append(
+            f"a batch still became {drift:.0%} cheaper when the ladder ended, which was estimated; raise "
+            "search.warmup_seconds"
+        )
+    if any(one.misfit > 4 for one in found):
+        doubts.append("the cost of a batch is no straight line over its rows: the estimate may be off")
+    return tuple(doubts)

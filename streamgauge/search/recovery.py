@@ -1,0 +1,66 @@
+"""The proof: open-loop recovery trials below and above the estimate, each longer or further away until it is clear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from streamgauge.config import Search
+from streamgauge.search.estimate import Estimate
+from streamgauge.search.ladder import estimates
+from streamgauge.search.proof import classify, loads_of
+from streamgauge.search.records import Measurement, Purpose
+from streamgauge.search.steps import Limits, Recover
+
+#: a trial is worth its time where the drift to see is so many of its deviations
+_TOLD = 1.5
+
+
+def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:
+    """The next recovery trial; None when both sides of the last process's estimate are decided, or tries are spent.
+
+    A trial that agrees with the ladder settles its load. One that contradicts it is looked at again, and the majority
+    decides; what is refuted is followed by one twice as far away.
+    """
+    found = estimates(plan, limits, measured)
+    if len(found) < plan.processes:
+        return None
+    own, loads = found[-1], loads_of(plan, measured)
+    rate = min(own.rate_now, limits.max_rate)
+    sides: tuple[tuple[Purpose, float], ...] = (("below", -1.0), ("above", 1.0))
+    for purpose, sign in sides:
+        if purpose == "above" and own.rate_now >= limits.max_rate:
+            continue  # more than the driver offers: nothing above can be tried
+        tried = [load for load in loads if load.trials[0].purpose == purpose]
+        away, steps = _first_load(plan, own)
+        for _ in range(steps):
+            wanted = float(f"{rate * (1 + sign * away):.6g}")
+            if wanted <= 0:
+                break
+            load = next((one for one in tried if math.isclose(one.rate_events_per_s, wanted, rel_tol=1e-4)), None)
+            state = classify(load.trials) if load else "open"
+            if state == "open":
+                why = "must catch up" if sign < 0 else "must fall further behind"
+                again = f", look {len(load.trials) + 1}" if load else ""
+                return Recover(
+                    plan.processes, purpose, wanted, plan.max_age.seconds, plan.recovery_seconds, own.noise,
+                    f"{abs(wanted / rate - 1):.0%} {purpose} the estimate: {why}{again}",
+                )  # fmt: skip
+            if state == ("recovers" if sign < 0 else "falls behind"):
+                break
+            away *= 2
+    return None
+
+
+def _first_load(plan: Search, own: Estimate) -> tuple[float, int]:
+    """(How far away the first load is, how many there may be): the first whose sign a trial may tell, or the last one.
+
+    A batch varies by `noise`, so the drift of a trial of S seconds with batches of T varies by noise·√(T/S).
+    """
+    a, b = own.batch_cost_s or 0.0, own.row_cost_s
+    batch_s = 0.0 if own.batch_cost_s is None else min(plan.max_age.seconds, a + b * own.backlog_rows)
+    least = _TOLD * own.noise * math.sqrt(batch_s / plan.recovery_seconds)
+    away, steps = plan.margin, plan.proof_steps
+    while away < least and steps > 1:
+        away, steps = 2 * away, steps - 1
+    return away, steps
