@@ -4,14 +4,17 @@
 
 A micro-batch of n rows takes (a + n·1 µs), at most N rows; the allowed age is 10 s; fresh processes differ by 5 %. The
 columns tell the median error, its deviation, how many of the 90 % intervals hold the truth, their mean half width, and
-the median seconds a process. Beside it stands the search as it was at --before (from the git history), on the same
-systems without their faults of processes: its bias, and how many of its intervals hold the truth.
+the median seconds a process. Two others stand beside it, on one process each, with bias and how often the truth lies in
+what they give: the search as it was at --before (from the git history; only the noise of batches), and MLRsearch
+(draft-ietf-bmwg-mlrsearch; package MLRsearch), whose trials are recovery trials of 20 s in the warm process: what the
+backlog grows by is lost.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -23,15 +26,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 from rich.console import Console
 from rich.table import Table
 
 from streamgauge.config import Search
 from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.simulate import calibrate
+from streamgauge.search.simulate import VirtualProcess, calibrate
 
 ROOT = Path(__file__).resolve().parents[1]
 UNCAPPED, CAP = 10**9, 200_000
+#: the allowed age of all searches
+AGE_S = 10.0
 MOST_BIAS, COVERAGE, MOST_SECONDS = 0.02, (0.85, 0.95), 150.0
 #: runs in the old tree: whole searches against T = a + b·n with the noise of batches and 3 % between trials
 OLD = """
@@ -82,6 +88,7 @@ def kinds() -> dict[str, Behaviour]:
             made[f"{name}, 10 % hiccups"] = of(noise=0.05, hiccups=0.1)
             made[f"{name}, compiles 20 s"] = of(noise=0.05, compile_s=20)
             made[f"{name}, compiles 60 s"] = of(noise=0.05, compile_s=60)
+            made[f"{name}, machine wanders 5 %"] = of(noise=0.1, wander=0.05)
     made["continuous, 10 % noise"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True)
     made["continuous, compiles 20 s"] = Behaviour(1e6, noise=0.1, between=0.05, compile_s=20, continuous=True)
     return made
@@ -99,6 +106,7 @@ def measure(searches: int, processes: int, item: tuple[str, Behaviour]) -> dict[
         "sd": found.deviation,
         "coverage": found.coverage,
         "half_width": statistics.mean(widths),
+        "mlrsearch": with_mlrsearch(min(20, searches), behaviour),
         "seconds": statistics.median(found.seconds) / processes,
         "outcomes": dict(Counter(done.outcome for done in found.searches)),
     }
@@ -115,6 +123,47 @@ def as_it_was(tree: Path, searches: int, behaviour: Behaviour) -> tuple[float, f
     found = json.loads(done.stdout)
     held = sum(low <= truth <= (float("inf") if high is None else high) for _, low, high, _ in found)
     return statistics.median(rate / truth for rate, *_ in found) - 1, held / len(found)
+
+
+class Recoveries(AbstractMeasurer):  # type: ignore[misc]
+    """Trials for MLRsearch: from a backlog of the allowed age on, all that the backlog grows by counts as lost."""
+
+    def __init__(self, process: VirtualProcess) -> None:
+        self._process = process
+
+    def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+        seen = self._process.offer(
+            intended_load, AGE_S, intended_duration, None,
+            lambda so_far: so_far.samples[-1].age_s < AGE_S / 2, queue_s=math.inf,
+        )  # fmt: skip
+        lasted = max(intended_duration, seen.samples[-1].at_s)
+        offered = max(1, round(intended_load * lasted))
+        lost = min(offered, max(0, seen.samples[-1].backlog - seen.samples[0].backlog))
+        return MeasurementResult(
+            intended_duration, intended_load, offered_count=offered, loss_count=lost, duration_with_overheads=lasted
+        )
+
+
+def with_mlrsearch(searches: int, behaviour: Behaviour) -> tuple[float, float, float]:
+    """Bias of MLRsearch's conditional throughput, the share of its bounds that hold the truth, seconds a search."""
+    truth, rates, held, seconds = behaviour.truth(AGE_S), [], 0, []
+    goal = SearchGoal(
+        loss_ratio=0.0, exceed_ratio=0.5, relative_width=0.02, initial_trial_duration=20.0,
+        final_trial_duration=20.0, duration_sum=60.0, preceding_targets=0, fail_fast=False,
+    )  # fmt: skip
+    for seed in range(searches):
+        process = VirtualProcess(behaviour, seed, 1)
+        while process.clock_s < Search().warmup_seconds:
+            process.batch(20_000)
+        config = Config()
+        config.goals, config.max_load, config.min_load = [goal], 4e6, 1e3
+        config.warmup_duration, config.search_duration_max = None, 600.0
+        found = MultipleLossRatioSearch(config).search(Recoveries(process), lambda _: None)[goal]
+        low, high = found.relevant_lower_bound, found.relevant_upper_bound
+        rates.append(float(found.conditional_throughput or 0.0))
+        held += low is not None and high is not None and float(low) <= truth <= float(high)
+        seconds.append(process.clock_s)
+    return statistics.median(rates) / truth - 1, held / searches, statistics.median(seconds)
 
 
 def checked_out(commit: str, place: Path) -> Path | None:
@@ -146,7 +195,20 @@ def main() -> int:
     args = parser.parse_args()
     wanted = {name: behaviour for name, behaviour in kinds().items() if args.kinds in name}
     table = Table(
-        "system", "truth", "bias", "sd", "covers", "±", "s a process", "outcomes", "missed", "bias was", "covered"
+        "system",
+        "truth",
+        "bias",
+        "sd",
+        "covers",
+        "±",
+        "s a process",
+        "outcomes",
+        "missed",
+        "bias was",
+        "covered",
+        "MLRsearch",
+        "holds",
+        "s",
     )
     with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(args.jobs) as pool:
         tree = checked_out(args.before, Path(scratch)) if args.before else None
@@ -159,8 +221,9 @@ def main() -> int:
                 f"{row['half_width']:.1%}", f"{row['seconds']:.0f}",
                 ", ".join(f"{count} {name}" for name, count in row["outcomes"].items()), missed(row),
                 f"{was[0]:+.0%}" if was else "", f"{was[1]:.0%}" if was else "",
+                f"{row['mlrsearch'][0]:+.1%}", f"{row['mlrsearch'][1]:.0%}", f"{row['mlrsearch'][2]:.0f}",
             )  # fmt: skip
-    console = Console(width=190)
+    console = Console(width=220)
     console.print(table)
     if args.before and tree is None:
         console.print(f"the search as it was is not shown: the git history has no {args.before}")

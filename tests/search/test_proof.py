@@ -1,0 +1,47 @@
+"""What recovery trials prove; the rules are held against the package MLRsearch."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from MLRsearch.discrete_load import DiscreteLoad
+from MLRsearch.discrete_result import DiscreteResult
+from MLRsearch.discrete_width import DiscreteWidth
+from MLRsearch.load_rounding import LoadRounding
+from MLRsearch.target_spec import TargetSpec
+from MLRsearch.target_stat import TargetStat
+
+from streamgauge.search.proof import LOOKS, classify
+from streamgauge.search.records import Outcome, Purpose, TrialRecord, Verdict
+
+RATE = 1000.0
+
+
+def trials(purpose: Purpose, outcomes: list[Outcome]) -> list[TrialRecord]:
+    return [TrialRecord(1, purpose, RATE, 10.0, Verdict(outcome, "")) for outcome in outcomes]
+
+
+def by_mlrsearch(looks: list[bool]) -> tuple[bool, bool]:
+    """(may still become a lower bound, is one whatever follows) after these looks of one second each."""
+    rounding = LoadRounding(min_load=1.0, max_load=1e6, float_goals=[0.01])
+    width = DiscreteWidth(rounding=rounding, float_width=0.01)
+    target = TargetSpec(0.0, 0.5, width, 1.0, float(LOOKS), 2, False, None)
+    stat = TargetStat(target)
+    load = DiscreteLoad(rounding=rounding, float_load=RATE).rounded_down()
+    for good in looks:
+        stat.add(DiscreteResult(1.0, float(load), offered_count=1000, loss_count=0 if good else 1, discrete_load=load))
+    return stat.estimates()
+
+
+@given(st.sampled_from(["below", "above"]), st.lists(st.booleans(), max_size=2))
+def test_a_load_is_classified_as_mlrsearch_does_with_the_ladder_as_one_look(side: Purpose, passed: list[bool]) -> None:
+    outcomes: list[Outcome] = ["sustainable" if good else "unsustainable" for good in passed]
+    found = classify(trials(side, outcomes))
+    may, must = by_mlrsearch([side == "below", *passed])
+    expected = {(True, True): "recovers", (False, False): "falls behind", (True, False): "open"}[may, must]
+    assert found == expected
+
+
+def test_a_trial_whose_sign_is_unclear_decides_nothing() -> None:
+    assert classify(trials("below", ["inconclusive"])) == "undecided"
+    assert classify(trials("below", ["inconclusive", "sustainable"])) == "recovers"
