@@ -29,7 +29,7 @@ LOAD_SECONDS = 120.0
 
 
 class WireError(ConnectionError):
-    """The driver is unreachable, left, or broke the protocol: connect anew and read again from the last offset."""
+    """The driver is unreachable, left, or broke the protocol: reconnect and read again from the last offset."""
 
 
 class RefusedError(WireError):

@@ -43,7 +43,7 @@ class Handler(Protocol):
 
 
 class Server:
-    """Listens from construction on. Raises UserError when the port cannot be had."""
+    """Listens from construction on. Raises UserError when the port is not available."""
 
     def __init__(
         self, handler: Handler, host: str, port: int, *, token: str = "", context: ssl.SSLContext | None = None

@@ -130,6 +130,6 @@ class Account:
         self.ticks += max(0, known.rise_ticks - owed)
         left = max(0, owed - known.rise_ticks)
         known.rise_ticks = 0
-        # a child may have gone after its parent was read: the next look sees the rise, or nobody has reaped it
+        # a child may have gone after its parent was read: the next look sees the rise; if not, nobody reaped it
         known.owed_ticks = min(left, fresh + ROUNDING_TICKS)
         return known.own_ticks + known.reaped_ticks + left

@@ -171,7 +171,7 @@ def _exists(pid: int) -> bool:
 
 
 def _watch(watched: weakref.ref[Session], ended: threading.Event, period_s: float) -> None:
-    """Looks until the session has ended or nobody holds a reference to it any more."""
+    """Looks until the session has ended or is no longer referenced."""
     next_look = time.monotonic()
     pause_s = 0.0
     while not ended.wait(pause_s):

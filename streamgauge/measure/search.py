@@ -68,7 +68,7 @@ class Searcher:
     def __init__(
         self, bench: ReadyCell, plan: Search, token: int, directory: Path | None = None, plan_key: str = ""
     ) -> None:
-        """Without a directory nothing is kept."""
+        """Keeps no records if there is no directory."""
         self._bench, self._plan, self._token = bench, plan, token
         self._directory, self._key = directory, plan_key
         self._records = [*self._earlier(WINDOWS), *self._earlier(TRIALS)]

@@ -101,7 +101,7 @@ def job(stage: str) -> Iterator[Job]:
     except UserError as problem:
         print(f"streamgauge {stage}: {problem}", file=sys.stderr)
         code = 2
-    except Outage as problem:  # worded unlike a UserError, which nobody tries again
+    except Outage as problem:  # worded unlike a UserError, which is never retried
         print(f"streamgauge {stage}, worth another try: {problem}", file=sys.stderr)
         code = 3
     finally:
