@@ -111,7 +111,7 @@ def run(
 ) -> dict[str, Any]:
     """Takes part in one trial until it is drained or `stop` is set; returns its figures.
 
-    Raises WireError when the driver leaves, or when no row waits later than patience_s after the first row.
+    Raises WireError when the driver leaves, or when no row waits although patience_s has passed since the first row.
     """
     pa.array(np.zeros(1)).to_numpy()  # pyarrow imports pandas at its first conversion: seconds on a busy host
     connections = [Connection(endpoint, attempt) for endpoint in endpoints]

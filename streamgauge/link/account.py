@@ -61,7 +61,7 @@ def read(pid: int) -> Reading | None:
 
 @dataclass
 class _Known:
-    """A process at the last look. owed_ticks: how much its children's time may still rise by what counted already."""
+    """A process at the last look. owed_ticks: how far its children's time may still rise by time that has counted."""
 
     parent: int
     own_ticks: int = 0

@@ -20,7 +20,7 @@ from streamgauge.workloads import Spec
 
 @dataclass(frozen=True)
 class Check:
-    """Expected and reported sizes, checksums and late drops; its batches imply the drops that are expected."""
+    """Expected and reported sizes, checksums and late drops; the engine's batches imply the expected drops."""
 
     expected_rows: int
     reported_rows: int
