@@ -1,4 +1,4 @@
-"""python -m streamgauge.driver"""
+"""Runs the driver as `python -m streamgauge.driver`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A finished stream behind the wire; and a driver process that serves whichever the controller names."""
+"""Loads a finished stream into a driver; and `Agent`, which serves whichever stream of a store the controller names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ def driver_of(
     share: str = "0/1",
     horizon_ps: int = DAY_PS,
 ) -> Driver:
-    """Loads a stream; names: its declared columns to send, all if None. Raises UserError."""
+    """Loads a stream and returns a driver that serves it.
+
+    names: declared columns to send, all if None. salted: key columns of `densify`. share: "i/n" for process i of n.
+    horizon_ps: how far after the last event the sentinel is, ps. Raises UserError.
+    """
     number, count = _share(share)
     if number >= replay.partitions:
         raise UserError(f"--share: found {share}, but {replay.partitions} partitions leave nothing for it")
@@ -49,16 +53,16 @@ def driver_of(
 
 
 class Agent:
-    """Behind the wire (`server.Handler`): a driver that is told by the verb `serve` which stream of a store it is of.
+    """A handler of the wire (`server.Handler`) that loads the stream which the verb `serve` names.
 
-    One stream at a time; naming the one that is served already costs nothing.
+    It serves one stream of its store at a time. Naming the stream that is already served costs nothing.
     """
 
     def __init__(self, store: Path, *, horizon_ps: int = DAY_PS) -> None:
         self._store, self._horizon_ps = Store(store), horizon_ps
         self._driver: Driver | None = None
         self._lock = threading.Lock()
-        #: set by the process: ends the connections of other attempts
+        #: set by process.py: closes the connections of other attempts
         self.drop_others: Any = lambda _name: None
 
     @property
@@ -86,7 +90,7 @@ class Agent:
             if self._driver is None or self._driver.serving.told() != wanted:
                 if self._driver is not None:
                     self._driver.end()
-                self._driver = None  # its memory is needed
+                self._driver = None  # frees its memory for the next one
                 self._driver = self._made(key, wanted)
                 self.drop_others("")
             return {"serves": self._driver.serving.told()}
@@ -96,8 +100,8 @@ class Agent:
         replay = config.parse(config.Replay, {name: wanted[name] for name in keys}, "serve")
         stream = self._store.need("stream", key, "generate")
         driver = driver_of(
-            stream.manifest, stream.files(), replay, names=list(wanted["columns"]), line=wanted["line"] is True, salted=wanted["salted"],
-            share=str(wanted["share"]), horizon_ps=self._horizon_ps,
+            stream.manifest, stream.files(), replay, names=list(wanted["columns"]), line=wanted["line"] is True,
+            salted=wanted["salted"], share=str(wanted["share"]), horizon_ps=self._horizon_ps,
         )  # fmt: skip
         driver.drop_others = lambda name: self.drop_others(name)
         return driver
@@ -109,7 +113,7 @@ class Agent:
 
 
 def _columns(files: Sequence[Path], names: Sequence[str] | None) -> dict[str, str]:
-    """Declared columns, these or all."""
+    """Maps declared columns to their types: those named, or all if None. Raises UserError for an unknown name."""
     try:
         found = pq.read_schema(opened(files[0]))
     except (OSError, pa.ArrowException) as problem:

@@ -1,4 +1,4 @@
-"""The driver's own ceiling: what it delivers to a consumer that reads and discards, without any system."""
+"""Measures the driver's own ceiling: what it delivers to a consumer that reads and discards, without any system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELD_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Measured together with a consumer in this process; a rate near it measures the driver."""
+    """What the driver delivers to a consumer in this process. A trial at a rate near it measures the driver."""
 
     events_per_s: float
     driver_cpu_us_per_event: float
@@ -29,7 +29,10 @@ class Ceiling:
 
 
 def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
-    """Reads as fast as it can for so long, each endpoint in a thread. Raises Outage when a driver leaves, UserError when it refuses."""
+    """Reads from all endpoints as fast as possible for `seconds`, one thread each.
+
+    Raises Outage when a driver leaves, UserError when it refuses.
+    """
     attempt = f"ceiling-{uuid.uuid4().hex[:8]}"
     found: list[Ceiling] = []
     failures: list[WireError] = []
@@ -69,7 +72,7 @@ def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
 
 
 def _dead(fleet: Drivers) -> str | None:
-    """Its connections break a moment before a process is known to be dead."""
+    """Names a dead driver process, or None. Waits for up to a second: connections break before the death shows."""
     for _ in range(10):
         if dead := fleet.dead():
             return dead
@@ -78,7 +81,7 @@ def _dead(fleet: Drivers) -> str | None:
 
 
 def _consume(connection: Connection, seconds: float) -> Ceiling:
-    """Reads what was prepared before anybody read, unmeasured; from then on queues are as full as at the end."""
+    """Measures one endpoint. Rows prepared before the first read do not count, so queues end as full as they began."""
     position = [0] * connection.partitions
     _discard(connection, position, rows=HELD_ROWS, seconds=LONGEST_S)
     before, begin, used = sum(position), time.monotonic(), time.thread_time()
@@ -92,7 +95,7 @@ def _consume(connection: Connection, seconds: float) -> Ceiling:
 
 def _discard(connection: Connection, position: list[int], *, rows: int | None, seconds: float) -> None:
     until = time.monotonic() + seconds
-    wait_s = 0.0  # for one partition's rows only when no other has any: small queues are empty often
+    wait_s = 0.0  # waits only when no partition had rows: small queues are often empty
     while time.monotonic() < until and (rows is None or sum(position) < rows):
         before = sum(position)
         for partition, at in enumerate(position):

@@ -1,4 +1,7 @@
-"""The wire's calling end, for systems under test, the controller and self-tests. Not thread-safe: one per thread."""
+"""The client side of the wire, for systems under test, the controller and self-tests.
+
+A connection is not thread-safe: use one per thread.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,16 @@ LOAD_SECONDS = 120.0
 
 
 class WireError(ConnectionError):
-    """The driver is not there, left, or broke the protocol: connect anew and read again from the last offset."""
+    """The driver is unreachable, left, or broke the protocol: reconnect and read again from the last offset."""
 
 
 class RefusedError(WireError):
-    """The driver answered that it will not."""
+    """The driver refused the request."""
 
 
 @dataclass(frozen=True)
 class Latest:
-    """Offered rows per partition of one endpoint."""
+    """How many rows one endpoint has offered, per partition."""
 
     rows: tuple[int, ...]
     finished: bool
@@ -43,7 +46,7 @@ class Latest:
 
 
 class _Reader(io.BufferedReader):
-    """Arrow asks for whole bodies: they go from the socket straight into its memory, without a copy between."""
+    """Lets Arrow read message bodies from the socket straight into its own memory, without a copy."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(connection.makefile("rb", buffering=0), 1 << 16)
@@ -58,8 +61,9 @@ class _Reader(io.BufferedReader):
 
 
 class Connection:
-    """One connection to one endpoint. Every call raises WireError when it fails; then it is closed and of no more use,
-    except after a RefusedError.
+    """One connection to one endpoint.
+
+    Every call raises WireError when it fails. The connection is then closed, except after a RefusedError.
     """
 
     def __init__(self, endpoint: Endpoint, attempt: str = "", timeout_s: float = 30.0) -> None:
@@ -79,7 +83,7 @@ class Connection:
         self.partitions = int(hello["partitions"])
         self.attempt = str(hello["attempt"])
         self.serves: dict[str, Any] | None = hello.get("serves")
-        self.agent = bool(hello.get("agent"))  # it serves what it is told to
+        self.agent = bool(hello.get("agent"))  # it obeys the verb `serve`
         self.schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(hello["schema"])))
 
     def __enter__(self) -> Self:
@@ -110,8 +114,9 @@ class Connection:
     def read(
         self, partition: int, start: int, end: int | None = None, *, max_rows: int = 2**20, wait_s: float = 0.0
     ) -> Iterator[pa.RecordBatch]:
-        """Rows [start, end) of a partition, all of them; without an end at most max_rows of what is there, or will be
-        within wait_s. An iterator left early closes the connection: the rest of the answer is in it.
+        """Yields rows [start, end) of a partition; without an end, at most max_rows that are offered within wait_s.
+
+        Leaving the iterator early closes the connection, because the rest of the answer is still in it.
         """
         while end is None or start < end:
             answered = 0
@@ -137,7 +142,7 @@ class Connection:
         self._ask("report", attempt=attempt, epoch=epoch, body=dict(body))
 
     def clock_offset(self, rounds: int = 8) -> tuple[int, int]:
-        """(driver's clock − ours, half the round trip), ns, of the quickest of some rounds."""
+        """Returns (driver's clock − ours, half the round trip) in ns, from the quickest of `rounds` requests."""
         best, offset = math.inf, 0
         for _ in range(rounds):
             sent = time.time_ns()
@@ -164,19 +169,21 @@ class Connection:
         behind_s: float = 0.0,
         beyond_us: int = 0,
     ) -> dict[str, Any]:
-        """Opens a trial. hold: so many rows wait, whatever the rate. behind_s: it starts with a backlog of that age.
-        beyond_us: at least so far after the last event the sentinel is.
+        """Opens a trial. rate and hold are those of all driver processes together.
+
+        hold: keeps so many rows waiting, whatever the rate. behind_s: age of the backlog at the start, seconds.
+        beyond_us: least distance from the last event to the sentinel, µs.
         """
         return self._ask(
             "open", attempt=attempt, rate=rate, seconds=seconds, hold=hold, behind_s=behind_s, beyond_us=beyond_us
         )
 
     def hold(self, rows: int) -> None:
-        """Keeps so many rows waiting from now on."""
+        """Keeps `rows` rows waiting from now on, over all driver processes."""
         self._ask("hold", rows=rows)
 
     def samples(self, since_ns: int = 0) -> dict[str, Any]:
-        """The status, with the samples that were taken after that instant."""
+        """Returns the status, with the samples taken after that instant."""
         return self._ask("samples", since_ns=since_ns)
 
     def start(self, start_wall_ns: int | None = None) -> int:
@@ -201,7 +208,7 @@ class Connection:
     def _answer(
         self, partition: int, start: int, end: int | None, max_rows: int, wait_s: float
     ) -> Iterator[pa.RecordBatch]:
-        """One answer, checked against its END."""
+        """Yields the batches of one answer, and checks their row count against its END."""
         fields = {"partition": partition, "from": start}
         fields |= {"max_rows": max_rows, "wait_ms": round(wait_s * 1000)} if end is None else {"to": end}
         self._send({"verb": "read", **fields}, extra_s=wait_s)

@@ -1,4 +1,4 @@
-"""Driver processes: those of this host are started once for many trials, watched, ended; remote ones are found."""
+"""Driver processes: those of this host are started once for many trials, watched and ended; remote ones are found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ END_SECONDS = 10.0
 
 
 class Drivers(Protocol):
-    """Driver processes wherever they run."""
+    """Driver processes, on this host or elsewhere."""
 
     @property
     def tick(self) -> Tick: ...
@@ -64,7 +64,7 @@ def drivers(
     line: bool = False,
     salted: Sequence[str] = (),
 ) -> Drivers:
-    """Those at replay.remote, or else processes of this host."""
+    """Returns the processes at replay.remote, or else a `Fleet` on this host. Raises UserError."""
     if replay.remote:
         return RemoteDrivers.at(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
     return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted)
@@ -78,8 +78,8 @@ class RemoteDrivers:
     tick: Tick
     columns: dict[str, str]
     line: bool = False
-    key: str = ""  # of the stream
-    servings: tuple[Serving, ...] = ()  # what each has to serve
+    key: str = ""  # the stream's key in the store
+    servings: tuple[Serving, ...] = ()  # what each must serve
 
     @classmethod
     def at(
@@ -92,7 +92,10 @@ class RemoteDrivers:
         line: bool = False,
         salted: Sequence[str] = (),
     ) -> Self:
-        """Asks each for what it serves, tells agents. Raises UserError when one is away, or serves something else."""
+        """Connects to each process, tells agents what to serve, and checks what each serves.
+
+        Raises UserError when one is unreachable or serves something else.
+        """
         token = os.environ.get(replay.token_variable) if replay.token_variable else ""
         if token is None:
             raise UserError(
@@ -119,13 +122,13 @@ class RemoteDrivers:
         return cls(tuple(endpoints), tick, columns, line, stream.key, tuple(servings))
 
     def start(self) -> None:
-        """Whoever started them keeps them running; one that started anew since is told again what to serve."""
+        """Tells agents again what to serve, in case one was restarted. Whoever started them keeps them running."""
         for endpoint, serving in zip(self.endpoints, self.servings, strict=False):
-            with suppress(WireError):  # one that is away makes the trial invalid, with its reason
+            with suppress(WireError):  # an unreachable one makes the trial invalid, with its reason
                 _agree(endpoint, self.key, serving)
 
     def dead(self) -> str | None:
-        """Nothing is known of them but their connections."""
+        """Always None: of remote processes, only their connections are known."""
         return None
 
     def __enter__(self) -> Self:
@@ -137,7 +140,10 @@ class RemoteDrivers:
 
 
 def _agree(endpoint: Endpoint, key: str, serving: Serving) -> None:
-    """Raises WireError when it is away, UserError when it serves something else and does not change that."""
+    """Makes an agent serve the stream, and checks what the process serves.
+
+    Raises WireError when it is unreachable, UserError when it serves something else.
+    """
     with Connection(endpoint) as asked:
         if asked.agent:
             try:
@@ -149,10 +155,10 @@ def _agree(endpoint: Endpoint, key: str, serving: Serving) -> None:
 
 
 class Fleet:
-    """`with Fleet(...) as fleet: run_trial(system, fleet, …)`; they end with the block, or with this process.
+    """Driver processes on this host: `with Fleet(...) as fleet: run_trial(system, fleet, …)`.
 
-    stream: the directory of a finished stream artifact. columns: the declared columns to send, all if None.
-    salted: the key columns of `densify`. line: send the original line too.
+    They end with the block, or with this process. stream: the directory of a finished stream artifact.
+    columns: the declared columns to send. salted: the key columns of `densify`. line: send the original line too.
     """
 
     def __init__(
@@ -189,7 +195,7 @@ class Fleet:
         self.stop()
 
     def start(self) -> None:
-        """Starts what does not run. Raises UserError with a process's own line when it does not come up."""
+        """Starts all processes, unless all of them run. Raises UserError with the line of one that does not start."""
         if self._processes and self.dead() is None:
             return
         self.stop()
@@ -211,7 +217,7 @@ class Fleet:
             raise
 
     def dead(self) -> str | None:
-        """One line on the first process that has ended, if any has."""
+        """Names the first process that has ended, in one line; None if all run."""
         for number, process in enumerate(self._processes):
             if (code := process.poll()) is not None:
                 return f"driver process {number} (pid {process.pid}) ended with {code}: what it measured is lost"
@@ -222,7 +228,7 @@ class Fleet:
         return [process.pid for process in self._processes]
 
     def stop(self) -> None:
-        """Ends all of them; twice does no harm."""
+        """Ends all processes. Safe to call twice."""
         processes, self._processes = self._processes, []
         self._endpoints, self.about = [], []
         for process in processes:
@@ -249,7 +255,7 @@ def _command(
 
 
 def _hear(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """The JSON line of a process that came up."""
+    """Reads the JSON line that a process prints once it listens. Raises UserError if it does not start."""
     assert process.stdout is not None
     assert process.stderr is not None
     deadline = time.monotonic() + START_SECONDS

@@ -1,7 +1,7 @@
 """The calibration instrument: a plain system of known capacity, noise, delay and stall, over the real wire.
 
-A batch takes what `search/behaviour.py` says; a row is emitted `delay` after it was read. Service is slept, not burnt,
-against a clock that does not drift: the capacity is exact at any load of the host.
+`search/behaviour.py` says how long a batch takes; a row is emitted `delay` after it was read. Service time is slept,
+not computed, and until absolute instants, so no error adds up: the capacity is exact at any load of the host.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ EPOCH_S = 0.5
 
 @dataclass(frozen=True)
 class Wired:
-    """The behaviour over the real wire, and what only a real clock has."""
+    """Settings of the system: its behaviour, and what only a real clock has."""
 
     behaviour: Behaviour = field(default_factory=Behaviour)
     delay_s: float = 0.0
     interval_s: float = 0.0  # least time between two batches
-    stall_at_s: float | None = None  # after the first row; nothing is read meanwhile
+    stall_at_s: float | None = None  # seconds after the first row; nothing is read during a stall
     stall_s: float = 0.0
     seed: int = 0
-    process: int = 1  # which fresh process of that seed it is
-    worked_s: float = 0.0  # for how long it has worked in earlier trials
+    process: int = 1  # which process of that seed it simulates
+    worked_s: float = 0.0  # how long it has worked in earlier trials
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Emitter:
         self._waiting.put((read_wall_ns + self._delay_ns, event_wall, offered_wall))
 
     def epoch(self) -> _Epoch:
-        """What was emitted since the last call."""
+        """Returns what was emitted since the last call, and begins the next epoch."""
         with self._lock:
             done, self._epoch = self._epoch, _Epoch(self._epoch.number + 1)
         return done
@@ -109,9 +109,9 @@ class Emitter:
 def run(
     wired: Wired, endpoints: list[Endpoint], attempt: str, stop: threading.Event, *, patience_s: float = 600.0
 ) -> dict[str, Any]:
-    """Takes part in one trial until it is drained, `stop` is set, or no row came for patience_s.
+    """Takes part in one trial until it is drained or `stop` is set; returns its figures.
 
-    Raises WireError when the driver leaves.
+    Raises WireError when the driver leaves, or when no row waits although patience_s has passed since the first row.
     """
     pa.array(np.zeros(1)).to_numpy()  # pyarrow imports pandas at its first conversion: seconds on a busy host
     connections = [Connection(endpoint, attempt) for endpoint in endpoints]
@@ -147,7 +147,7 @@ def _serve(
     cpu_begin_s = time.process_time()
     first_row = begin = free_at = reported = time.monotonic()
     idle, stall_at_s = True, wired.stall_at_s
-    readers = ThreadPoolExecutor(len(connections))  # hosts' links carry at the same time
+    readers = ThreadPoolExecutor(len(connections))  # uses all hosts' links at the same time
     side_by_side = map if len(connections) == 1 else readers.map
     while not stop.is_set():
         latest = [connection.latest() for connection in connections]
@@ -168,7 +168,7 @@ def _serve(
             if paced:
                 cost_s = process.batch_s(taken, worked_s)
                 worked_s += cost_s
-                free_at = (now if idle else free_at) + cost_s  # the wire's cost is within
+                free_at = (now if idle else free_at) + cost_s  # includes the time that the wire took
                 _sleep_until(free_at, stop)
             for connection, at in zip(connections, position, strict=True):
                 connection.commit(dict(enumerate(at)))
@@ -196,7 +196,7 @@ def _sleep_until(instant: float, stop: threading.Event) -> None:
 
 
 def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[int]) -> int:
-    """Plans and reads so many more rows of each partition; returns how many."""
+    """Plans and reads rows[i] more rows of each partition i; returns their sum."""
     connection.planned({partition: at[partition] + n for partition, n in enumerate(rows)})
     for partition, n in enumerate(rows):
         for batch in connection.read(partition, at[partition], at[partition] + n):
@@ -209,7 +209,7 @@ def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[in
 
 
 class KnownSystem:
-    """The adapter: a process per trial (`SystemUnderTest`)."""
+    """The adapter (`SystemUnderTest`) of the known system; each trial runs in a process of its own."""
 
     def __init__(self, system: System, work: Path, *, stall: tuple[float, float] | None = None) -> None:
         self.name = system.name
@@ -238,7 +238,7 @@ class KnownSystem:
         self._failure: str | None = None
 
     def start(self) -> None:
-        """Begins another fresh process of the seed; each adapter's first is another one than its neighbours'."""
+        """Chooses the next process of the seed to simulate, a random one if the seed is 0."""
         number = self._wired.process + 1 if self._wired.seed else secrets.randbelow(2**31)
         self._wired = replace(self._wired, process=number, worked_s=0.0)
 
@@ -263,10 +263,10 @@ class KnownSystem:
             self._process.stdin.write(json.dumps(task) + "\n")
             self._process.stdin.flush()
         except OSError:
-            pass  # it died at once: alive() tells
+            pass  # it died at once: alive() reports that
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
-        """Rows, batch count, CPU seconds, memory; {} when it had to be killed."""
+        """Returns rows, batch count, CPU seconds and memory by name; {} if it had to be killed."""
         process = self._process
         if process is None:
             return {}
@@ -302,7 +302,7 @@ class KnownSystem:
 
 
 def main() -> int:
-    """One trial: its task is the first line of standard input, its end ours."""
+    """Runs one trial: the first line of standard input is its task; it ends when standard input closes."""
     task = json.loads(sys.stdin.readline())
     stop = threading.Event()
     threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()

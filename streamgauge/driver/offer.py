@@ -22,9 +22,9 @@ from streamgauge.driver.serving import Serving
 from streamgauge.histogram import Histogram
 from streamgauge.units import PS
 
-CLOCK_NS = 100_000_000  # how often the queues are looked at
-TICK_NS = 10_000_000  # how often the clock is compared with the schedule
-LOOKAHEAD_NS = 300_000_000  # rows are prepared so long before they are due
+CLOCK_NS = 100_000_000  # between samples by the clock
+TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
+LOOKAHEAD_NS = 300_000_000  # how long before they are due rows are prepared
 BATCH_SECONDS = 0.1
 MAX_BATCH_ROWS = 65_536
 ROW_BYTES = 64  # computed columns of one queued row; the others are slices of the stream
@@ -42,8 +42,8 @@ class Attempt:
     seconds: float
     schedule: Schedule
     queues: Queues
-    hold: bool = False  # a closed loop: so many rows wait, whatever the rate
-    behind_s: float = 0.0  # how old the backlog is with which it starts
+    hold: bool = False  # a closed loop: a number of rows is kept waiting, whatever the rate
+    behind_s: float = 0.0  # age of the backlog at the start
     state: str = "open"  # open, started, stopped, overflow, failed
     failure: str | None = None
     horizon_ps: int = DAY_PS  # how far after the last event the sentinel is
@@ -61,7 +61,10 @@ class Attempt:
 
 
 class Driver:
-    """Behind the wire (`server.Handler`). Serves partitions share[0], share[0] + share[1], … of replay.partitions."""
+    """The wire's handler (`server.Handler`) of one stream.
+
+    It serves partitions share[0], share[0] + share[1], … of replay.partitions.
+    """
 
     def __init__(
         self,
@@ -81,13 +84,13 @@ class Driver:
         self._attempt: Attempt | None = None
         self._peak_bytes = 0
         self._replay.split(self.partitions, replay.partitions)
-        # the first batch of a process loads pandas and more: not within a trial
+        # a process's first batch imports pandas and more: make it now, not within a trial
         Feed(self._replay, schedule(1, 1, self._replay.loop), 0, 0, replay.partitions).next_batch(1)
-        #: set by the process: ends the connections of other attempts
+        #: set by process.py: closes the connections of other attempts
         self.drop_others: Any = lambda _name: None
 
     def about(self) -> dict[str, Any]:
-        """What is replayed: a stream that is too large is cut to a prefix, which loops."""
+        """Returns the sizes of what is replayed: a stream that is too large is cut to a prefix, which loops."""
         stream = self._replay.stream
         return {
             "rows": stream.table.num_rows,
@@ -97,7 +100,7 @@ class Driver:
         }
 
     def end(self) -> None:
-        """Ends the trial that runs, if one does."""
+        """Ends the open trial, if there is one."""
         if self._attempt is not None:
             self._end(self._attempt, time.time_ns())
 
@@ -216,7 +219,7 @@ class Driver:
         return {}
 
     def _samples(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What was seen after `since_ns`: at each hand-over and by the clock."""
+        """Returns the status, and the samples taken after `since_ns`: one per hand-over, and those by the clock."""
         queues, since = self._current().queues, _whole({"since_ns": 0, **request}, "since_ns")
         found = {
             name: [astuple(sample) for sample in list(samples) if sample.wall_ns > since]
@@ -225,7 +228,7 @@ class Driver:
         return {**self._status(request), **found}
 
     def _share_of(self, rows: int) -> int:
-        """This process's part of so many rows."""
+        """This process's part of `rows` rows, rounded up. Raises Refused for a negative number."""
         if rows < 0:
             raise Refused(f"hold: found {rows}, allowed: 0 or more rows")
         return math.ceil(rows * len(self.partitions) / self._settings.partitions)
@@ -281,7 +284,7 @@ class Driver:
     def _keep_pace(self, attempt: Attempt) -> None:
         try:
             self._pace(attempt)
-        except Exception as problem:  # whatever it is, the controller must hear it: nobody else looks
+        except Exception as problem:  # nobody watches this thread: the controller must hear of any failure
             attempt.failure, attempt.state = f"{type(problem).__name__}: {problem}", "failed"
 
     def _pace(self, attempt: Attempt) -> None:
@@ -289,8 +292,8 @@ class Driver:
         queues, end = attempt.queues, attempt.start_wall_ns + round(attempt.seconds * NS)
         rows = min(MAX_BATCH_ROWS, math.ceil(attempt.rate / len(self.partitions) * BATCH_SECONDS))
         due, offered, looked = attempt.start_wall_ns - LOOKAHEAD_NS, 0, 0
-        backlog = math.ceil(attempt.behind_s * attempt.rate)  # was due before the start, and is not late
-        self._fill(attempt, min(attempt.start_wall_ns + LOOKAHEAD_NS, end), rows)  # the backlog with it
+        backlog = math.ceil(attempt.behind_s * attempt.rate)  # due before the start, but not late
+        self._fill(attempt, min(attempt.start_wall_ns + LOOKAHEAD_NS, end), rows)  # includes the backlog
         while not queues.finished:
             late = self._fill(attempt, min(time.time_ns() + LOOKAHEAD_NS, end), rows)
             now = time.time_ns()
@@ -299,7 +302,7 @@ class Driver:
                 looked = now
             total = sum(queues.offered(now))
             if (fresh := max(0, total - offered - late - backlog)) and not (attempt.hold or queues.overflow):
-                # rows that came due while this thread overslept waited for it from 0 to all of that time
+                # the rows that became due while this thread overslept waited from 0 to all of that time
                 attempt.slip.add(np.linspace(0, max(0, now - due), fresh).astype(np.int64))
             offered, backlog = total, 0
             if queues.overflow and not attempt.hold:
@@ -312,7 +315,7 @@ class Driver:
             time.sleep(max(0, min(due, end) - time.time_ns()) / NS)
 
     def _fill(self, attempt: Attempt, until_ns: int, rows: int) -> int:
-        """Appends what is due before until_ns; returns how many rows came too late."""
+        """Appends the rows that are due before until_ns; returns how many of them were already late."""
         late = 0
         for number, feed in enumerate(attempt.feeds):
             while feed.last_wall < until_ns and attempt.queues.roomy(MAX_BATCH_ROWS * len(self.partitions)):
@@ -320,7 +323,7 @@ class Driver:
                 attempt.queues.append(number, batch, walls)
                 behind = time.time_ns() - np.maximum(walls, attempt.start_wall_ns)
                 behind = behind[behind > 0]
-                if not (attempt.hold or attempt.queues.overflow):  # held back is not late
+                if not (attempt.hold or attempt.queues.overflow):  # rows that are held back are not late
                     attempt.slip.add(behind)
                 late += len(behind)
         return late

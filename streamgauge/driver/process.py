@@ -1,4 +1,4 @@
-"""The driver as a process of its own: arguments, CPUs, listening, and its end."""
+"""The command `streamgauge driver`, a driver process: its arguments, CPUs, listening and end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streamgauge.errors import UserError
 from streamgauge.places import place
 from streamgauge.units import Duration
 
-TOKEN = "STREAMGAUGE_TOKEN"  # in the environment: arguments are seen by everybody on the host
+TOKEN = "STREAMGAUGE_TOKEN"  # an environment variable: everybody on the host can see arguments
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -81,7 +81,7 @@ def _driver(args: argparse.Namespace, horizon_ps: int) -> Driver:
 
 
 def _artifact(directory: Path) -> tuple[dict[str, Any], list[Path]]:
-    """Manifest and files of the stream in a directory."""
+    """Returns the manifest and files of the stream in a directory. Raises UserError if there is none."""
     try:
         manifest = json.loads((directory / MANIFEST).read_text())
     except (OSError, ValueError) as problem:
@@ -114,7 +114,7 @@ def pin(cpus: str | None) -> None:
 
 
 def end_with_parent(done: threading.Event) -> None:
-    """Whoever holds the other end of our standard input may die in any way: then it closes."""
+    """Sets `done` when standard input closes, which happens in whatever way the parent process dies."""
     while os.read(0, 4096):
         pass
     done.set()

@@ -1,7 +1,7 @@
-"""Bounded queues of record batches with int64 row offsets: read again from any uncommitted row, freed by commit.
+"""Bounded queues of record batches with int64 row offsets. Reads repeat from any uncommitted row; commits free memory.
 
-Batches are prepared ahead of time; the clock reveals their rows one by one, at the instant that each row's
-`offered_wall` names. Nothing is dropped: a queue that outgrows its capacity overflows, and the trial ends there.
+Batches are prepared ahead of time; each row becomes visible at its `offered_wall`. Nothing is dropped: a queue that
+outgrows its capacity overflows, and the trial ends there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ NAP_S = 0.02
 
 
 class OffsetError(ValueError):
-    """A range that cannot be given, or a commit that goes back or beyond; one line."""
+    """A range that is not in the queue, or an offset that goes back or beyond the offered rows; says so in one line."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What was seen when the system planned a batch: figures of the instant before it did, so that `taken` counts
-    finished batches only.
+    """A sample of the queues: when the system planned a batch, by the clock, or at the end.
+
+    A sample at a plan has the figures just before it, so that `taken` counts finished batches only.
     """
 
     wall_ns: int
@@ -38,12 +39,12 @@ class Taken:
 
 
 class Queue:
-    """One partition; not thread-safe, `Queues` holds the lock."""
+    """The queue of one partition. Not thread-safe: `Queues` holds the lock."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._batches: list[tuple[pa.RecordBatch, Ints]] = []
-        self.appended = 0  # rows, those of the future with them
+        self.appended = 0  # rows, including those not yet due
         self.offered = 0
         self.planned = 0
         self.committed = 0
@@ -54,7 +55,7 @@ class Queue:
         self.appended += batch.num_rows
 
     def reveal(self, now_ns: int, room: int | None = None) -> int:
-        """Moves `offered` to the rows that are due, at most `room` beyond the committed ones."""
+        """Moves `offered` up to the rows that are due, at most `room` beyond the committed ones; returns it."""
         before = self.offered
         while self.offered < self.appended:
             first, (_, walls) = self._find(self.offered)
@@ -66,11 +67,11 @@ class Queue:
         return self.offered
 
     def next_due(self) -> int | None:
-        """When the next row is due, ns; None when it is not prepared yet."""
+        """Instant at which the next row is due, ns; None if it is not prepared yet."""
         return None if self.offered >= self.appended else self._wall(self.offered)
 
     def cut(self) -> None:
-        """Forgets what has not been offered."""
+        """Removes the rows that have not been offered."""
         while self._firsts and self._firsts[-1] >= self.offered:
             self._firsts.pop()
             self._batches.pop()
@@ -81,7 +82,7 @@ class Queue:
         self.appended = self.offered
 
     def read(self, start: int, end: int, max_batches: int) -> list[pa.RecordBatch]:
-        """Rows [start, end), or fewer when they span more than max_batches."""
+        """Returns rows [start, end), or fewer when they span more than max_batches. Raises OffsetError."""
         if not self.committed <= start <= end <= self.offered:
             raise OffsetError(
                 f"found rows {start} to {end}, allowed: from {self.committed} (committed) to {self.offered} (offered)"
@@ -110,7 +111,7 @@ class Queue:
         del self._firsts[:free], self._batches[:free]
 
     def oldest_wall(self) -> int | None:
-        """offered_wall of the first row that is offered and not planned."""
+        """offered_wall of the first row that is offered and not planned; None if there is none."""
         return self._wall(self.planned) if self.planned < self.offered else None
 
     @property
@@ -129,9 +130,9 @@ class Queue:
 class Queues:
     """The queues of one driver process, thread-safe.
 
-    capacity_rows: rows offered and not planned, over all queues; beyond them the trial ends by overflow, as it does when
-    more than memory_rows are not committed. hold: instead of that, so many rows at most are waiting, and the stream is
-    held back (a closed loop, for what a batch costs).
+    capacity_rows: most rows offered and not planned, over all queues. memory_rows: most rows offered and not committed.
+    Beyond either, the trial ends by overflow. hold: a closed loop instead, to measure what a batch costs: at most so
+    many rows wait, and the rest of the stream is held back.
     """
 
     def __init__(
@@ -143,14 +144,14 @@ class Queues:
         self._memory_rows = 2 * capacity_rows if memory_rows is None else memory_rows
         self.overflow = False
         self.finished = False  # no row will follow
-        self.from_ns = 0  # nothing is offered before, not even what was due
+        self.from_ns = 0  # nothing is offered before it, not even a backlog
         self.until_ns: int | None = None  # rows due from here on are never offered
         self.samples: list[Taken] = []  # one per micro-batch
-        self.clock: list[Taken] = []  # as often as `tick` is called
-        self.final: Taken | None = None  # the instant of the end: how old the oldest waiting row was
+        self.clock: list[Taken] = []  # one per `tick`
+        self.final: Taken | None = None  # at the end of the offering
 
     def hold(self, rows: int) -> None:
-        """Keeps so many rows waiting from now on. Raises OffsetError for queues that are not held."""
+        """Keeps `rows` rows waiting from now on. Raises OffsetError if the queues were made without hold."""
         with self._changed:
             if self._hold is None:
                 raise OffsetError("hold: this trial offers by the clock; open it with hold")
@@ -172,15 +173,15 @@ class Queues:
                 self._changed.notify_all()
 
     def offered(self, now_ns: int) -> list[int]:
-        """Rows offered by now, per partition; overflows when they are too many."""
+        """Returns the rows offered by now, per partition; sets `overflow` when too many wait."""
         with self._changed:
             return self._reveal(now_ns)
 
     def roomy(self, slack: int) -> bool:
-        """Whether more may be prepared: what would overflow anyway needs no memory."""
+        """True if more rows may be prepared: rows that would overflow anyway need no memory."""
         with self._changed:
             held = sum(queue.appended - queue.committed for queue in self._queues)
-            # twice the held rows: while one batch is worked on, the next one is prepared
+            # twice the held rows: while the system works on one batch, the next one is prepared
             wanted = self._memory_rows if self._hold is None else 2 * self._hold
             return not self.finished and held <= wanted + slack
 
@@ -192,23 +193,23 @@ class Queues:
             return self._queue(partition).read(start, end, max_batches)
 
     def wait(self, partition: int, start: int, now_ns: int, longest_s: float) -> float | None:
-        """How long to sleep for a row at `start`: None when there is one or none will come."""
+        """Seconds to sleep for a row at `start`; None if it is there, none will come, or longest_s is 0."""
         with self._changed:
             queue = self._queue(partition)
             if self._reveal(now_ns)[partition] > start or self.finished or longest_s <= 0:
                 return None
             due = queue.next_due()
-            # it may be appended between this answer and the pause, so a row that is not prepared is looked for again
+            # a row that is not prepared may be appended between this answer and the pause: sleep only briefly
             return min(longest_s, NAP_S if due is None else max(0, due - now_ns) / NS)
 
     def pause(self, seconds: float) -> None:
-        """Sleeps, or less when something was appended or ended."""
+        """Sleeps for `seconds`, or until rows are appended or the offering ends."""
         with self._changed:
             if not self.finished:
                 self._changed.wait(seconds)
 
     def plan(self, offsets: Mapping[int, int], now_ns: int) -> None:
-        """All of them, or an OffsetError and none."""
+        """Moves `planned` to these offsets. Raises OffsetError, and changes nothing, if one of them is out of range."""
         with self._changed:
             self._reveal(now_ns)
             self._check(offsets)
@@ -225,7 +226,7 @@ class Queues:
                 self._queue(partition).commit(offset)
 
     def finish(self, wall_ns: int, sentinel: pa.RecordBatch | None) -> None:
-        """Offers nothing more, but a sentinel to every queue if there is one."""
+        """Ends the offering, with the sentinel in every queue if one is given."""
         with self._changed:
             if self.finished:
                 return
@@ -290,7 +291,7 @@ class Queues:
         return Taken(now_ns, self._age(now_ns), sum(queue.offered for queue in self._queues) - planned, planned)
 
     def _sample(self, now_ns: int, offsets: Mapping[int, int]) -> None:
-        """One per micro-batch: when something new is planned."""
+        """Takes a sample when the offsets plan new rows, hence one per micro-batch."""
         new = any(offset > self._queues[partition].planned for partition, offset in offsets.items())
         if not new:
             return
@@ -299,7 +300,7 @@ class Queues:
 
 
 def _kept(samples: list[Taken]) -> list[Taken]:
-    """The samples; when they are too many, the older of each two neighbours, so that no peak is lost."""
+    """Returns the samples. If they are too many, keeps of each two the one with the larger age: no peak is lost."""
     if len(samples) < MAX_SAMPLES:
         return samples
     pairs = zip(samples[::2], samples[1::2], strict=True)

@@ -1,4 +1,4 @@
-"""A stream artifact in memory, and the endless replay of it: record batches with their wall-clock columns.
+"""A stream artifact in memory, and its endless replay as record batches with wall-clock columns.
 
 The replay loops: loop k has event and ingestion times shifted by k·(span + mean gap), and seq continues. Event i of the
 (densified) stream goes to partition i mod P, so each partition keeps stream order and is a plain slice of a table that
@@ -30,7 +30,7 @@ LARGEST = 2**63 - 1
 
 
 def wire_schema(columns: dict[str, str], *, line: bool) -> pa.Schema:
-    """The columns of docs/protocol.md."""
+    """Arrow schema of docs/protocol.md; columns: declared columns with their types."""
     fields = [
         pa.field("seq", pa.int64(), nullable=False),
         pa.field("event_time", pa.int64(), nullable=False),
@@ -47,9 +47,9 @@ def wire_schema(columns: dict[str, str], *, line: bool) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows in (ingestion_time, seq) order: ingestion_time, seq, event_time, then line if wanted and declared columns."""
+    """Rows in (ingestion_time, seq) order, with ingestion_time, seq, event_time, line if wanted, declared columns."""
 
-    table: pa.Table  # of one chunk per column
+    table: pa.Table  # one chunk per column
     tick: Tick
     columns: dict[str, str]
     rows_in_artifact: int
@@ -72,7 +72,7 @@ class Stream:
 
 
 def make_stream(table: pa.Table, tick: Tick, columns: dict[str, str], rows_in_artifact: int | None = None) -> Stream:
-    """A stream of a table. Raises UserError when it is empty."""
+    """Makes the stream of a table. Raises UserError when the table is empty."""
     if table.num_rows == 0:
         raise UserError("stream: it holds no events; nothing can be replayed")
     return Stream(table.combine_chunks(), tick, columns, rows_in_artifact or table.num_rows)
@@ -88,7 +88,7 @@ def load_stream(
     densify: int = 1,
     salted: Sequence[str] = (),
 ) -> Stream:
-    """Reads the parts in order. Keeps the prefix that fits half of the memory (the queues take the other half).
+    """Reads the parts in order. Keeps the prefix that fits half of max_memory_mb (the queues take the other half).
 
     Raises UserError for missing or foreign files, unknown columns, or not even one batch that fits.
     """
@@ -120,7 +120,10 @@ def load_stream(
 
 
 def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
-    """Each event k times in a row, keys salted."""
+    """Returns a stream with `copies` copies of each event side by side, keys salted.
+
+    Raises UserError for a salted column that is neither string nor int64.
+    """
     if copies == 1:
         return stream
     count = stream.table.num_rows
@@ -148,13 +151,13 @@ def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
 
 
 class Passing:
-    """Which event first brought the running maximum to an event's time, through all loops."""
+    """Finds the event that first brought the running maximum to an event's time, through all loops."""
 
     def __init__(self, event_time: Ints, shift: int) -> None:
         self._event_time, self._shift = event_time, shift
         self._maximum = np.maximum.accumulate(event_time)
         top = int(self._maximum[-1])
-        self._back = -((event_time - top) // -shift)  # ceil: ≤ 0; that many loops earlier
+        self._back = -((event_time - top) // -shift)  # ceil((event_time − top) / shift): ≤ 0, loops earlier
         self._at = np.searchsorted(self._maximum, event_time - self._back * shift)
 
     def first(self, loop: Ints, at: Ints) -> Ints:
@@ -183,14 +186,14 @@ class Replay:
         self._parts: dict[tuple[int, int], pa.Table] = {}
 
     def split(self, wanted: Sequence[int], partitions: int) -> None:
-        """Prepares these of P partitions. Raises UserError when there are more partitions than events."""
+        """Prepares the wanted partitions. Raises UserError when there are more partitions than events."""
         if self.count < partitions:
             raise UserError(f"replay.partitions: found {partitions}, allowed: at most the stream's {self.count} events")
         for partition in wanted:
             self.part(partition, partitions)
 
     def part(self, partition: int, partitions: int) -> pa.Table:
-        """Every P-th row; made once."""
+        """The rows of one partition, which is every P-th; made once."""
         if partitions == 1:
             return self.stream.table
         if (partition, partitions) not in self._parts:
@@ -199,11 +202,11 @@ class Replay:
         return self._parts[partition, partitions]
 
     def speed(self, rate: float) -> float:
-        """Stream seconds that pass in a wall second at that mean rate."""
+        """Stream seconds that pass in a wall second at a mean rate of `rate` events/s."""
         return float(self.loop.shift / self.count * rate * PS[self.stream.tick] / PS["s"])
 
     def sentinel(self, loops: int, wall_ns: int, horizon_ps: int = DAY_PS) -> pa.RecordBatch:
-        """One row, beyond every event of `loops` loops."""
+        """Makes one row, horizon_ps beyond every event of the first `loops` loops."""
         at = self.latest + (loops - 1) * self.loop.shift + horizon_ps // PS[self.stream.tick]
         at = min(at, LARGEST)
         row: dict[str, Any] = {
@@ -248,11 +251,14 @@ class Feed:
         self.last_wall = start_wall_ns  # of the last row given
 
     def loops(self, rows: int) -> int:
-        """Loops that so many rows are of, at least 1."""
+        """Number of loops that the first `rows` rows span, at least 1."""
         return max(0, rows - 1) // len(self._at) + 1
 
     def next_batch(self, rows: int) -> tuple[pa.RecordBatch, Ints]:
-        """At most `rows` rows (a batch ends with its loop), and their offered_wall."""
+        """Returns at most `rows` rows (a batch ends with its loop), and their offered_wall.
+
+        Raises UserError when a time passes 64 bits.
+        """
         replay, schema = self._replay, self._replay.stream.schema
         loop, first = divmod(self.position, len(self._at))
         last = min(first + rows, len(self._at))
@@ -281,9 +287,10 @@ class Feed:
 
 
 def offered_rows(stream: Stream, counts: Sequence[Sequence[int]]) -> pa.Table:
-    """All rows of a trial: counts[i][q] of queue q of process i. Wire columns, with wall clocks of 0.
+    """Returns all rows that a trial has offered: the first counts[i][q] of queue q of process i.
 
-    Besides: partition (numbered over all processes in turn) and row (the offset), int64.
+    Columns: those of the wire, with wall clocks of 0; int64 partition (numbered through all processes) and row (its
+    offset).
     """
     replay, still = Replay(stream), Schedule(lambda index: np.zeros(len(index), np.int64))
     partitions, parts, number = sum(len(own) for own in counts), [], 0

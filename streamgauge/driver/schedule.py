@@ -26,14 +26,14 @@ SHAPES: dict[str, Callable[[Floats], Floats]] = {
 
 
 def check_rate(rate: float) -> float:
-    """The rate in events/s. Raises UserError unless it is finite and positive."""
+    """Returns the rate, events/s. Raises UserError unless it is finite and positive."""
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not math.isfinite(rate) or rate <= 0:
         raise UserError(f"rate: found {rate!r}, allowed: a number of events per second above 0")
     return float(rate)
 
 
 def check_seconds(seconds: float) -> float:
-    """Raises UserError unless finite and positive."""
+    """Returns the seconds. Raises UserError unless they are finite and positive."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         raise UserError(f"seconds: found {seconds!r}, allowed: a number above 0")
     return float(seconds)
@@ -43,7 +43,7 @@ def check_seconds(seconds: float) -> float:
 class Loop:
     """A stream repeated end to end: its n ingestion times (sorted, ticks) and the shift from one loop to the next.
 
-    The shift is the stream's span and one mean gap.
+    The shift, in ticks, is the stream's span plus one mean gap.
     """
 
     ingestion: Ints
@@ -63,10 +63,10 @@ class Schedule:
 
 
 def schedule(rate: float, seconds: float, loop: Loop, *, mode: str = "constant", profile: str = "constant") -> Schedule:
-    """A schedule of the wanted mean rate. Raises UserError for a bad rate, time, mode or profile.
+    """Makes a schedule with a mean rate of `rate` events/s. Raises UserError for a bad rate, time, mode or profile.
 
-    time_map: t = (g − g0)/speedup, each ingestion time respected, the speed-up chosen for the mean rate;
-    source: the same frequency, but events of one ingestion time spread until the next one.
+    Mode time_map: t = (g − g0)/speedup respects each ingestion time; the speed-up follows from the mean rate.
+    Profile source: the same frequency, but events of one ingestion time are spread until the next one.
     """
     rate, seconds = check_rate(rate), check_seconds(seconds)
     if mode == "time_map":
@@ -97,7 +97,7 @@ def _periodic(shape: Callable[[Floats], Floats], rate: float, period: float) -> 
 
 
 def _mapped(loop: Loop, position: Floats, rate: float) -> Callable[[Ints], Ints]:
-    """position: of each event in [0, shift], in ticks (spans of centuries in ns keep µs in a float)."""
+    """position: of each event in its loop, 0 to shift, in ticks (a float keeps µs over centuries in ns)."""
     count = len(position)
     loop_ns = count / rate * NS
     within = position * (loop_ns / loop.shift)

@@ -1,4 +1,4 @@
-"""The wire's listening end: a thread per connection, verbs as in docs/protocol.md. It knows no clock and no stream."""
+"""The server side of the wire: a thread per connection, verbs as in docs/protocol.md. It knows no clock, no stream."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Verb = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Refused(ValueError):
-    """A request that cannot be met; the connection goes on."""
+    """A request that cannot be met; the connection stays open."""
 
 
 class Handler(Protocol):
-    """What is behind the wire."""
+    """Answers the requests that a server receives."""
 
     @property
     def schema(self) -> pa.Schema: ...
 
     def hello(self) -> dict[str, Any]:
-        """partitions, attempt."""
+        """Returns the answer to hello: at least partitions and attempt."""
 
     def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]: ...
 
@@ -43,7 +43,7 @@ class Handler(Protocol):
 
 
 class Server:
-    """Listens from construction on. Raises UserError when the port cannot be had."""
+    """Listens from construction on. Raises UserError when the port is not available."""
 
     def __init__(
         self, handler: Handler, host: str, port: int, *, token: str = "", context: ssl.SSLContext | None = None
@@ -64,7 +64,7 @@ class Server:
         self.drop(lambda _: True)
 
     def drop(self, of_attempt: Callable[[str], bool]) -> None:
-        """Closes the connections whose attempt is such a one; one that named none has the attempt ''."""
+        """Closes the connections for whose attempt of_attempt is true; one that named none has the attempt ''."""
         with self._lock:
             doomed = [connection for connection, attempt in self._open.items() if of_attempt(attempt)]
         for connection in doomed:
@@ -146,7 +146,7 @@ class Server:
 
 
 def _receive(reader: Any) -> dict[str, Any]:
-    """One request; empty at an orderly close. Raises ValueError for anything else than one JSON object a line."""
+    """Reads one request; {} at an orderly close. Raises ValueError unless the line is a non-empty JSON object."""
     line = reader.readline(MAX_LINE)
     if not line:
         return {}

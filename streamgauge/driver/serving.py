@@ -1,4 +1,4 @@
-"""What a driver process serves: told at hello, compared with what a benchmark wants."""
+"""Describes what a driver process serves: it is sent at hello, and compared with what a benchmark wants."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Serving:
         )  # fmt: skip
 
     def told(self) -> dict[str, Any]:
-        """As it travels."""
+        """The JSON object that is sent over the wire."""
         return asdict(self) | {"salted": list(self.salted)}
 
     def differences(self, told: dict[str, Any]) -> Iterator[str]:
-        """What another process tells of itself and is not so here, with the option that mends it."""
+        """Yields a line for each difference from what another process serves, with the option that corrects it."""
         for name, mine in self.told().items():
             if told.get(name) != mine:
                 yield f"its {name} is {_short(told.get(name))}; start it {self._option(name)}"

@@ -1,7 +1,7 @@
-"""Where latency went, from what driver, sink and engine have stamped anyway. Pure; docs/definitions.md has the words.
+"""Splits latency into parts, from stamps that driver, sink and engine take anyway. Pure; terms: docs/definitions.md.
 
 A row whose latest contributor was offered at o was handed over by the plan that took the rows around o. The latency
-histogram of an epoch and its mean emission E give o = E − latency, so a row costs nothing more to tell apart.
+histogram of an epoch and its mean emission E give o = E − latency, so nothing more is recorded per row.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from streamgauge.driver.schedule import NS, Ints
 from streamgauge.histogram import Histogram
 
-#: in the order in which they pass; all but the last add up to the mean event-time latency
+#: in order of time; all but the last add up to the mean event-time latency
 PARTS = ("disorder", "queue_wait", "watermark_hold", "micro_batch", "commit")
 _NEEDED = {"batch_id", "at", "rows", "duration_ms"}
 Split = dict[str, float | None]
 
 
 class Plans:
-    """When a driver process was told of each hand-over, and the oldest `offered_wall` that it took."""
+    """The instants of a driver process's hand-overs, and the oldest `offered_wall` that each took, ns."""
 
     def __init__(self, samples: Sequence[Sequence[Any]]) -> None:
         """samples: rows of (wall_ns, age_s, …), ascending."""
@@ -31,9 +31,10 @@ class Plans:
     def split(
         self, emitted: tuple[int, int], mean_emitted: float, event: Histogram, processing: Histogram, batch: Any
     ) -> Split | None:
-        """Mean ns per part of one epoch's rows; None where nothing tells it.
+        """Returns the mean of each part over one epoch's rows, ns; None where it is unknown.
 
-        emitted: its first and last emission. batch: the engine's own record of it (at, rows, duration_ms), or None.
+        emitted: the epoch's first and last emission, ns. mean_emitted: its mean emission, ns. batch: the engine's own
+        record of the epoch (at, rows, duration_ms), or None.
         """
         if not processing.count or event.mean is None or processing.mean is None or not len(self.walls):
             return None
@@ -44,7 +45,7 @@ class Plans:
         took = np.clip(np.searchsorted(self.firsts, offered, side="right") - 1, 0, last)
         hold: float | None = None
         if batch:
-            # a batch that only closes windows takes nothing, so that nothing was planned for it
+            # a batch that only closes windows takes no rows, so no plan belongs to it
             planned = max(int(self.walls[last]), 0 if batch["rows"] else round(batch["at"] * NS))
             hold = float(np.average(planned - self.walls[took], weights=counts))
             work = mean_emitted - planned
@@ -57,14 +58,14 @@ class Plans:
 
 
 def batch_log(figures: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """The engine's micro-batches by number, where its adapter gives them as Spark's does."""
+    """Maps numbers to the engine's micro-batches; empty unless its adapter gives them as Spark's does."""
     batches = figures.get("batches")
     known = [batch for batch in batches if batch.keys() >= _NEEDED] if isinstance(batches, list) else []
     return {batch["batch_id"]: batch for batch in known}
 
 
 def overall(epochs: Iterable[tuple[int, Mapping[str, float | None] | None]]) -> Split:
-    """The mean over (rows, split) of many epochs, by rows; None where no epoch tells a part."""
+    """Returns the mean of each part over the (rows, split) of epochs, weighted by rows; None where no epoch has it."""
     told = [(rows, split) for rows, split in epochs if split and rows]
 
     def mean(part: str) -> float | None:

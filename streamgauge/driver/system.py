@@ -1,6 +1,7 @@
-"""What a system under test is to the controller: the engine-neutral half that does not travel over the wire.
+"""The interface between the controller and a system under test, the same for every engine.
 
-The other half, which does, is docs/protocol.md: the system reads, plans, commits, reports, says ready.
+It covers what does not travel over the wire. What does is in docs/protocol.md: the system reads, plans, commits,
+reports and says ready.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Endpoint:
     port: int
     partitions: int = 1
     token: str = ""
-    cafile: str | None = None  # trust this certificate: the connection is TLS then
+    cafile: str | None = None  # a certificate to trust; with it the connection uses TLS
 
     @property
     def address(self) -> str:
@@ -47,16 +48,16 @@ class TrialSetup:
 
 @runtime_checkable
 class SystemUnderTest(Protocol):
-    """An adapter, made by `make_system`; one trial at a time.
+    """An adapter, made by `make_system`; it runs one trial at a time.
 
-    start        start the warm process, once per search; UserError in one line when it cannot.
-    begin_trial  begin to read; returns at once or when reading. The system itself sends `ready` over the wire.
-    end_trial    the driver has stopped; the system drained, ran out of time, or was cut short, as nobody checks a probe
-                 or an overflow (timeout_s is 1 then): end the query within timeout_s, in the middle of a micro-batch if
-                 need be, and give figures by name with unit (batch durations, state rows, late drops, cpu_seconds …).
-    alive        False once the process or its query died; `failure` then says why in one line.
+    start        start the warm process, once per search; raise UserError with one line when it cannot.
+    begin_trial  begin to read; return at once or when reading. The system itself sends `ready` over the wire.
+    end_trial    called when the driver has stopped: end the query within timeout_s, in the middle of a micro-batch if
+                 need be, and return figures by name with unit (batch durations, state rows, late drops, cpu_seconds …).
+                 timeout_s is 1 unless the system has drained: nobody checks the output of a probe or an overflow.
+    alive        False once the process or its query has died; `failure` then says why in one line.
     stop         end everything that was started; safe to call twice and at any time.
-    pin          optional: keep to the CPUs that the benchmark names, from the end of the compilation on.
+    pin          optional: run only on the CPUs that the benchmark names; called when compilation has ended.
     cpu_seconds  optional: CPU seconds since the start, or None where they are not known.
 
     An attribute `continuous` that is True says that the engine has no micro-batches (see `is_continuous`).
@@ -79,7 +80,7 @@ class SystemUnderTest(Protocol):
 
 
 def is_continuous(system: SystemUnderTest) -> bool:
-    """True for an engine without micro-batches: what it takes is then looked at by the clock."""
+    """True for an engine without micro-batches, whose progress is sampled by the clock instead."""
     return bool(getattr(system, "continuous", False))
 
 
@@ -91,7 +92,7 @@ ENGINES = {
 
 
 def engine_of(system: System) -> tuple[str, str]:
-    """Module and class of a system's adapter; nothing is imported. Raises UserError for what cannot be one."""
+    """Returns module and class name of a system's adapter, without importing it. Raises UserError if malformed."""
     module, colon, name = ENGINES.get(system.engine, system.engine).partition(":")
     if not (module and colon and name):
         raise UserError(
@@ -102,7 +103,7 @@ def engine_of(system: System) -> tuple[str, str]:
 
 
 def make_system(system: System, work: Path) -> SystemUnderTest:
-    """The adapter of a system, not yet started. Raises UserError for an unknown engine."""
+    """Makes a system's adapter, not yet started. Raises UserError for an unknown or unusable engine."""
     module, name = engine_of(system)
     target = f"{module}:{name}"
     try:

@@ -1,9 +1,10 @@
-"""The CPU time of processes that come and go, from looks at those which are there.
+"""Sums the CPU time of processes that come and go, from repeated readings of /proc (looks).
 
-A process's own time is read from /proc while it lives. When its parent reaps it, the kernel adds all of that, and what it
-had reaped itself, to the parent's children's time. Of a rise of that time counts only what was not seen before at the
-children that have just gone: so nothing counts twice, the last moments of a child are not lost, and neither is a child
-that came and went between two looks. Lost is the end of a process that nobody of ours reaps, from the last look at it.
+A living process's own time is in /proc. When its parent reaps it, the kernel adds that time, and what the process had
+reaped itself, to the parent's children's time. A rise of the children's time counts only as far as it was not already
+counted for the children that have just gone. So nothing counts twice, and neither the last moments of a child nor a
+child that came and went between two looks are lost. Lost is the end of a process that none of ours reaps, from the
+last look at it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from dataclasses import dataclass
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-#: user and system time are cut to whole ticks each, so that a rise of both can look as much larger or smaller
+#: user and system time are each cut to whole ticks, so a rise of both can look larger or smaller by this much
 ROUNDING_TICKS = 2
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What /proc/<pid>/stat says of a process."""
+    """The figures of /proc/<pid>/stat."""
 
     pid: int
     parent: int
@@ -30,7 +31,7 @@ class Reading:
     own_ticks: int
     reaped_ticks: int
     rss_bytes: int = 0
-    ended: bool = False  # a zombie: its times stand, nobody has reaped it yet
+    ended: bool = False  # a zombie: its times are final, and nobody has reaped it yet
 
     @classmethod
     def of(cls, stat: str) -> Reading:
@@ -50,7 +51,7 @@ class Reading:
 
 
 def read(pid: int) -> Reading | None:
-    """None when there is no such process."""
+    """Reads the figures of a process; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
             return Reading.of(stat.read())
@@ -60,7 +61,7 @@ def read(pid: int) -> Reading | None:
 
 @dataclass
 class _Known:
-    """A process at the last look, and what its children's time may still rise by without telling anything new."""
+    """A process at the last look. owed_ticks: how far its children's time may still rise by time that has counted."""
 
     parent: int
     own_ticks: int = 0
@@ -70,11 +71,11 @@ class _Known:
 
 
 class Account:
-    """The sum, in clock ticks; it never falls. Not for several threads."""
+    """The sum of CPU time in clock ticks, which never falls. Not thread-safe."""
 
     def __init__(self) -> None:
         self.ticks = 0
-        self._known: dict[tuple[int, int], _Known] = {}  # by number and start: numbers are used again
+        self._known: dict[tuple[int, int], _Known] = {}  # by pid and start time: pids are reused
 
     @property
     def seconds(self) -> float:
@@ -82,20 +83,20 @@ class Account:
 
     @property
     def known(self) -> set[tuple[int, int]]:
-        """Number and start of those that were there at the last look."""
+        """Pid and start time of the processes that the last look found."""
         return set(self._known)
 
     def glance(self, readings: Iterable[Reading]) -> None:
-        """Takes the own time of processes that a look has found before."""
+        """Adds the own time of processes that a look has found before."""
         for reading in readings:
             known = self._known.get((reading.pid, reading.started_ticks))
             if known is not None:
                 self._take_own(known, reading)
 
     def look(self, readings: Collection[Reading], gone: Collection[int] = ()) -> None:
-        """Takes a reading of every process that was there; `gone` are those that had left when all were read.
+        """Adds what a reading of every process tells; gone: pids among them that had left when all were read.
 
-        A child that is still there after its parent was read cannot be part of what the parent had reaped.
+        A child that still exists after its parent was read cannot be part of what the parent had reaped.
         """
         there = set()
         for reading in readings:
@@ -123,12 +124,12 @@ class Account:
         self.ticks += rise
 
     def _settle(self, pid: int, known: _Known, ended: dict[int, _Known], children: dict[int, list[int]]) -> int:
-        """Takes what was reaped beyond what is known of the ended children; all that its own parent will be given."""
+        """Adds what a process reaped beyond its ended children's known time; returns all that its parent will get."""
         fresh = sum(self._settle(child, ended.pop(child), ended, children) for child in children[pid] if child in ended)
         owed = fresh + known.owed_ticks
         self.ticks += max(0, known.rise_ticks - owed)
         left = max(0, owed - known.rise_ticks)
         known.rise_ticks = 0
-        # a child may have gone after its parent was read: the next look has it. Later ones do not: nobody reaped it
+        # a child may have gone after its parent was read: the next look sees the rise; if not, nobody reaped it
         known.owed_ticks = min(left, fresh + ROUNDING_TICKS)
         return known.own_ticks + known.reaped_ticks + left

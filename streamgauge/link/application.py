@@ -1,7 +1,7 @@
 """The system under test as a spark-submit application: one warm session, a new query for each trial.
 
-It is told what to do by JSON lines on a loopback connection to the adapter (`spark_system.py`), answers each with one
-line, and ends by itself when that connection does. Only the standard library, PySpark, pyarrow and numpy are needed,
+The adapter (`spark_system.py`) sends commands as JSON lines on a loopback connection; each is answered by one line. The
+application ends by itself when that connection closes. It needs only the standard library, PySpark, pyarrow and numpy,
 so that it runs in another Spark's environment.
 """
 
@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this file's folder, whose modules are the package's and not anybody's
+    sys.path.pop(0)  # this file's folder: its modules must not shadow top-level ones
 
 from pyspark.sql import SparkSession
 
@@ -39,7 +39,7 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 class Application:
-    """One trial at a time; every method answers one command."""
+    """Runs one trial at a time; every public method answers one command."""
 
     def __init__(self, spark: SparkSession, file_manager: str) -> None:
         self._spark = spark
@@ -82,7 +82,7 @@ class Application:
         return {"failure": self._failure()}
 
     def end(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Lets the query work off what was offered, as long as there is time, and ends it."""
+        """Lets the query process what was offered, for at most timeout_s, and ends it; returns its figures."""
         query = self._query
         if query is None:
             return {"figures": {}}
@@ -110,7 +110,7 @@ class Application:
         }
 
     def _failure(self) -> str | None:
-        """Why the query ended though nobody told it to."""
+        """Why the query ended by itself; None if it runs or was never started."""
         if self._query is None or self._query.isActive:
             return None
         problem = self._query.exception()
@@ -130,19 +130,19 @@ class Application:
 def _drain(query: StreamingQuery) -> None:
     try:
         query.processAllAvailable()
-    except Exception:  # the query's own failure, which `_failure` tells
+    except Exception:  # the query's own failure, which `_failure` reports
         return
 
 
 def reason(text: str) -> str:
-    """The line of a JVM or Python trace that says why: the last raised error, else the first line."""
+    """Line of a JVM or Python trace that says why: the last raised error, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if not line.startswith("at ") and ("Error: " in line or "Exception: " in line)]
     return (raised[-1] if raised else lines[0] if lines else "no reason given")[:500]
 
 
 def _end_with_parent(control: socket.socket) -> None:
-    """An adapter that died leaves no system behind."""
+    """Ends this process when the adapter's connection closes, so that an adapter that died leaves no system behind."""
     while control.recv(1, socket.MSG_PEEK):
         time.sleep(0.3)
     os._exit(3)

@@ -1,4 +1,4 @@
-"""What an engine says of its micro-batches: which rows each took, and by which watermark it closed its windows. Pure."""
+"""An engine's own account of its micro-batches: the rows that each took, the watermark that closed windows. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class BatchLog:
     batch_id: int
     ends: tuple[Mapping[int, int], ...]  # for each frame of the query: partition -> first row of the next batch
     watermark_ms: int  # by which this batch closed its windows
-    late_ms: int | None = None  # by which it judged rows; None: the watermark of the batch before
+    late_ms: int | None = None  # the watermark by which it judged rows late; None: that of the batch before
 
 
 def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
-    """From the `batches` of end_trial()."""
+    """Reads the `batches` of end_trial()."""
     return [
         BatchLog(
             int(batch["batch_id"]),
@@ -36,9 +36,9 @@ def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
 
 
 def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
-    """The micro-batch that took each row. rows: columns partition, row.
+    """Returns the number of the micro-batch that took each row in one frame. rows: columns partition, row.
 
-    Raises ValueError for a row that no batch of the log has taken.
+    Raises ValueError for batches missing in the log, and for a row that no batch has taken.
     """
     logs = sorted(logs, key=lambda log: log.batch_id)
     if [log.batch_id for log in logs] != list(range(len(logs))):

@@ -1,4 +1,4 @@
-"""A control group (v2) for the processes of one session: the kernel counts the CPU of all that ever were in it."""
+"""A control group (v2) for the processes of one session: the kernel counts the CPU time of all that were ever in it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _NAME = "streamgauge"
 
 
 class Group:
-    """A group below the one that the process is in, so that it stays under all limits that are set there."""
+    """A child of the group that the session's leader is in, so that all limits set there still apply."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @classmethod
     def create(cls, leader: int) -> Group | None:
-        """A new, empty group; None where there is no cgroup v2, no right to make one, or it would change scheduling."""
+        """Makes an empty group; None without cgroup v2, without the right to, or if it would change scheduling."""
         parent = _of(leader)
-        if parent is None or leader == os.getpid():  # nobody could remove the group that he is in
+        if parent is None or leader == os.getpid():  # a process cannot remove the group that it is in
             return None
         try:
             if (parent / "cgroup.subtree_control").read_text().strip():
-                return None  # its controllers would treat the session as one, against all others in the parent
+                return None  # its controllers would weigh the session as one unit against the parent's others
             _sweep(parent)
             path = parent / f"{_NAME}-{os.getpid()}-{leader}"
             path.mkdir()
@@ -37,7 +37,7 @@ class Group:
         return group
 
     def add(self, pid: int) -> bool:
-        """Moves a process with all its threads; what it starts from now on is in the group too."""
+        """Moves a process with all its threads, and so what it will start, into the group; False if that fails."""
         try:
             (self._path / "cgroup.procs").write_text(str(pid))
         except OSError:
@@ -51,7 +51,7 @@ class Group:
             return set()
 
     def cpu_seconds(self) -> float | None:
-        """User and system time since the first was added; None when the group is no more."""
+        """User and system time since the first process was added, seconds; None if the group no longer exists."""
         try:
             found = re.search(r"^usage_usec (\d+)$", (self._path / "cpu.stat").read_text(), re.MULTILINE)
         except OSError:
@@ -59,14 +59,14 @@ class Group:
         return int(found[1]) / 1e6 if found else None
 
     def remove(self) -> None:
-        """Removes it where nothing runs in it; otherwise the next session of this host does."""
-        for path in (*sorted(self._path.rglob("*/"), reverse=True), self._path):  # a session in a session has one too
+        """Removes the group if nothing runs in it; otherwise a later session on this host does."""
+        for path in (*sorted(self._path.rglob("*/"), reverse=True), self._path):  # nested sessions have groups too
             with suppress(OSError):
                 path.rmdir()
 
 
 def _of(pid: int) -> Path | None:
-    """The directory of a process's group."""
+    """Directory of a process's group; None without cgroup v2."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text()
         groups = Path(f"/proc/{pid}/cgroup").read_text()
@@ -78,7 +78,7 @@ def _of(pid: int) -> Path | None:
 
 
 def _sweep(parent: Path) -> None:
-    """Removes what dead owners left behind."""
+    """Removes groups whose owners have died."""
     for path in parent.glob(f"{_NAME}-*-*"):
         owner = path.name.split("-")[1]
         if not Path("/proc", owner).exists():

@@ -1,6 +1,6 @@
-"""Correctness beside speed: the output of a trial against DuckDB's answer on the same events.
+"""Checks the output of a trial against DuckDB's answer on the same events.
 
-Nothing of the engine is trusted but which rows each of its micro-batches took.
+Of the engine's own account, only the rows that each micro-batch took are trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamgauge.workloads import Spec
 
 @dataclass(frozen=True)
 class Check:
-    """Sizes and checksums side by side; late drops are what the engine says and what its batches imply."""
+    """Expected and reported sizes, checksums and late drops; the engine's batches imply the expected drops."""
 
     expected_rows: int
     reported_rows: int
@@ -29,12 +29,12 @@ class Check:
     expected_late: int
     reported_late: int
     late_counted: str  # what the engine counts: rows, groups, none
-    watermarks_checked: bool  # False: they are of a clock that no row tells, and stand as logged
+    watermarks_checked: bool  # False: they follow a clock that is in no row, and are taken as logged
     wrong_watermark: str | None
 
     @property
     def wrong(self) -> str | None:
-        """Why the output is wrong, in one line. A watermark comes first: it explains the rest."""
+        """Why the output is wrong, in one line; None if it is right. A wrong watermark comes first: it explains all."""
         if self.wrong_watermark is not None:
             return self.wrong_watermark
         if self.expected_rows != self.reported_rows:
@@ -51,9 +51,10 @@ class Check:
 
 
 def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]], spec: Spec) -> Check:
-    """rows: all that was offered (see oracle.expectation); figures: of end_trial; reports: bodies of all epochs.
+    """Compares a trial's output with the oracle's answer.
 
-    Raises ValueError where the figures are no basis, or the answer is beyond 64 bits.
+    rows: all that was offered (see oracle.expectation); figures: those of end_trial; reports: bodies of all epochs.
+    Raises ValueError if the figures lack batches or rows, or if the answer exceeds 64 bits.
     """
     wanted = expectation(rows, batch_logs(figures["batches"]), spec)
     size, total = size_and_checksum(wanted)

@@ -1,7 +1,7 @@
 """A fingerprint of result rows that depends on their values and not on their order: a sum of row hashes mod 2^64.
 
 Each value is hashed with the name of its column, so columns may come in any order, but two of them cannot be swapped.
-A null is no value of any type; all NaNs are one; -0.0 is 0.0; integers of all widths are alike.
+A null differs from every value; all NaNs are equal; -0.0 equals 0.0; an integer's width does not matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 U64 = NDArray[np.uint64]
-#: columns that measure and are no result
+#: columns of the measurement, which are not part of the result
 MEASURED = ("event_wall", "offered_wall", "sentinel")
 _BASE = 0x100000001B3
 _INVERSE = pow(_BASE, -1, 2**64)
@@ -25,12 +25,15 @@ _powers: dict[int, U64] = {}
 
 
 def result_columns(names: Sequence[str]) -> list[str]:
-    """Those that are compared, sorted: engines may order columns as they like."""
+    """Names of the columns that are compared, sorted, as engines may order columns differently."""
     return sorted(name for name in names if name not in MEASURED)
 
 
 def checksum(batch: pa.RecordBatch | pa.Table) -> int:
-    """Of the result columns: numbers, booleans, timestamps, dates, texts and binaries. Raises TypeError for others."""
+    """Checksum of the result columns, 0 to 2^64 − 1: that of a table is the sum over its batches.
+
+    Columns may be numbers, booleans, timestamps, dates, texts and binaries. Raises TypeError for others.
+    """
     if isinstance(batch, pa.Table):
         return sum(checksum(part) for part in batch.to_batches()) % 2**64
     rows = np.zeros(batch.num_rows, np.uint64)
@@ -70,9 +73,9 @@ def _hash(column: pa.Array) -> U64:
 
 
 def _texts(column: pa.Array, offset: type[np.int32] | type[np.int64]) -> U64:
-    """Polynomial hashes of all values in one pass: prefix sums of byte * base^position, then divided by base^start."""
+    """Polynomial hashes of all values in one pass: sums of (byte + 1) * base^position, divided by base^start."""
     _, offsets, data = column.buffers()
-    if not len(column):  # Arrow may leave out the offsets of nothing
+    if not len(column):  # Arrow may leave out the offsets of an empty array
         return np.zeros(0, np.uint64)
     ends = np.frombuffer(offsets, offset)[column.offset : column.offset + len(column) + 1]
     first, last = int(ends[0]), int(ends[-1])
@@ -84,7 +87,7 @@ def _texts(column: pa.Array, offset: type[np.int32] | type[np.int64]) -> U64:
 
 
 def _decimals(column: pa.Array) -> U64:
-    """Both halves of the unscaled number, and the scale: 1.5 and 1.50 are two values."""
+    """Hashes of both halves of the unscaled number and the scale: 1.5 and 1.50 differ."""
     if not len(column):
         return np.zeros(0, np.uint64)
     halves = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
@@ -92,7 +95,7 @@ def _decimals(column: pa.Array) -> U64:
 
 
 def _power(base: int, count: int) -> U64:
-    """base^0, base^1 … mod 2^64, at least count of them; kept, as batches are alike."""
+    """Returns base^0, base^1 … mod 2^64, at least `count` of them; cached, as batches are alike in size."""
     known = _powers.get(base)
     if known is None or len(known) < count:
         known = np.full(2 ** max(16, count.bit_length()), base, np.uint64)
@@ -111,5 +114,5 @@ def _mix(x: U64) -> U64:
 
 @cache
 def _salt(name: str) -> np.uint64:
-    """Of a column's name, the same in every process."""
+    """64-bit hash of a column's name, the same in every process."""
     return np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))

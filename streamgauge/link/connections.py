@@ -11,16 +11,16 @@ from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.system import Endpoint
 
 T = TypeVar("T")
-PATIENCE_S = 3.0  # with a network that is away
+PATIENCE_S = 3.0  # how long an unreachable driver is tried again
 
-#: one for each process, endpoint and attempt that this process works for; a forked worker must not share a socket
+#: (pid, endpoint) -> attempt and its connection; the pid, because a forked worker must not share a socket
 _held: dict[tuple[int, Endpoint], tuple[str, Connection]] = {}
-#: likewise: the attempt, and how far the driver's clock was from this host's
+#: (pid, endpoint) -> attempt, and how far the driver's clock was from this host's (see `clock_offset`)
 _clocks: dict[tuple[int, Endpoint], tuple[str, tuple[int, int]]] = {}
 
 
 def endpoints_of(options: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """Endpoints from the options endpoints ("host:port,host:port"), token and cafile."""
+    """Reads endpoints from the options endpoints ("host:port,host:port"), token and cafile. Raises ValueError."""
     token, cafile = options.get("token", ""), options.get("cafile") or None
     found = []
     for address in options.get("endpoints", "").split(","):
@@ -32,7 +32,7 @@ def endpoints_of(options: Mapping[str, str]) -> tuple[Endpoint, ...]:
 
 
 def options_of(endpoints: tuple[Endpoint, ...], attempt: str) -> dict[str, str]:
-    """The inverse of endpoints_of: options of the source and the sink."""
+    """Options of the source and the sink: the inverse of endpoints_of."""
     options = {
         "endpoints": ",".join(endpoint.address for endpoint in endpoints),
         "token": endpoints[0].token,
@@ -42,7 +42,7 @@ def options_of(endpoints: tuple[Endpoint, ...], attempt: str) -> dict[str, str]:
 
 
 def connection(endpoint: Endpoint, attempt: str) -> Connection:
-    """The held connection, or a new one. Raises WireError."""
+    """Returns this attempt's held connection, or a new one. Raises WireError."""
     key = (os.getpid(), endpoint)
     asked, held = _held.get(key, ("", None))
     if held is None or held.closed or asked != attempt:
@@ -67,7 +67,7 @@ def _connected(endpoint: Endpoint, attempt: str) -> Connection:
 
 
 def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T]) -> T:
-    """Calls; again on a fresh connection when the held one turns out to be dead. Raises WireError."""
+    """Runs `call`, once more on a fresh connection if the held one turns out to be dead. Raises WireError."""
     wire = connection(endpoint, attempt)
     try:
         return call(wire)
@@ -78,7 +78,7 @@ def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T])
 
 
 def clock_offset(endpoint: Endpoint, attempt: str) -> tuple[int, int] | None:
-    """(driver's clock − this host's, error bound), ns, measured once an attempt; None while it cannot be had."""
+    """Returns (driver's clock − this host's, error bound) in ns, measured once per attempt; None if unreachable."""
     key = (os.getpid(), endpoint)
     asked, found = _clocks.get(key, ("", None))
     if found is None or asked != attempt:

@@ -1,8 +1,9 @@
-"""Every query's question asked of DuckDB: one file of SQL beside the query itself, and no Spark.
+"""Answers every query with DuckDB, without Spark; the SQL is in one file beside each query.
 
-Its tables are made here: for Nexmark's queries person, auction and bid; for others `events` (seq, at_us, and as far as
-they are told key, value, number: the value as it is summed, marked), of two frames left_events and right_events; and
-`windows`, which has a row of them for each of the engine's windows. frame0, frame1 … are the rows as they came.
+This module makes the tables that the SQL reads. Nexmark queries have person, auction and bid. Others have `events`
+with seq, at_us and, where the workload names them, key, value, number (the value as it is summed) and marked; a query
+of two frames has left_events and right_events. `windows` has each event once for every window that holds it. frame0,
+frame1 … are the rows as they came.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ create view {side}windows as
 select *, begin_of(at_us, {slide_us}, {offset_us}) - part * {slide_us} as window_start
 from {events}, unnest(range({length_us} // {slide_us})) as parts(part)
 """
-#: a float in millionths, as the query sums it: half away from zero, and what fits no bigint is none.
-#: 2^63 passes for one: the engine looks at its range as a float, and cuts the number to the largest
+#: a float in millionths, as the query sums it: rounded half away from zero, null if it fits no bigint.
+#: 2^63 is cut to the largest bigint instead, because the engine checks the range on the float
 _MILLIONTHS = """case when round({value} * 1e6) = 9223372036854775808::double then 9223372036854775807
     else try_cast(round({value} * 1e6) as bigint) end"""
-#: the highest bid of each auction up to its expiry, of equal ones the earliest
+#: the highest bid of each auction up to its expiry; of equal bids the earliest
 _WINNER = """
 create view winner as
 select a.id as auction, a.seller, a.category, a.expires, b.bidder, b.price, b.at_us
@@ -41,12 +42,12 @@ qualify row_number() over (partition by a.id order by b.price desc, b.at_us, b.s
 
 
 def answer(wanted: Expectation) -> pa.Table:
-    """The union of the answers over the frames of each part."""
+    """Union of the answers to all parts of an expectation."""
     return pa.concat_tables([ask(part.spec, part.frames) for part in wanted.parts])
 
 
 def size_and_checksum(wanted: Expectation) -> tuple[int, int]:
-    """Of that union, which need not fit into memory."""
+    """Row count and checksum of that union, which need not fit into memory."""
     rows, total = 0, 0
     for part in wanted.parts:
         with _asked(part.spec, part.frames) as found:
@@ -56,14 +57,17 @@ def size_and_checksum(wanted: Expectation) -> tuple[int, int]:
 
 
 def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
-    """The answer over these rows (the wire's columns), as a table with the columns of the query's result."""
+    """Returns the answer over these rows (the wire's columns), with the columns of the query's result.
+
+    Raises ValueError for numbers that the answer cannot hold.
+    """
     with _asked(spec, frames) as found:
         return found.to_arrow_table()
 
 
 @contextmanager
 def _asked(spec: Spec, frames: tuple[pa.Table, ...]) -> Iterator[duckdb.DuckDBPyRelation]:
-    """Raises ValueError for numbers that the answer cannot hold."""
+    """Makes the tables and yields the query's relation. Raises ValueError for numbers that the answer cannot hold."""
     query = workloads.find(spec.query)
     told = {
         "offset_us": spec.offset_us, "slide_us": spec.step_us, "window_us": spec.window_us,
@@ -101,7 +105,7 @@ def _nexmark(base: duckdb.DuckDBPyConnection, query: Query, sql: str, told: dict
 
 
 def _columns(spec: Spec, rows: pa.Table) -> str:
-    """Of `events`."""
+    """The select list of `events`."""
     found = ["seq", "epoch_us(event_ts) as at_us"]
     if spec.key is not None:
         found.append(f"{_name(spec.key)} as key")
@@ -126,10 +130,10 @@ def _text(text: str) -> str:
 
 
 def reduced(answer: pa.Table, rule: Rule) -> pa.Table:
-    """What of an answer its rule compares."""
+    """Returns the part of an answer that its rule compares."""
     answer = answer.select(result_columns(answer.column_names))
     if rule.kind in ("exact", "bounded") or not set(rule.by) <= set(answer.column_names):
-        return answer  # DuckDB's has one row per key, and no revision
+        return answer  # DuckDB's own answer has one row per key, and no revision
     keys = ", ".join(rule.key)
     if rule.kind == "invariant":
         sums = ", ".join(f"sum({name})::bigint as {name}" for name in rule.by)
@@ -145,6 +149,6 @@ def reduced(answer: pa.Table, rule: Rule) -> pa.Table:
 
 
 def size_and_hash(answer: pa.Table, rule: Rule) -> tuple[int, str]:
-    """Of what is compared."""
+    """Row count and checksum (16 hexadecimal digits) of what the rule compares."""
     found = reduced(answer, rule)
     return found.num_rows, f"{checksum(found):016x}"

@@ -1,4 +1,4 @@
-"""What is asked of a running Spark through its JVM: classes by name, garbage collection, versions."""
+"""Asks a running Spark through its JVM (classes by name, garbage collection, versions), and changes its settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILE_SYSTEM_BASED = (
 )
 
 
-#: results travel to the sink in large pieces; a limit in bytes would be checked after each row, for 0.3 CPU-µs of it
+#: results travel to the sink in large pieces; a limit in bytes would be checked after each row, at 0.3 CPU-µs a row
 TRANSPORT = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
@@ -39,13 +39,13 @@ TRANSPORT = {
 
 
 def state_store(system: System) -> dict[str, str]:
-    """Settings of the state store that a system shall have."""
+    """Spark's settings for the state store of a system."""
     provider = ROCKSDB if system.state_store == "rocksdb" else HDFS
     return {PROVIDER: provider, CHANGELOG: str(system.changelog_checkpointing).lower()}
 
 
 def checkpoint_manager(spark: SparkSession) -> str | None:
-    """The class that writes checkpoints through the plain file system; None when this Spark has none."""
+    """Name of the class that writes checkpoints through the plain file system; None if this Spark has none."""
     return _loadable(spark, _FILE_SYSTEM_BASED)
 
 
@@ -60,7 +60,7 @@ def _loadable(spark: SparkSession, names: tuple[str, ...]) -> str | None:
 
 
 def is_alive(spark: SparkSession) -> bool:
-    """False when its application has ended, or its JVM."""
+    """False when the application or its JVM has ended."""
     try:
         return not spark.sparkContext._jsc.sc().isStopped()
     except Exception:
@@ -68,13 +68,13 @@ def is_alive(spark: SparkSession) -> bool:
 
 
 def gc_seconds(spark: SparkSession) -> float:
-    """Since the JVM's start, all collectors."""
+    """Seconds that all garbage collectors have used since the JVM's start."""
     beans = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
     return sum(int(bean.getCollectionTime()) for bean in beans) / 1000
 
 
 def remove(spark: SparkSession, folder: str) -> None:
-    """On whatever file system of Spark's it is; what cannot be removed is left there."""
+    """Removes a folder from any file system that Spark knows; leaves what cannot be removed."""
     from py4j.protocol import Py4JError
 
     path = spark._jvm.org.apache.hadoop.fs.Path(folder)
@@ -89,7 +89,7 @@ def versions(spark: SparkSession) -> dict[str, str]:
 
 @contextmanager
 def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session, for a while. Raises UserError for one that a session cannot change."""
+    """Changes settings of the session within a `with` block. Raises UserError for one that a session cannot change."""
     from pyspark.errors import AnalysisException
 
     before: dict[str, str | None] = {}

@@ -1,8 +1,8 @@
 """Runs a query over a finite stream, micro-batch by micro-batch, and keeps what each of them did.
 
-For answers, not for speed: the rows of every micro-batch are given, its output, its offsets, and for each stateful
-operator its rows, bytes and drops, and its own two watermarks. Those are in no progress report; only the plan that
-Spark has just executed holds them.
+This is for answers, not for speed. The caller decides the rows of every micro-batch. Kept are its output, its offsets,
+and each stateful operator's rows, bytes, drops and two watermarks. No progress report has those watermarks; only the
+plan that Spark has just executed does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WAIT_SECONDS = 600
 
 @dataclass(frozen=True)
 class Operator:
-    """A stateful operator in one micro-batch, after it. Rows behind late_ms are dropped, state behind eviction_ms ends."""
+    """A stateful operator after a micro-batch that dropped rows behind late_ms and evicted state behind eviction_ms."""
 
     name: str
     rows: int
@@ -45,13 +45,13 @@ class MicroBatch:
     number: int
     input_rows: int
     output: pa.Table
-    watermark_ms: int  # the query's, by which this batch closed its windows
+    watermark_ms: int  # the query's watermark with which this batch closed its windows
     ends: tuple[Mapping[int, int], ...]  # for each frame: partition 0 -> first row of the next batch
     operators: tuple[Operator, ...]  # in the order in which rows flow through them
     seconds: float
 
     def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
-        """For JSON; rows: with the output itself, all values as text."""
+        """The batch as a JSON object; rows: with the output itself, all values as text."""
         output = (
             [{name: str(value) for name, value in row.items()} for row in self.output.to_pylist()] if rows else None
         )
@@ -68,7 +68,7 @@ class MicroBatch:
 @dataclass(frozen=True)
 class FiniteRun:
     batches: tuple[MicroBatch, ...]
-    one_watermark: bool = False  # for all operators
+    one_watermark: bool = False  # all operators shared one watermark
 
     @property
     def output(self) -> pa.Table:
@@ -80,11 +80,11 @@ class FiniteRun:
 
     @property
     def dropped(self) -> int:
-        """Late rows by Spark's own account."""
+        """Number of late rows, by Spark's own account."""
         return sum(operator.dropped for batch in self.batches for operator in batch.operators)
 
     def logs(self) -> list[BatchLog]:
-        """What `oracle.expectation` reads."""
+        """The logs that `oracle.expectation` reads."""
         return [
             BatchLog(batch.number, batch.ends, batch.watermark_ms, batch.watermark_ms if self.one_watermark else None)
             for batch in self.batches
@@ -101,10 +101,11 @@ def run_finite(
     mode: Literal["append", "update", "complete"] = "append",
     conf: Mapping[str, str] | None = None,
 ) -> FiniteRun:
-    """Each table is one micro-batch, all of one schema; the last should hold the sentinel (see `with_sentinel`).
+    """Runs a query; each table of `batches` is one micro-batch.
 
-    query: takes `streams` frames that each read everything. work: an empty directory. Spark adds batches without
-    rows where a watermark moved. Raises what the engine raises.
+    batches: tables of one schema; the last should hold the sentinel (see `with_sentinel`). query: takes `streams`
+    frames that each read everything. work: an empty directory. Spark adds batches without rows where a watermark moved.
+    Raises what the engine raises, or TimeoutError.
     """
     source = work / "source"
     write_source(batches, source)
@@ -141,7 +142,7 @@ def run_finite(
 
 
 def with_sentinel(rows: pa.Table, event_us: int) -> pa.Table:
-    """A table of one row like the first of `rows`: the sentinel at that time, all nullable columns null."""
+    """Makes the sentinel: a table of one row like the first of `rows`, at event_us, with all nullable columns null."""
     first = rows.slice(0, 1).to_pylist()[0]
     row = {field.name: None if field.nullable else first[field.name] for field in rows.schema}
     row |= {"seq": -1, "event_time": event_us * 1000, "event_ts": event_us, "sentinel": True}
@@ -153,7 +154,7 @@ def with_sentinel(rows: pa.Table, event_us: int) -> pa.Table:
 
 
 def write_source(batches: Sequence[pa.Table], source: Path) -> None:
-    """One file per micro-batch; Spark takes the oldest first."""
+    """Writes one file per micro-batch, each a second younger than the one before: Spark takes the oldest first."""
     source.mkdir(parents=True)
     now = time.time()
     for number, table in enumerate(batches):
@@ -193,7 +194,7 @@ def _batch(
 
 
 def _watermarks(spark: SparkSession, running: Any) -> list[dict[str, Any]]:
-    """late_ms and eviction_ms of each stateful operator of the plan that just ran, in the order of the progress."""
+    """late_ms and eviction_ms of each stateful operator of the plan that just ran, ordered as in the progress."""
     found: list[dict[str, Any]] = []
     writer = state_writer(spark)
     nodes = [running._jsq.streamingQuery().lastExecution().executedPlan()]

@@ -1,8 +1,8 @@
-"""Which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
+"""Computes which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
 
-A micro-batch n drops the rows that are late by the watermark by which batch n − 1 closed its windows; before the first
-batch it is 0. Where all operators share one watermark, batch n judges by its own. What is late by it depends on the
-query: see `late`.
+Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows; for the first
+batch it is 0. Where all operators share one watermark, batch n judges by its own. What is late depends on the query:
+see `late`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 
 
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
-    """The watermark against which the rows of each of these batches were judged."""
+    """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
     shared = {log.batch_id: log.late_ms for log in logs if log.late_ms is not None}
     found = closed_watermarks_us(batches, logs)
     for batch, late_ms in shared.items():
@@ -33,15 +33,16 @@ def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
 
 
 def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
-    """The watermark by which the batch before each of these closed its windows."""
+    """Returns, for each of these batch numbers, the watermark with which the batch before closed its windows, µs."""
     logs = sorted(logs, key=lambda log: log.batch_id)
     before = np.array([0, *[log.watermark_ms for log in logs]], np.int64)
     return before[batches] * 1000
 
 
 def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_]:
-    """True where the watermark had passed what the query keeps an event for: its tumbling window, a session of its
-    own, or the event itself.
+    """True where the watermark had passed the end of what the query keeps an event for.
+
+    That is the event's tumbling window, a session of that event alone, or the event's own time.
     """
     rule = find(spec.query).late
     if rule == "window":
@@ -50,36 +51,37 @@ def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_
 
 
 def _ends(event_ts_us: Ints, spec: Spec) -> Ints:
-    """Where the tumbling windows end that hold the events."""
+    """Ends of the tumbling windows that hold the events, µs."""
     return event_ts_us - np.mod(event_ts_us - spec.offset_us, spec.length_us) + spec.length_us
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What one tumbling part of a query must have counted."""
+    """The rows that one tumbling part of a query must have counted."""
 
     spec: Spec
     rows: pa.Table
-    masks: tuple[pa.BooleanArray | None, ...]  # of each frame the rows that stay; None: all of them
+    masks: tuple[pa.BooleanArray | None, ...]  # for each frame, which rows stay; None: all of them
 
     @property
     def frames(self) -> tuple[pa.Table, ...]:
-        """A table for each frame, made when it is asked for: a sliding window has as many parts as slides."""
+        """A table for each frame, made on demand: a sliding window has as many parts as slides."""
         return tuple(self.rows if mask is None else self.rows.filter(mask) for mask in self.masks)
 
 
 @dataclass(frozen=True)
 class Expectation:
     parts: tuple[Kept, ...]  # the answer is the union of theirs
-    late: int  # dropped, once for each window and each frame, in what the engine counts: rows or groups
-    wrong_watermark: str | None  # the first that the engine logged and its rows do not imply
+    late: int  # drops, once for each window and each frame, in what the engine counts: rows or groups
+    wrong_watermark: str | None  # one line on the first logged watermark that the rows do not imply
     watermarks_checked: bool
 
 
 def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expectation:
-    """rows: the wire's columns without sentinels, and partition, row: where each was offered.
+    """Returns what a trial must have answered and dropped.
 
-    Raises ValueError for logs that leave batches or rows out.
+    rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. Raises
+    ValueError for logs that leave batches or rows out.
     """
     query = find(spec.query)
     whole = rows.drop_columns(["partition", "row"])
@@ -112,9 +114,10 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
 
 
 def counted(rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, part: Spec) -> int:
-    """These rows as the engine counts them. Where it groups before it drops, a group counts once a micro-batch.
+    """Counts dropped rows as the engine does: where it groups before it drops, a group counts once per micro-batch.
 
-    Windows are grouped by all partitions together; sessions of one event, in which an event of its own begins, by each.
+    Windows are grouped over all partitions together. Sessions are grouped in each partition, by event time, because
+    each event begins as a session of its own.
     """
     query = find(part.query)
     if query.drops_counted != "groups" or not gone.any():
@@ -132,12 +135,12 @@ def counted(rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, 
 
 
 def _groups(query: Query, frame: int, part: Spec) -> tuple[str, ...]:
-    """The columns besides the window."""
+    """The grouping columns besides the window."""
     return query.groups[frame] if query.groups else (str(part.key),)
 
 
 def concerned(rows: pa.Table, frame: int, part: Spec) -> NDArray[np.bool_]:
-    """The rows of a frame that come as far as the engine's windows: a query leaves out others before."""
+    """True for the rows of a frame that reach the engine's windows; the query filters out the others before."""
     query = find(part.query)
     if query.reads:
         columns = (pc.is_in(rows[name], pa.array(values)).to_numpy() for name, values in query.reads[frame].items())

@@ -1,4 +1,4 @@
-"""A process session: everything that a child has started, wherever it hides in process groups."""
+"""Follows a process session: everything that a child has started, in whatever process groups."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ import psutil
 from streamgauge.link.account import Account, Reading, read
 from streamgauge.link.cgroup import Group
 
-#: with a control group only memory is sampled
+#: between looks; less often with a control group, where only memory is sampled
 GROUP_LOOK_SECONDS, LOOK_SECONDS = 0.5, 0.25
-#: nobody of the session gets the children's time of an orphan, so its end must be seen; only while there is one
+#: no process of the session reaps an orphan, so its end must be seen; used only while there is one
 ORPHAN_LOOK_SECONDS = 0.02
 
 
 class Session:
     """The session led by a child that was started with start_new_session.
 
-    A thread looks at it until it has ended, so that CPU and memory of short-lived processes are seen.
+    A thread samples it until it has ended, so that CPU and memory of short-lived processes are seen.
     """
 
     def __init__(self, leader: int, look_seconds: float | None = None) -> None:
@@ -50,11 +50,11 @@ class Session:
         threading.Thread(target=_watch, args=arguments, name=f"session-{leader}", daemon=True).start()
 
     def processes(self) -> list[psutil.Process]:
-        """Those that still run: where nobody reaps orphans, dead ones stay listed."""
+        """Processes that still run, without zombies: where nobody reaps orphans, dead ones stay listed."""
         found = []
         for process in psutil.process_iter():
             try:
-                # younger than the leader: a recycled number is another session
+                # not older than the leader: a reused session id is another session
                 ours = os.getsid(process.pid) == self._sid and process.create_time() >= self._since - 0.1
                 if ours and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
@@ -63,7 +63,7 @@ class Session:
         return found
 
     def cpu_seconds(self) -> float:
-        """User and system time of all that ever ran in it; never less than before."""
+        """User and system time of all processes that ever ran in it, seconds; never less than before."""
         self._look()
         with self._lock:
             used = self._group.cpu_seconds() if self._group is not None else None
@@ -72,12 +72,12 @@ class Session:
             return self._cpu_s
 
     def rss_bytes(self) -> int:
-        """The memory of all that run now; what they share counts for each."""
+        """Resident memory of all processes that run now, bytes; shared memory counts for each."""
         self._look()
         return self._rss_bytes
 
     def peak_rss_bytes(self) -> int:
-        """The largest that any look has seen since `forget_peak`."""
+        """Largest resident memory that any look has seen since `forget_peak`, bytes."""
         self._look()
         return self._peak_rss_bytes
 
@@ -86,7 +86,7 @@ class Session:
             self._peak_rss_bytes = 0
 
     def pin(self, cpus: Collection[int]) -> None:
-        """All threads, and so what they will start; again until none has slipped through."""
+        """Pins all threads, and so what they will start, to these CPUs; repeats until none was missed."""
         missed, allowed = True, set(cpus) & os.sched_getaffinity(0)
         while missed and allowed:
             missed = False
@@ -98,7 +98,7 @@ class Session:
                             os.sched_setaffinity(int(thread.name), allowed)
 
     def end(self, patience_s: float = 5.0) -> None:
-        """SIGTERM, and SIGKILL for what does not go; returns when nothing is left or after twice the patience."""
+        """Sends SIGTERM, then SIGKILL to what is left; returns when nothing is left or after twice the patience."""
         self._look()
         for number in (signal.SIGTERM, signal.SIGKILL):
             for process in self.processes():
@@ -109,14 +109,14 @@ class Session:
             deadline = time.monotonic() + patience_s
             while self.processes() and time.monotonic() < deadline:
                 time.sleep(0.05)
-        self.cpu_seconds()  # kept: the group goes
+        self.cpu_seconds()  # keeps the figure: the group is removed next
         self._ended.set()
         if self._group is not None:
             self._group.remove()
 
     def _look(self) -> None:
         with self._lock:
-            if self._empty_looks > 1:  # a daemon may hide from one listing; after two its number may be another's
+            if self._empty_looks > 1:  # one listing may miss a daemon; after two, the session id may be reused
                 return
             known = self._account.known
             found = [
@@ -131,17 +131,17 @@ class Session:
             self._peak_rss_bytes = max(self._peak_rss_bytes, self._rss_bytes)
 
     def _glance(self) -> None:
-        """Looks at orphans only."""
+        """Reads the own time of orphans only."""
         with self._lock:
             self._account.glance(reading for pid in self._orphans if (reading := read(pid)))
 
     def _ours(self, reading: Reading, known: set[tuple[int, int]]) -> bool:
-        """Whoever was ours stays so, even in a session of its own: it may still be reaped by one of us."""
+        """True for members, and for those that have moved to another session: one of ours may still reap them."""
         member = reading.session == self._sid and reading.started_ticks >= self._since_ticks
         return member or (reading.pid, reading.started_ticks) in known
 
     def _gather(self, group: Group) -> bool:
-        """Moves all into the group, again until none has slipped through; false when the kernel does not allow it."""
+        """Moves all processes into the group; repeats until none was missed. False if the kernel does not allow it."""
         missing = {self._sid}
         for _ in range(10):
             if not sum(group.add(pid) for pid in missing):
@@ -171,7 +171,7 @@ def _exists(pid: int) -> bool:
 
 
 def _watch(watched: weakref.ref[Session], ended: threading.Event, period_s: float) -> None:
-    """Looks until the session has ended or nobody holds it any more."""
+    """Looks until the session has ended or is no longer referenced."""
     next_look = time.monotonic()
     pause_s = 0.0
     while not ended.wait(pause_s):

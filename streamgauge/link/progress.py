@@ -1,4 +1,4 @@
-"""Spark's progress reports as records of micro-batches. No Spark needed to read them."""
+"""Turns Spark's progress reports into records of micro-batches; needs no Spark."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import Any
 
 
 def batches_of(reports: Sequence[Mapping[str, Any]], frames: int = 1) -> list[dict[str, Any]]:
-    """One record per micro-batch that ran, by batch number; idle reports left out."""
+    """Returns one record per micro-batch that ran, ordered by batch number, without idle reports."""
     found = {int(report["batchId"]): report for report in reports if ran(report)}
     return [batch_of(found[number], frames) for number in sorted(found)]
 
 
 def ran(report: Mapping[str, Any]) -> bool:
-    """Whether a batch ran, or Spark only says that it is idle."""
+    """True if a batch ran; False if Spark only says that it is idle."""
     return "addBatch" in report.get("durationMs", {})
 
 
 def batch_of(report: Mapping[str, Any], frames: int = 1) -> dict[str, Any]:
-    """at: wall seconds when it was triggered; rows: taken from the stream, whatever the number of its readers."""
+    """Returns a micro-batch's record.
+
+    at: wall-clock seconds of its trigger; rows: taken from the stream, whatever the number of its readers.
+    """
     parts = dict(report["durationMs"])
     states = report.get("stateOperators", [])
     sources = report["sources"][:frames]

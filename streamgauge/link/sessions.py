@@ -1,8 +1,8 @@
-"""Which events shared a session in a run, by the run's own batches and watermarks. Pure.
+"""Finds which events shared a session in a run, by the run's own batches and watermarks. Pure.
 
-A late event may still be taken (its own session had not ended at the watermark) while the session that it would have
-joined has ended and come out: then a second session overlaps the first. No batch query finds both in one go; it does
-when the events are dealt out so that sessions of one deal never touch.
+A late event may still be taken (its own session had not ended at the watermark) although the session that it would have
+joined has ended and was emitted. Then a second session overlaps the first, and one batch query cannot find both. So
+the events are divided into deals such that sessions of one deal never touch; a batch query answers each deal.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Session = tuple[int, int, int]  # start and end in us, and the number of its fir
 
 
 def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap_us: int) -> Ints:
-    """For each event that was taken the number of its deal, 0 for all unless sessions overlap.
+    """Returns the number of each taken event's deal; 0 for all unless sessions overlap.
 
-    batch: the micro-batch that took it; late_us: the watermark by which sessions had ended before that.
+    batch: the micro-batch that took each event; late_us: the watermark with which sessions had ended before it, µs.
     """
     if not len(event_us):
         return np.zeros(0, np.int64)
@@ -43,7 +43,7 @@ def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap
 
 
 def _join(keys: list[int], starts: list[int], ends: list[int], late_us: list[int]) -> list[int]:
-    """The deal of each part of a session; parts in the order of their batches."""
+    """Returns the deal of each part of a session; the parts are in the order of their batches."""
     parent = list(range(len(keys)))
     live: dict[int, list[Session]] = {}
     done: dict[int, list[Session]] = {}
@@ -59,7 +59,7 @@ def _join(keys: list[int], starts: list[int], ends: list[int], late_us: list[int
         live[key] = [*stay, (start, end, part)]
     deal: dict[int, int] = {}
     for key, sessions in live.items():
-        free: list[int] = []  # until when each deal is taken
+        free: list[int] = []  # for each deal, the end of its last session
         for start, end, part in sorted(sessions + done.get(key, [])):
             number = next((n for n, until in enumerate(free) if until < start), len(free))
             free[number : number + 1] = [end]

@@ -1,4 +1,4 @@
-"""The measuring sink, the neighbour of the last operator: latencies, counts and a checksum of what comes out.
+"""The measuring sink, next to the last operator: latencies, counts and a checksum of what comes out.
 
 Tasks may run twice; only what Spark commits is reported to the driver, as one body per epoch.
 """
@@ -27,7 +27,7 @@ from streamgauge.search.records import worst_clock
 
 @dataclass
 class Tally(WriterCommitMessage):
-    """What one task saw, or, merged, one epoch. Times in ns."""
+    """What one task saw or, merged, what all tasks of an epoch saw. Times are in ns."""
 
     rows: int = 0
     negative: int = 0
@@ -35,12 +35,12 @@ class Tally(WriterCommitMessage):
     event_latency: Histogram = field(default_factory=Histogram)
     processing_latency: Histogram = field(default_factory=Histogram)
     emitted: list[int] = field(default_factory=list)  # first and last emission
-    emitted_sum: int = 0  # over rows
-    clock: tuple[int, int] | None = None  # driver's − the task's host's, with its error bound: the worst
-    files: list[str] = field(default_factory=list)  # written, not yet in their place
+    emitted_sum: int = 0  # of the emission times of all rows
+    clock: tuple[int, int] | None = None  # (driver's clock − the task's host's, error bound), the worst of all tasks
+    files: list[str] = field(default_factory=list)  # written, but not yet under their final names
 
     def add(self, batch: pa.RecordBatch, now_ns: int) -> None:
-        """A batch without sentinels, emitted at now_ns."""
+        """Adds a batch without sentinels, emitted at now_ns."""
         if not batch.num_rows:
             return
         event = now_ns - batch.column("event_wall").to_numpy()
@@ -69,7 +69,7 @@ class Tally(WriterCommitMessage):
         self.files += other.files
 
     def body(self) -> dict[str, Any]:
-        """As docs/protocol.md says, and the checksum."""
+        """The body of a report as in docs/protocol.md, and the checksum."""
         return {
             "rows": self.rows,
             "negative": self.negative,
@@ -83,7 +83,10 @@ class Tally(WriterCommitMessage):
 
 
 class MeasuringSink(DataSource):
-    """Options: endpoints, token, cafile, attempt; output: a directory for the result rows, one file a task."""
+    """The sink as a data source of Spark.
+
+    Options: endpoints, token, cafile, attempt; output: a directory for the result rows, one file per task and epoch.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -95,7 +98,7 @@ class MeasuringSink(DataSource):
 
 
 class Writer(DataSourceStreamArrowWriter):
-    """write runs in tasks, commit and abort beside Spark's driver."""
+    """Measures and reports rows: `write` runs in tasks, `commit` and `abort` beside Spark's driver."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._endpoint = endpoints_of(options)[0]

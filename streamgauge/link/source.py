@@ -16,12 +16,14 @@ from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.system import Endpoint
 from streamgauge.link.connections import connection, endpoints_of, once_more
 
-Offsets = dict[str, int]  # global partition number, as JSON wants it -> next row
+Offsets = dict[str, int]  # global partition number (text, as JSON requires) -> next row
 
 
 class Link(DataSource):
-    """Options: endpoints, token, cafile, attempt; columns (DDL, or as the driver says); batch_rows (no limit);
-    role: `alone`, or for a query that reads the stream twice one `lead` and otherwise `follow`.
+    """The source as a data source of Spark.
+
+    Options: endpoints, token, cafile, attempt; columns (DDL; default: as the driver says); batch_rows (default: no
+    limit); role: `alone`; where a query reads the stream more than once, `lead` for one reader, `follow` for others.
     """
 
     @classmethod
@@ -49,14 +51,14 @@ class Range(InputPartition):
 
 
 class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Pickled into every task, so it holds no connection.
+    """Plans micro-batches and reads their rows. It is pickled into every task, so it holds no connection.
 
-    Spark asks for the latest offset only when the batch that ended at `start` is done, and tells so itself only with
-    the next batch, which may never come: so rows are freed when it asks.
+    Rows are freed when Spark asks for the latest offset: the batch that ended at `start` is then done. Spark's own
+    commit comes only with the next batch, which may never come.
 
-    Two readers of one stream plan at different instants, so neither may free what the other still needs: the lead
-    alone frees, and one call later. That is enough, as every batch of one reader ends after the batch before of
-    the other, if both have the same quota per queue.
+    Two readers of one stream plan at different instants, so neither may free what the other still needs. Therefore
+    only the lead frees, and one call later. That is enough, as every batch of one reader ends after the other's
+    previous batch, if both have the same quota per queue.
     """
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:

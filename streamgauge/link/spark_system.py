@@ -31,7 +31,7 @@ APPLICATION = Path(__file__).with_name("application.py")
 
 
 class SparkSystem:
-    """See driver/system.py for what each method does. Not for several threads, except `alive` and `stop`."""
+    """A `SystemUnderTest`: driver/system.py says what each method does. Only `alive` and `stop` are thread-safe."""
 
     def __init__(self, system: System, work: Path) -> None:
         self.name, self.continuous = system.name, False
@@ -88,13 +88,13 @@ class SparkSystem:
                 raise
 
     def begin_trial(self, setup: TrialSetup) -> None:
-        """Raises UserError when no query of this system could begin yet: later on it is this trial's fault."""
+        """Raises UserError if no query of this system could begin yet; later a failed begin is this trial's alone."""
         spec = Spec.of(setup.workload, setup.columns)
         if find(spec.query).rocksdb and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
-        self._failure = None  # an earlier query's; a process that died is found again
+        self._failure = None  # forgets an earlier query's; a process that died is found again
         self._cpu = self._session.cpu_seconds()
         self._session.forget_peak()
         answer = self._ask(
@@ -113,11 +113,11 @@ class SparkSystem:
             self._failure = self._failure or f"the query did not begin: {answer.get('error')}"
             if answer and not self._begun:
                 raise UserError(f"systems.{self.name}: {self._failure}")
-            return  # `alive` tells
+            return  # `alive` reports it
         self._begun = True
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
-        """Figures, besides those of `application.end`: cpu_seconds, rss_bytes (the largest seen), where all of it runs here."""
+        """Returns the figures of `application.end`; on a local master also cpu_seconds and rss_bytes (the peak)."""
         answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
         figures: dict[str, Any] = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
         if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
@@ -127,7 +127,7 @@ class SparkSystem:
         return figures
 
     def pin(self) -> None:
-        """Keeps all of its threads to the CPUs that the benchmark names; until then they may compile on any."""
+        """Pins all of its threads to the CPUs that the benchmark names; until then they may compile on any."""
         if self._system.cpus and self._session is not None:
             self._session.pin(self._system.cpus)
 
@@ -137,7 +137,7 @@ class SparkSystem:
         return self._session.cpu_seconds() if local and self._session is not None else None
 
     def alive(self) -> bool:
-        if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way will tell itself
+        if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way reports by itself
             self._next_look = time.monotonic() + LOOK_SECONDS
             answer = self._ask({"do": "state"}, ANSWER_SECONDS)
             if answer.get("failure"):
@@ -192,7 +192,7 @@ class SparkSystem:
         raise OSError(f"no answer within {START_SECONDS:.0f} s")
 
     def _ask(self, command: dict[str, Any], patience_s: float) -> dict[str, Any]:
-        """One command, one answer; an empty one when the system is gone, and then `failure` says why."""
+        """Sends a command and returns its answer; {} when the system is gone, and then `failure` says why."""
         with self._lock:
             try:
                 if self._lines is None or self._control is None:
@@ -223,7 +223,7 @@ class SparkSystem:
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
     def _last_words(self) -> str | None:
-        """The last line of the log that names an error, and what follows it."""
+        """The last line of the log that names an error, and the next one; None without such a line."""
         try:
             lines = self._log.read_text(errors="replace").splitlines()
         except OSError:

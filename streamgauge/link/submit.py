@@ -1,4 +1,4 @@
-"""The spark-submit of a system: whose Spark, whose Python, with which settings."""
+"""Builds the spark-submit command of a system: which Spark, which Python, which settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG4J = Path(__file__).parents[1] / "spark" / "log4j2.properties"
 
 
 def spark_home(system: System) -> Path:
-    """What it says, else the PySpark beside its Python, else the built-in one. Raises UserError."""
+    """Returns the system's spark_home, else the PySpark beside its Python, else the built-in one. Raises UserError."""
     where = f"systems.{system.name}"
     if system.spark_home is not None:
         home = Path(system.spark_home)
@@ -32,7 +32,7 @@ def spark_home(system: System) -> Path:
             raise UserError(f"{where}.python: found {system.python}, which has no PySpark; give spark_home")
         home = homes[0]
     else:
-        try:  # not by import: within a spark-submit that finds the zip that Spark itself has put first
+        try:  # no import: within a spark-submit it would find the zip that Spark has put first on the path
             home = Path(str(distribution("pyspark").locate_file("pyspark")))
         except PackageNotFoundError:
             raise UserError(f"{where}: no Spark here; install the extra `jobs` or give spark_home") from None
@@ -42,7 +42,7 @@ def spark_home(system: System) -> Path:
 
 
 def environment(system: System, library: Path | None) -> dict[str, str]:
-    """Of the process; library: a folder or zip that holds this package."""
+    """Returns the environment of the spark-submit process; library: a folder or zip that holds this package."""
     python = system.python or sys.executable
     kept = {
         k: v
@@ -69,9 +69,9 @@ def command(system: System, application: Path, options: Sequence[str] = ()) -> l
 
 
 def conf(system: System, cores: str | None) -> dict[str, str]:
-    """cores: of a local master, which may be *."""
+    """Returns the Spark settings of a system; cores: of a local master, which may be *; None for another master."""
     options = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"]
-    if system.cpus:  # those that it will be pinned to, when it is warm
+    if system.cpus:  # it will be pinned to them when it is warm
         options.append(f"-XX:ActiveProcessorCount={len(system.cpus)}")
     options += [given] if (given := system.conf.get(OPTIONS)) else []
     found = {

@@ -1,7 +1,7 @@
-"""The watermark that each micro-batch must have had, by the rows that the batches before it took. Pure.
+"""Computes the watermark that each micro-batch must have had, from the rows that earlier batches took. Pure.
 
-Spark takes the largest event time of a frame, rounded down to a millisecond, minus the delay; of several frames the
-least; from 0 on, and never back. The engine's own figure is a claim.
+Spark's watermark is the largest event time of a frame, rounded down to a millisecond, minus the delay; of several
+frames the least. It starts at 0 and never falls. The engine's own figure is only a claim.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from streamgauge.link.batches import BatchLog
 from streamgauge.workloads import Spec, find
 
 Ints = NDArray[np.int64]
-#: of a frame that has taken a sentinel, whose time no row tells
+#: stands for the watermark of a frame that has taken a sentinel, whose time is in no row
 _BEYOND = np.iinfo(np.int64).max // 2
 
 
 @dataclass(frozen=True)
 class Watermarks:
-    """The logs with the watermarks that the rows imply, and what the engine logged otherwise, in one line."""
+    """Logs with the watermarks that the rows imply; wrong: one line on the first that the engine logged otherwise."""
 
     logs: tuple[BatchLog, ...]
     wrong: str | None
@@ -32,10 +32,11 @@ class Watermarks:
 
 
 def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], spec: Spec) -> Watermarks:
-    """rows: without sentinels, with partition; taken: for each frame the number of the batch that took each row.
+    """Recomputes the watermarks of the logs, and compares.
 
-    Behind a sentinel the logged watermark stands, if by it all rows were late. Where a query has a watermark of
-    another clock, all logged ones stand, unchecked.
+    rows: without sentinels, with partition; taken: for each frame, the number of the batch that took each row.
+    After a sentinel the logged watermark is accepted if all rows are late by it. Where the query's watermark follows
+    another clock, all logged ones are accepted unchecked.
     """
     ordered = sorted(logs, key=lambda log: log.batch_id)
     if find(spec.query).late == "never":
@@ -57,7 +58,7 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
 
 
 def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, spec: Spec) -> Ints:
-    """Of each batch, as if there were no other frame."""
+    """Watermark of each batch, ms, as if there were no other frame."""
     latest_ms = np.full(len(logs), np.iinfo(np.int64).min // 2)
     np.maximum.at(latest_ms, batches, rows["event_ts"].cast(pa.int64()).to_numpy() // 1000)
     counts = np.bincount(rows["partition"].to_numpy()) if rows.num_rows else np.zeros(0, np.int64)
@@ -72,7 +73,7 @@ def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: in
 
 
 def _past_everything_ms(rows: pa.Table, spec: Spec) -> int:
-    """A watermark by which every row is late, in every window, for every operator."""
+    """A watermark, ms, by which every row is late, in every window, for every operator."""
     if not rows.num_rows:
         return 0
     behind_us = max(find(spec.query).lags, default=0) * spec.window_us

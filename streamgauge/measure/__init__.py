@@ -1,1 +1,1 @@
-"""Measuring a cell: one trial, the search for its sustainable rate, latency at fractions of that rate."""
+"""Measures a cell: a trial, its sustainable rate, latency at fractions of that rate. Judges nights and releases."""

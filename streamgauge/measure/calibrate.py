@@ -1,4 +1,4 @@
-"""The whole search on the real clock and wire against the known system: the instrument checks itself."""
+"""Checks the instrument itself: runs whole searches, on the real clock and wire, against the known system."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = 100_000
 
 
 def calibrate_for_real(behaviour: Behaviour, plan: Search, seeds: int, first_seed: int = 0) -> Calibration:
-    """Runs whole searches in real time, a minute or two for each process. Raises UserError."""
+    """Runs a whole search per seed in real time, a minute or two for each process. Raises UserError."""
     behaviour.check()
     if behaviour.capacity is None or behaviour.capacity >= 2_000_000:
         raise UserError("--capacity: allowed with --real: above 0 and below 2,000,000 events/s")
@@ -49,7 +49,7 @@ def calibrate_for_real(behaviour: Behaviour, plan: Search, seeds: int, first_see
 
 
 def _bench(behaviour: Behaviour, plan: Search, scratch: Path, seed: int) -> ReadyCell:
-    """A cell of the known system over a small stream, without a benchmark file."""
+    """Makes a cell of the known system over a small stream, without a benchmark file."""
     system = {
         "name": "known",
         "engine": "known",
@@ -78,7 +78,7 @@ def _bench(behaviour: Behaviour, plan: Search, scratch: Path, seed: int) -> Read
 
 
 def small_stream(directory: Path, seed: int) -> Path:
-    """Writes a small stream artifact: a millisecond between events, a little disorder."""
+    """Writes a small stream artifact, a millisecond between events, a little disorder; returns its directory."""
     rng = np.random.default_rng(seed)
     ingestion = np.arange(ROWS, dtype=np.int64) * 1_000_000
     event = ingestion - np.where(rng.random(ROWS) < 0.1, rng.integers(0, 50_000_000, ROWS), 0)

@@ -1,4 +1,4 @@
-"""A cell made ready: its stream, its driver processes, its system, and one measured trial of it."""
+"""Makes a cell ready (its stream, driver processes and system), and measures windows and trials of it."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
-#: the first seconds of a trial that begins with empty queues: its query compiles its plan
+#: the first seconds of a trial that begins with empty queues do not count: its query compiles its plan
 SETTLE_S = 2.0
-#: more rows than this are held by no ladder, whatever the queues can
+#: the most rows that a ladder holds, whatever the queues can take
 MOST_ROWS = 8_000_000
 
 
@@ -57,7 +57,7 @@ class Measured:
         return None if self.check is None else self.check["wrong"] is None
 
     def record(self) -> dict[str, Any]:
-        """For a JSON line."""
+        """The trial as a JSON object."""
         return {
             "rate_events_per_s": self.observation.rate_events_per_s,
             "seconds": self.observation.seconds,
@@ -97,7 +97,7 @@ class ReadyCell:
         return is_continuous(make_system(self.settings, self._work / "system"))
 
     def ceiling(self) -> Ceiling:
-        """What the driver delivers without a system."""
+        """Measures what the driver delivers without a system."""
         return ceiling(self.fleet)
 
     def trial(
@@ -110,10 +110,10 @@ class ReadyCell:
         batch_noise: float | None = None,
         until_clear: bool = False,
     ) -> Measured:
-        """One open-loop trial in the warm system; a system that has just started warms up first, one that failed is
-        replaced for the next trial.
+        """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
-        behind_s: it begins with a backlog of that age. until_clear: it ends once its verdict is clear.
+        A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
+        behind_s: age of the backlog at the start, seconds. until_clear: ends the trial once its verdict is clear.
         """
         with metrics.step(self.cell.name):
             if self._system is None:
@@ -132,7 +132,7 @@ class ReadyCell:
         return measured
 
     def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
-        """Runs closed-loop windows until the cost of a batch is steady, or for so long."""
+        """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
         windows: list[Window] = []
         plan = self.benchmark.search
         plan = plan if seconds is None else plan.model_copy(update={"warmup_seconds": seconds})
@@ -149,7 +149,7 @@ class ReadyCell:
         return windows
 
     def window(self, step: Hold, *, token: int) -> Window:
-        """A closed-loop window; the query goes on from one window to the next."""
+        """Measures a closed-loop window; the query keeps running from one window to the next."""
         self.paused = False
         self._closed_loop(token)
         if step.purpose != "compile":
@@ -164,11 +164,11 @@ class ReadyCell:
 
     @property
     def pins(self) -> bool:
-        """True for an engine that can be told to keep to its CPUs."""
+        """True for an engine whose adapter can pin it to its CPUs."""
         return hasattr(make_system(self.settings, self._work / "system"), "pin")
 
     def _pin(self) -> None:
-        """Tells the system to keep to its CPUs from now on."""
+        """Pins the system to its CPUs from now on, where its adapter can."""
         pin = getattr(self._system, "pin", None)
         if pin is not None and self.settings.cpus:
             pin()
@@ -251,7 +251,7 @@ class ReadyCell:
     def _judged(self, run: TrialRun) -> Measured:
         observation, check = run.observation, None
         failure = run.details.get("system", {}).get("failure")
-        if observation.invalid is None and failure and not observation.overflow:  # which was cut short
+        if observation.invalid is None and failure and not observation.overflow:  # an overflow was cut short
             observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
         if observation.invalid is None and run.details.get("drained") and not observation.overflow:
             check = self._check(run)
@@ -259,7 +259,7 @@ class ReadyCell:
                 observation = dataclasses.replace(observation, invalid=check["wrong"])
         verdict = judge(observation, self.benchmark.search)
         if verdict.outcome == "sustainable" and run.details.get("drained") is False:
-            # its last answers are unknown, and so is whether the others are right
+            # its last answers are unknown, hence also whether the others are right
             observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
             verdict = judge(observation, self.benchmark.search)
         return Measured(observation, verdict, run, check)
@@ -286,7 +286,7 @@ class ReadyCell:
         return self._system
 
     def _again(self, start: Callable[[], None]) -> None:
-        """What came up with these very settings, and now does not, is nobody's mistake: Outage, worth another try."""
+        """Starts something. Raises Outage, not UserError, if the system ran before: then no setting is at fault."""
         try:
             start()
         except UserError as problem:
@@ -295,7 +295,7 @@ class ReadyCell:
             raise
 
     def _check(self, run: TrialRun) -> dict[str, Any] | None:
-        """The output against the oracle's answer on the same events; None for a system that keeps no batch log."""
+        """Compares the output with the oracle's answer; None for a system without a batch log or checksums."""
         figures, epochs = run.details["system"], run.details["epochs"]
         if not figures.get("batches") or any(epoch.get("checksum") is None for epoch in epochs):
             return None
@@ -311,7 +311,7 @@ class ReadyCell:
         return found.to_dict()
 
     def _offered(self, per_process: Sequence[Sequence[int]]) -> pa.Table:
-        """The events behind such counts, which include a sentinel for each partition."""
+        """Returns the events that were offered; the counts per partition include one sentinel each."""
         replay = self.benchmark.replay
         stream = load_stream(
             self._stream.files(), self.fleet.tick, self.fleet.columns,
@@ -323,14 +323,14 @@ class ReadyCell:
 
 @contextmanager
 def ready(benchmark: Benchmark, store: Store, cell: Cell, work: Path) -> Iterator[ReadyCell]:
-    """A cell whose driver runs; everything it started ends with the block. Raises UserError."""
+    """Starts a cell's driver processes and yields the cell; all that runs ends with the block. Raises UserError."""
     if cell not in benchmark.all_cells():
         known = ", ".join(c.name for c in benchmark.all_cells()) or "none"
         raise UserError(f"cell: found {cell.name}, allowed: {known}")
     experiment, workload = benchmark.experiment(cell.experiment), benchmark.workload(cell.workload)
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
     declared: dict[str, str] = stream.manifest["columns"]
-    Spec.of(workload, declared)  # tells unusable keys and values before anything starts
+    Spec.of(workload, declared)  # raises for unusable keys and values before anything starts
     query = find(workload.query)
     needed = {name: declared[name] for name in (*query.columns, workload.key, workload.value) if name is not None}
     fleet = drivers(
@@ -346,19 +346,19 @@ def ready(benchmark: Benchmark, store: Store, cell: Cell, work: Path) -> Iterato
 
 
 def software_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """What the measured system is, of a trial's details: it may have another Spark than we."""
+    """Versions of the measured system, from a trial's details: its Spark may be another than ours."""
     system = details.get("system", {})
     return {key: system[key] for key in ("spark", "java") if key in system}
 
 
 def application_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """Where the measured Spark keeps what it did (streamgauge.spark.history)."""
+    """Application id and event log of the measured Spark (see streamgauge.spark.history)."""
     found: dict[str, str] = details.get("system", {}).get("application", {})
     return found
 
 
 def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Those that this machine has; pinning is a wish, and the log tells when it is not met."""
+    """The CPUs of these that this process may use; None for none. The log tells which ones are missing."""
     if not cpus:
         return None
     found = tuple(cpu for cpu in cpus if cpu in os.sched_getaffinity(0))
@@ -368,13 +368,13 @@ def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
 
 
 def _salted(workload: Workload) -> tuple[str, ...]:
-    """Its key; of a query that knows its columns, all ids."""
+    """Columns that `densify` salts: the workload's key, and the Nexmark ids that its query names."""
     ids = [name for name in find(workload.query).columns if name in NEXMARK_IDS]
     return tuple(dict.fromkeys([*ids, *([workload.key] if workload.key else [])]))
 
 
 class _Progress:
-    """A log line every few seconds while a trial runs."""
+    """Sets gauges while a trial runs, and writes a log line every few seconds."""
 
     def __init__(self, rate: float | None) -> None:
         self._rate, self._next = rate, time.monotonic() + PROGRESS_SECONDS

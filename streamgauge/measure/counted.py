@@ -1,4 +1,4 @@
-"""What a trial shows as metrics: its state while it runs, its figures when it is done, pushed at once."""
+"""Publishes a trial as metrics: its state while it runs, its figures when it is done, pushed at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def state(rate: float | None, offered: int, taken: int) -> None:
-    """Sets gauges of the running trial: events/s unless in a closed loop, events offered and taken, the backlog."""
+    """Sets gauges of the running trial: rate in events/s (None in a closed loop), events offered, taken, waiting."""
     if rate is not None:
         metrics.gauge("trial", "rate_events_per_s").set(rate)
     values: dict[str, float] = {"offered": offered, "taken": taken, "backlog": offered - taken}
@@ -22,7 +22,7 @@ def state(rate: float | None, offered: int, taken: int) -> None:
 
 
 def done(measured: Measured) -> None:
-    """Of the trial that ended: totals over all trials, and latencies in ns."""
+    """Adds an ended trial to the totals over all trials, records its latencies in ns, and pushes all metrics."""
     seen = measured.observation
     state(seen.rate_events_per_s, seen.offered, seen.taken)
     batches = measured.run.details.get("system", {}).get("batches") or []

@@ -25,7 +25,7 @@ _NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p
 
 
 def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[dict[str, Any]]:
-    """Measures; returns what latency.json then holds. Raises UserError without a sustainable rate."""
+    """Measures; returns the content of latency.json. Raises UserError without a sustainable rate."""
     directory = cell_directory(run_directory, cell)
     rate = _sustainable(directory, cell)
     found: list[dict[str, Any]] = []
@@ -40,7 +40,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> 
             found.append(figures_of(fraction, measured))
             log.info("  %s", _one_line(found[-1]))
     write_json(directory / "latency.json", found)
-    for figures in found:  # all at the end: a stage that died and is tried again has none twice
+    for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
         for result in results_of(benchmark, cell, run_directory.name, figures):
             results.append(run_directory, result)
     return found
@@ -57,8 +57,9 @@ def _sustainable(directory: Path, cell: Cell) -> float:
 
 
 def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
+    """Figures of one trial, as in latency.json; latencies in ms."""
     details = measured.run.details
-    # of what overflowed the queues, the latest events were never answered
+    # after an overflow, the latest events were never answered
     valid = measured.observation.invalid is None and not measured.observation.overflow
     check = measured.check or {}
     return {
@@ -98,7 +99,7 @@ def _ms(ns: float | None) -> float | None:
 
 
 def cpu_of(measured: Measured) -> dict[str, float | None]:
-    """CPU of the system: µs per event while events were offered, and the seconds of its start and of its drain apart."""
+    """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain."""
     details, seen = measured.run.details, measured.observation
     marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
     taken = max((sample.taken for sample in seen.clock), default=0)
@@ -124,6 +125,7 @@ def _one_line(figures: dict[str, Any]) -> str:
 
 
 def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
+    """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event."""
     percent = f"{100 * figures['fraction']:g}pct"
     values = {f"event_latency_ms_{q}_at_{percent}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in _INDEXED}
     values[f"system_cpu_us_per_event_at_{percent}"] = ("us", figures["system_cpu_us_per_event"])

@@ -1,7 +1,8 @@
-"""One measurement at a time on a host, and nothing left of the one before.
+"""Lets one measurement at a time run on a host, with no process left over from an earlier one.
 
-The lock is the operating system's: it goes with its holder. Every holder has a higher fencing token, which
-its children carry in their environment; whoever takes the lock first ends all that carry another one of it.
+The lock is the operating system's, so it ends with its holder. Every holder has a higher fencing token than the one
+before, and its children carry it in their environment. A new holder begins by killing every process that carries
+another token of the lock.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ log = logging.getLogger("streamgauge")
 
 @contextmanager
 def measuring(what: str, *, patience_s: float = 3600.0, place: Path | None = None) -> Iterator[int]:
-    """Holds the host's lock; gives the token. A holder that measures the same `what` is an orphan: it is ended.
+    """Holds the host's lock in a `with` block; yields the token. A holder of the same `what` is an orphan, and killed.
 
-    Raises UserError when another measurement holds it for longer than the patience.
+    Raises UserError when another measurement holds the lock for longer than patience_s.
     """
     place = place or Path(tempfile.gettempdir())
     state_file = place / f"streamgauge-{os.getuid()}.measuring.json"
@@ -48,7 +49,7 @@ def measuring(what: str, *, patience_s: float = 3600.0, place: Path | None = Non
         yield token
     finally:
         os.environ.pop(FENCE, None)
-        with contextlib.suppress(OSError):  # nobody's now: who waits must not take us for an orphan
+        with contextlib.suppress(OSError):  # forgets `what`: whoever waits must not take us for an orphan
             write_json(state_file, {"token": _read(state_file).get("token", 0)})
         lock.release()
 
@@ -65,8 +66,8 @@ def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> 
             _end_holder(holder)
         if time.monotonic() > deadline:
             raise UserError(
-                f"measuring lock: {holder.get('what', 'another measurement')} (pid {holder.get('pid')}) has held it for "
-                f"{patience_s:.0f} s; wait for it, or end that process"
+                f"measuring lock: {holder.get('what', 'another measurement')} (pid {holder.get('pid')}) has held it "
+                f"for {patience_s:.0f} s; wait for it, or end that process"
             )
         if not told:
             log.info("waiting for %s (pid %s) to finish measuring", holder.get("what"), holder.get("pid"))
@@ -74,7 +75,7 @@ def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> 
 
 
 def _end_holder(holder: dict[str, Any]) -> None:
-    """An orphan: a scheduler died, its job lives on, and the retry is us."""
+    """Kills an orphan and its children: its scheduler died, and this process is the retry."""
     with contextlib.suppress(psutil.Error, TypeError, ValueError):
         process = psutil.Process(int(str(holder["pid"])))
         if process.create_time() == holder["started"] and process.pid != os.getpid():

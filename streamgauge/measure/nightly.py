@@ -1,4 +1,4 @@
-"""A night judged against those before it: answers at once, figures by change points that a rerun confirms.
+"""Judges a night against those before it: answers at once, figures by change points that a rerun confirms.
 
 Index.history -> changes.find -> nightly.suspects -> reruns in turns -> nightly.confirm -> a judgement in the run.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("streamgauge")
-#: in a run's directory: its benchmark, for reruns of nights to come, and what was said of the night
+#: in a run's directory: its benchmark, which later nights' reruns need, and the report of the night
 BENCHMARK, REPORT = "benchmark.json", "nightly.json"
 BAD = ("failed", "error", "regression")
 State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
@@ -82,7 +82,7 @@ class _Series:
 
     @property
     def self_test(self) -> Row | None:
-        """The latest A/A run's evidence."""
+        """Evidence of the latest A/A comparison; None if there was none."""
         found = [j for j in self.judged if j["outcome"] == SELF]
         return max(found, key=lambda j: str(j["changed_at"]))["evidence"] if found else None
 
@@ -98,7 +98,7 @@ class _Series:
 
 @dataclass(frozen=True)
 class Night:
-    """A run with its index and what is needed to measure again."""
+    """A night's run, with its index and what is needed to measure again."""
 
     benchmark: Benchmark
     store: Store
@@ -116,9 +116,9 @@ class Night:
         return self.store.run(self.run_id)
 
     def judge(self) -> list[Line]:
-        """What there is to say of the night; it is in the run's records then, and in the index.
+        """Judges the night; returns the lines of its report, and keeps judgements in the run's records and the index.
 
-        An attempt that died has judged already what it recorded: that is said again, and not measured again.
+        What an earlier, killed attempt has judged is reported again, but not measured again.
         """
         write_json(self.directory / BENCHMARK, self.benchmark.model_dump(mode="json"))
         self._report([])
@@ -150,7 +150,7 @@ class Night:
         yield from (_said(one, judged) for one, judged in said)
         tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
         left = self.plan.self_tests - len(tested)
-        for subject in self._due(figures):  # one that cannot be measured keeps nobody else from it
+        for subject in self._due(figures):  # one that cannot be measured leaves its turn to the next
             if left > 0 and (yield from self._self_test(subject, [one for one in figures if one.subject == subject])):
                 left -= 1
         yield from self._suspects(self._series() if self.plan.self_tests else figures)
@@ -160,15 +160,15 @@ class Night:
         failed = {name: stage for name, stage in last.items() if stage.state != "done"}
         for name, stage in failed.items():
             yield Line("failed", " ".join(name), stage.error or "it did not end")
-        if not failed:  # else they are missing because of those
+        if not failed:  # otherwise they are missing because of the failed ones
             yield from (Line("failed", name, "it never began") for name in self.missing)
 
     def _settled(self, judged: Row) -> bool:
-        """By an attempt at this night that has died; what stayed open is measured anew."""
+        """True if an earlier, killed attempt already judged this; what stayed open is measured anew."""
         return bool(judged["run_id"] == self.run_id and judged["outcome"] != "open")
 
     def _series(self) -> list[_Series]:
-        """Those that this run has a point of, by its own records: a host that shares the index may use its id."""
+        """Series with a point of this run, by its own records: a host that shares the index may use the same run id."""
         mine = {series_key(result) for result in results.read(self.directory)}
         rows = [row for row in self.index.series(benchmark=self.benchmark.name) if row["key"] in mine]
         found = [_Series(row, self.index.history(row["key"]), self.index.judgements(row["key"])) for row in rows]
@@ -185,7 +185,7 @@ class Night:
     # -- A/A
 
     def _due(self, figures: list[_Series]) -> list[Subject]:
-        """Those that were compared with themselves longest ago first."""
+        """All subjects; those whose last A/A comparison is oldest come first."""
         last: dict[Subject, str] = {}
         for one in figures:
             moments = [str(j["changed_at"]) for j in one.judged if j["outcome"] == SELF]
@@ -193,7 +193,7 @@ class Night:
         return sorted(last, key=lambda subject: (last[subject], subject.name))
 
     def _self_test(self, subject: Subject, figures: list[_Series]) -> Generator[Line, None, bool]:
-        """Gives whether it could be measured."""
+        """Compares a subject with itself (A/A); returns True if it could be measured."""
         try:
             measure = self._measure(self.benchmark, subject, figures, self.run_id)
             sides = in_turns(measure, measure, LEAST)
@@ -219,7 +219,7 @@ class Night:
         found = [(one, change) for one in figures for change in one.suspects(len(figures))]
         found.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
         groups = [list(some) for _, some in groupby(found, key=lambda pair: pair[0].subject)]
-        # the surest first: tomorrow is another night
+        # the most confident first: the others can wait for the next night
         groups.sort(key=lambda some: -max(change.confidence for _, change in some))
         for number, some in enumerate(groups):
             if number < self.plan.max_reruns:
@@ -230,7 +230,7 @@ class Night:
                 )
 
     def _rerun(self, some: list[tuple[_Series, Change]]) -> Iterator[Line]:
-        """Of the suspects of one subject together."""
+        """Measures one subject again, and judges all of its suspects."""
         first, change = some[0]
         before = first.sound[change.index - 1]
         told = self._told(str(before["run_id"]))
@@ -268,7 +268,7 @@ class Night:
             yield _said(one, self._record(one, moment, said.outcome, change.magnitude, evidence))
 
     def _told(self, run_id: str) -> Benchmark:
-        """The benchmark of that run; tonight's where the run does not tell."""
+        """The benchmark of that run; tonight's if the run has not kept a readable one."""
         file = self.store.root / "runs" / run_id / BENCHMARK
         try:
             return parse(Benchmark, json.loads(file.read_text()), str(file))
@@ -276,7 +276,7 @@ class Night:
             return self.benchmark
 
     def _edited(self, told: Benchmark, subject: Subject) -> list[str]:
-        """What else than the system differs, so that a step says nothing of it."""
+        """Names what differs besides the system: with such a difference, a step says nothing about the system."""
 
         def asked(benchmark: Benchmark) -> dict[str, Any]:
             mine = {
@@ -295,7 +295,10 @@ class Night:
         return self.benchmark.model_copy(update={"systems": systems})
 
     def _measure(self, benchmark: Benchmark, subject: Subject, figures: list[_Series], run_id: str) -> Measure:
-        """One repetition of these figures; at the rate of that run."""
+        """Returns a function that measures one repetition of these figures, at the sustainable rate of that run.
+
+        Raises UserError if no rate is known.
+        """
         metrics = [one.metric for one in figures]
         if subject.suite:
             names = (subject.experiment, subject.workload, subject.system, subject.mode)
@@ -303,7 +306,7 @@ class Night:
             def measure() -> Values:
                 return again.seconds(self.session(), benchmark, self.store, *names)
 
-            measure()  # compiles what the first repetition would pay for
+            measure()  # a warm-up: otherwise the first repetition would pay for compilation
             return measure
         rates = [
             row["value"]
@@ -331,7 +334,7 @@ class _Turns:
         self._sides: tuple[list[Values], list[Values]] = ([], [])
 
     def of(self, metric: str, past: list[float]) -> Callable[[int], tuple[list[float], list[float]]]:
-        """The next so many of each side, at every call."""
+        """Returns a function that gives, at every call, the next `count` values of each side."""
         taken = 0
 
         def rerun(count: int) -> tuple[list[float], list[float]]:
@@ -362,7 +365,7 @@ def _said(one: _Series, judged: Row) -> Line:
 
 
 def _found(found: Comparison) -> str:
-    """With what stands beside every verdict."""
+    """The change with its interval, noise floor and detectable effect, in one line."""
     low, high = (_percent(end - 1, "+") for end in found.interval or (math.nan, math.nan))
     interval = f"({low} to {high})" if found.interval else f"({found.reason})"
     limits = f"noise floor {_percent(found.noise_floor)}, detectable effect {_percent(found.detectable_effect)}"

@@ -1,4 +1,4 @@
-"""What a benchmark file says of measuring, checked before anything starts."""
+"""Checks what a benchmark file says of measuring, before anything starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamgauge.workloads import Spec
 
 
 def check_names(benchmark: Benchmark) -> None:
-    """Queries, their columns and engines; imports nothing of a user's. Raises UserError."""
+    """Checks queries, their columns and engines' names, without importing a user's module. Raises UserError."""
     for workload in benchmark.workloads:
         Spec.of(workload, benchmark.source.columns)
     for system in benchmark.systems:
@@ -18,7 +18,7 @@ def check_names(benchmark: Benchmark) -> None:
 
 
 def check(benchmark: Benchmark) -> None:
-    """And that engines and the verdict function can be had. Raises UserError."""
+    """Checks the names, and that engines and the verdict function can be imported. Raises UserError."""
     from streamgauge.search.verdict import load
 
     check_names(benchmark)

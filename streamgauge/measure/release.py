@@ -1,4 +1,4 @@
-"""The release check: answers of both systems first, then repetitions in turns, suspects again, a signed manifest."""
+"""The release check: answers of both systems, then repetitions in turns, suspects once more, a signed manifest."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge")
 ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
-_ROOT = Path(__file__).resolve().parents[2]  # commands are given there
+_ROOT = Path(__file__).resolve().parents[2]  # the manifest's commands run there
 
 Session = Callable[[], "SparkSession"]
 
 
 def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
-    """Before anything starts. Raises UserError."""
+    """Checks the benchmark and both systems before anything starts. Raises UserError."""
     if benchmark.release is None:
         raise UserError(f"{benchmark.name}: release: this key is missing; a release check needs at least its rate")
     if not benchmark.workloads:
@@ -66,7 +66,7 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
 def run(
     benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path, session: Session
 ) -> dict[str, Any]:
-    """Returns what release.json then holds; what an earlier attempt left of this run is measured anew."""
+    """Runs the check; returns the content of release.json. Deletes and repeats what an earlier attempt measured."""
     check(benchmark, baseline, candidate)
     for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
         delete_log(directory / name)
@@ -115,7 +115,7 @@ class _Check:
         """Differences between both systems' answers, and between what they can do."""
         if not self.plan.queries:
             return judged.answers([], [])
-        from streamgauge.suite.asked import ask  # not on the way of a system that is asked nothing
+        from streamgauge.suite.asked import ask  # here, as many checks ask no queries
         from streamgauge.suite.capabilities import capabilities
         from streamgauge.suite.events import benchmark, make_events
 
@@ -136,7 +136,7 @@ class _Check:
     # -- repetitions
 
     def _rounds(self, pair: tuple[str, str], count: int, token: int) -> None:
-        """Rounds in turns; a wrong output of the candidate ends them."""
+        """Measures `count` rounds of a cell, the sides in turns; a wrong output of the candidate ends them."""
         first = 1 + max((one.round for one in self.repetitions if one.cell == ".".join(pair)), default=0)
         for number, side in product(range(first, first + count), TURNS):
             one = self._repetition(pair, side, number, token)
@@ -167,7 +167,7 @@ class _Check:
     # -- what remains
 
     def publish(self, found: Release) -> dict[str, Any]:
-        """Results, the record, the manifest."""
+        """Writes results, the judgement, the record and the manifest; returns the record."""
         asked = hashlib.sha256(canonical(self.benchmark).encode()).hexdigest()
         for result in self._results(asked):
             results.append(self.directory, result)
@@ -217,7 +217,7 @@ class _Check:
         return record
 
     def _results(self, asked: str) -> Iterable[Result]:
-        """Of each system, cell and metric the median; the control counts as the baseline that it is."""
+        """Yields the median of each system, cell and metric; the control counts as the baseline, which it is."""
         for (experiment, workload), system, metric in product(
             self.pairs, dict.fromkeys(self.systems.values()), self.plan.tolerance
         ):
@@ -250,5 +250,5 @@ class _Check:
 
 
 def repetitions(directory: Path) -> list[Repetition]:
-    """As they were recorded."""
+    """Reads the recorded repetitions from a run's directory."""
     return [Repetition(**record) for record in read_jsonl(directory / REPETITIONS)]

@@ -1,4 +1,4 @@
-"""Measures figures of a run again: one repetition, a fresh process each, and repetitions of two sides in turns."""
+"""Measures figures of a run again: repetitions of a cell, each in a fresh process, and of two sides in turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATE = "sustainable_rate_events_per_s"
 _FRACTION = re.compile(r"_at_([\d.e+-]+)pct$")
 
 Values = dict[str, float]  # by metric
-#: one repetition; a figure that is missing in it was void
+#: measures one repetition; a figure that is missing in its result was void
 Measure = Callable[[], Values]
 
 
@@ -35,7 +35,7 @@ class Subject:
     workload: str
     system: str
     mode: str
-    suite: bool = False  # a query of the suite: a cell may have its name
+    suite: bool = False  # True for a query of the suite, as a cell may have the same name
 
     @property
     def name(self) -> str:
@@ -43,7 +43,7 @@ class Subject:
 
 
 def in_turns(first: Measure, second: Measure, repetitions: int) -> tuple[list[Values], list[Values]]:
-    """A B A B …: a drift of the machine then is part of both sides' noise."""
+    """Measures A B A B …, so that a drift of the machine is part of both sides' noise; returns both sides' values."""
     sides: tuple[list[Values], list[Values]] = ([], [])
     for number in range(repetitions):
         for measure, side in zip((first, second), sides, strict=True):
@@ -64,9 +64,10 @@ def of_cell(
     rate: float,
     run_id: str,
 ) -> Measure:
-    """Latency and CPU at the fractions that the metrics name, of that rate; a ladder of one process for the rate itself.
+    """Returns a function that measures one repetition of a cell, each in a fresh process.
 
-    run_id: of the run that asks: its own retry ends what it left behind, nobody else's does.
+    It measures latency and CPU at the fractions of `rate` that the metrics name; for the rate itself it runs a ladder
+    of one process. run_id: the run that asks, which names the holder of the lock: only its own retry kills a leftover.
     """
     cell = Cell(experiment=subject.experiment, workload=subject.workload, system=subject.system)
     wanted = [metric for metric in metrics if not is_output(metric)]

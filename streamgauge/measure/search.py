@@ -1,4 +1,4 @@
-"""The search stage: windows and recovery trials of a cell until `next_step` says done; each is on disk at once."""
+"""The search stage: measures windows and recovery trials of a cell until `next_step` says done; writes each at once."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from streamgauge.search.records import Measurement, TrialRecord, Window
 from streamgauge.search.steps import Done, Hold, Limits, Recover
 
 log = logging.getLogger("streamgauge")
-#: above that part of the driver's own ceiling a rate would measure the driver
+#: above this part of the driver's own ceiling, a rate would measure the driver
 CEILING_SHARE = 0.7
-#: a window beside which the machine's speed changed by more, or more time was stolen, is measured once more
+#: a window is measured once more if the machine's speed changed by more around it, or if more CPU time was stolen
 YARDSTICK_TOLERANCE, MOST_STEAL = 0.3, 0.1
 #: outcomes whose rate is a result
 SOUND = ("found", "all_sustained", "unproven")
@@ -43,7 +43,7 @@ def cell_directory(run: Path, cell: Cell) -> Path:
 
 
 def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, long_run_s: float = 0.0) -> dict[str, Any]:
-    """Searches; returns what search.json then holds. A search that was killed goes on after its last measurement.
+    """Searches; returns the content of search.json. A search that was killed resumes after its last measurement.
 
     long_run_s: how long each of the runs lasts that hold the found rate against reality; 0 for none.
     """
@@ -63,7 +63,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
 
 
 def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
-    """Of everything that decides a cell's trials: trials of another plan are not resumed."""
+    """Hash (16 hexadecimal digits) of all that decides a cell's trials: those of another plan are not resumed."""
     parts = [
         benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
         benchmark.system(cell.system), benchmark.replay, benchmark.search,
@@ -72,25 +72,25 @@ def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
 
 
 class Searcher:
-    """One search of a ready cell. What was measured of the same plan before is read first."""
+    """One search of a ready cell; it begins with what was measured of the same plan before."""
 
     def __init__(
         self, bench: ReadyCell, plan: Search, token: int, directory: Path | None = None, plan_key: str = ""
     ) -> None:
-        """Without a directory nothing is kept."""
+        """Keeps no records if there is no directory."""
         self._bench, self._plan, self._token = bench, plan, token
         self._directory, self._key = directory, plan_key
         self._records = [*self._earlier(WINDOWS), *self._earlier(TRIALS)]
         self._records.sort(key=lambda record: record["number"])
         self._life = max((record["window"]["life"] for record in self._records if "window" in record), default=0)
-        self._process = 0  # which one runs
+        self._process = 0  # the number of the one that runs
         self._yardstick = Yardstick(bench.settings.cpus)
         self._last_yard: Yard | None = None
         self._limits_now = Limits()
         self.ceiling: Ceiling | None = None
 
     def run(self) -> dict[str, Any]:
-        """Measures until the answer stands; returns it as JSON."""
+        """Measures until the answer stands; returns it as a JSON object."""
         self.done = self.search()
         assert self.ceiling is not None
         return self._answer(self.done, self._limits_now, self.ceiling)
@@ -126,7 +126,7 @@ class Searcher:
         if fresh:
             self._life += 1
             if self._plan.warmup_seconds and not (isinstance(step, Hold) and step.purpose in ("compile", "warm-up")):
-                # the process that was measured is gone: another one is begun from its warm-up
+                # the process that was measured is gone: a new one begins with its warm-up
                 step = warm_up_step(step.process, MOST_ROWS)
         measured = self._window(step) if isinstance(step, Hold) else self._recovery(step)
         return measured
@@ -164,14 +164,15 @@ class Searcher:
         return window
 
     def _is_second(self, step: Hold) -> bool:
-        """True where the same window was measured just before: on a machine that is never quiet the second one counts,
-        and the page tells how much the yardstick moved.
+        """True if the same window was measured just before.
+
+        On a machine that is never quiet, the second one counts; the report tells how much the yardstick moved.
         """
         last = self._records[-1].get("window") if self._records else None
         return last is not None and (last["held_rows"], last["purpose"]) == (step.rows, step.purpose)
 
     def _yard(self, step: Hold) -> Yard | None:
-        """The yardstick on the system's CPUs while it waits; None in the warm-up, which none disturbs."""
+        """Runs the yardstick on the system's CPUs while the system waits; None in a warm-up, which it would disturb."""
         if step.purpose != "ladder":
             self._last_yard = None
             return None
@@ -259,7 +260,7 @@ class Searcher:
 
 
 def _measured(record: dict[str, Any]) -> Measurement:
-    """A measurement as the search sees it, from its line."""
+    """Reads a measurement from its record."""
     return Window.from_dict(record["window"]) if "window" in record else TrialRecord.from_dict(record["trial"])
 
 

@@ -1,4 +1,4 @@
-"""The machine's own noise: a fixed piece of work whose speed should never change, and what a hypervisor takes away."""
+"""Measures the machine's own noise: the speed of a fixed piece of work, and the time that a hypervisor takes away."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Ticks since the machine began, summed over some CPUs; all 0 where nothing tells them."""
+    """Clock ticks since the machine's start, summed over some CPUs; all 0 where they are unknown."""
 
     busy: int = 0  # in user and system mode
-    idle: int = 0  # waiting for a disk too
+    idle: int = 0  # includes waiting for a disk
     stolen: int = 0  # ready to run, but the hypervisor ran somebody else
 
     @classmethod
     def of(cls, stat: str, cpus: Collection[int] | None = None) -> CpuTimes:
-        """From the text of /proc/stat; None means all CPUs."""
+        """Reads the text of /proc/stat; cpus: None means all of them."""
         busy = idle = stolen = 0
         for line in stat.splitlines():
             name, *fields = line.split() or [""]
             if name[:3] != "cpu" or not name[3:].isdigit() or (cpus is not None and int(name[3:]) not in cpus):
                 continue
-            # user and nice hold guest times already; old kernels tell fewer fields
+            # user and nice include guest times; old kernels have fewer fields
             user, nice, system, waiting, iowait, irq, softirq, steal = ([*map(int, fields), *[0] * 8])[:8]
             busy += user + nice + system + irq + softirq
             idle += waiting + iowait
@@ -47,7 +47,7 @@ class CpuTimes:
         return cls(busy, idle, stolen)
 
     def since(self, earlier: CpuTimes) -> Shares:
-        """What became of the time in between."""
+        """Shares of the time since an earlier reading."""
         busy, idle, stolen = (
             max(0, now - before)  # iowait may fall
             for now, before in (
@@ -62,14 +62,14 @@ class CpuTimes:
 
 @dataclass(frozen=True)
 class Shares:
-    """Fractions of the time of all CPUs; NaN where nothing tells them, or the time is shorter than a tick."""
+    """Fractions of the CPUs' time; NaN where they are unknown, or if the time is shorter than a tick."""
 
     busy: float
     steal: float
 
 
 def steal(cpus: Collection[int] | None = None, stat: Path = Path("/proc/stat")) -> CpuTimes:
-    """The CPUs' times up to now; None means all CPUs."""
+    """Reads the CPUs' times up to now; cpus: None means all of them."""
     try:
         return CpuTimes.of(stat.read_text(), cpus)
     except OSError:
@@ -81,23 +81,24 @@ class Yard:
     """One run of the yardstick."""
 
     cpus: tuple[int, ...]
-    units_per_s: float  # all units by the sum of all CPUs' wall seconds: what one of them does
+    units_per_s: float  # all units / the CPUs' wall seconds added up: the mean speed of one CPU
     slowest_units_per_s: float  # of the CPU that took longest
     cpu_seconds: float
     cpu_wall_seconds: float  # wall seconds, summed over the CPUs
     wall_seconds: float  # of the whole run
-    steal: float  # a fraction of these CPUs' time; a tick is 10 ms, so a single run tells it coarsely
+    steal: float  # a fraction of these CPUs' time; coarse for a single run, as a tick is 10 ms
 
 
 class Yardstick:
-    """Runs the same work on each of the given CPUs.
+    """Runs the same work on each of the given CPUs, on all of them at once.
 
-    All at once, as an engine does: so a run is short however many CPUs there are, and meets what they share. Each in a
-    new thread that pins itself and ends: the caller's affinity is never touched, and numpy lets go of the interpreter.
+    So a run is short however many CPUs there are, and competes for what they share, as an engine does. Each CPU has a
+    new thread that pins itself and ends, so the caller's affinity never changes. The threads run in parallel because
+    numpy releases the interpreter's lock.
     """
 
     def __init__(self, cpus: Collection[int] | None = None, units: int = UNITS) -> None:
-        """None means all CPUs that the process may use; others than those are left out."""
+        """cpus: None means all that the process may use; others are left out. Raises ValueError if none is left."""
         allowed = os.sched_getaffinity(0)
         self.cpus = tuple(sorted(allowed if cpus is None else set(cpus) & allowed))
         if not self.cpus or units < 1:
@@ -133,24 +134,24 @@ class Yardstick:
 
 
 def moved(before: Yard, after: Yard, tolerance: float = 0.1) -> bool:
-    """Whether the faster of the two is faster by more than the tolerance; then what was measured in between is void."""
+    """True if the faster run is faster by more than the tolerance (a fraction): what was measured between is void."""
     slower, faster = sorted((before.units_per_s, after.units_per_s))
     return faster > slower * (1 + tolerance)
 
 
 def table() -> Words:
-    """The table that the work looks up in; the same on every machine."""
+    """Makes the table in which the work looks up keys; it is the same on every machine."""
     words = np.arange(_TABLE_ROWS, dtype=np.uint64)
     _scramble(words, np.empty_like(words))
     return words
 
 
 def work(units: int, looked_up: Words) -> int:
-    """Does that many units; a check sum, the same on every machine.
+    """Does that many units of work; returns a checksum, which is the same on every machine.
 
     A unit is what an engine does to a batch of rows: it hashes keys, looks each up in a table larger than the caches,
-    sorts, sums by group and copies a piece of the table. Integers only; no BLAS, which has threads of its own; and no
-    memory asked for in between, since the kernel's pages would be shared with whatever else this process does.
+    sorts, sums by group and copies a piece of the table. It uses integers only, and no BLAS, which has threads of its
+    own. The large arrays are allocated before: the kernel's paging is shared with whatever else this process does.
     """
     rows, edges = np.arange(_ROWS, dtype=np.uint64), np.arange(_GROUPS, dtype=np.uint64) << np.uint64(64 - _GROUP_BITS)
     keys, other, piece = np.empty_like(rows), np.empty_like(rows), np.empty(_PIECE_ROWS, np.uint64)
@@ -170,7 +171,7 @@ def work(units: int, looked_up: Words) -> int:
 
 
 def _scramble(words: Words, scratch: Words) -> None:
-    """Hashes them in place, with the two rounds of MurmurHash3's finaliser."""
+    """Hashes the words in place, with the two rounds of MurmurHash3's finaliser."""
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         np.right_shift(words, np.uint64(33), out=scratch)
         np.bitwise_xor(words, scratch, out=words)
@@ -188,8 +189,8 @@ class _Run:
     def __call__(self, start: threading.Barrier) -> None:
         try:
             os.sched_setaffinity(0, {self.cpu})  # of this thread
-            work(1, self._table)  # caches and pages are warm then
-        except Exception as problem:  # the others wait for this one
+            work(1, self._table)  # warms caches and pages
+        except Exception as problem:  # go on to the barrier, where the others wait
             self.failure = problem
         start.wait()
         if self.failure is None:

@@ -1,4 +1,4 @@
-"""events -> profile: how disordered a source is, measured by a few tasks that each walk some row groups."""
+"""The stage analyze (events -> profile): measures how disordered a source is, in a few tasks over row groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ FULL_LIMIT = 50_000_000
 
 
 def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, full: bool = False) -> Artifact:
-    """The profile artifact; profile.json as in docs/profile.md. Raises UserError without events."""
+    """Returns the profile artifact, built unless it is there. Raises UserError without events.
+
+    docs/profile.md describes its profile.json.
+    """
 
     def make(build: Build) -> None:
         events = store.need("events", store.events_key(benchmark), "ingest")
@@ -44,7 +47,7 @@ def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, full: bool =
 
 
 def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dict[str, Any]:
-    """The profile of an artifact with event times in stream order."""
+    """Measures the profile of an artifact with event times in stream order. Raises UserError for too long a span."""
     groups = row_groups(events.files())
     tick: Tick = events.manifest["tick"]
     low, high = min(g.time_min for g in groups), max(g.time_max for g in groups)
@@ -63,7 +66,7 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
 
     delay = whole.delays.summary(exact_quantiles(whole.delays, _walk(spark, groups, delays)))
     late = [count for count in whole.late.tolist() if count] + [0]
-    steps = [*grid, delay["max"]] if whole.out_of_order else grid  # for the longest delay none is late
+    steps = [*grid, delay["max"]] if whole.out_of_order else grid  # at the longest delay no event is late
     return {
         "events": whole.events,
         "tick": tick,
@@ -84,7 +87,7 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
 def _walk(
     spark: SparkSession, groups: Sequence[RowGroup], values: Callable[[RowGroup], Times]
 ) -> Callable[[Callable[[Times], Any]], list[Any]]:
-    """Gives f of the values of each row group."""
+    """Returns a function of f, which runs f on the values of each row group in tasks and returns the results."""
 
     def walk(f: Callable[[Times], Any]) -> list[Any]:
         def of(share: list[RowGroup]) -> list[Any]:
@@ -115,7 +118,7 @@ def _full(groups: Sequence[RowGroup]) -> dict[str, int]:
 
 
 def _recorded_delay(spark: SparkSession, groups: Sequence[RowGroup]) -> dict[str, Any]:
-    """Arrival − event time, in ticks, where the source has both: negative ones are counted, never dropped."""
+    """Summary of arrival − event time, in ticks, where a row has both: negative ones are counted, never dropped."""
 
     def recorded(group: RowGroup) -> tuple[Times, int]:
         table = read([group], ["event_time", "arrival_time"])

@@ -1,7 +1,7 @@
-"""What validation knows of a stream and its events: one row of facts, measured without a global window.
+"""Measures what validation judges of a stream and its events: one row of facts, without a global window.
 
-Row groups are read by tasks in stream order; footers give the running maximum before each, so any task
-starts in the middle. Content is compared by sums of hashes, places by one join on seq.
+Tasks read row groups in stream order. Footers give the running maximum before each group, so a task can start
+anywhere. Content is compared by sums of hashes, positions by one join on seq.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     "columns": ("seq", "*"),
 }
 SALTS = (1, 2)
-#: counts of a stream's manifest
+#: counts that a stream's manifest claims
 CLAIMS = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "newly_delayed")
 _WORD = 1 << 64
 
@@ -48,9 +48,10 @@ Rows = Callable[[list[RowGroup], RowGroup | None], Iterator[pa.RecordBatch]]
 
 
 def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: Experiment) -> DataFrame:
-    """One row: counts as int64, sums of hashes as text; none is ever null.
+    """Returns one row: counts as int64, sums of hashes as text; none is ever null.
 
-    Expects both to have their columns, of their types and without nulls. `claimed_*` is the stream's manifest.
+    `claimed_*` are the counts of the stream's manifest. Both artifacts must have their columns, with the right types
+    and without nulls.
     """
     sources = rowgroups.row_groups(events.files())
     placed = rowgroups.row_groups(stream.files())
@@ -76,7 +77,7 @@ def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: E
     sums = {
         f"{dataset}_{name}_sum": text for dataset, content in contents.items() for name, text in content.sums.items()
     }
-    # a null would pass most expectations unseen: Spark refuses one here
+    # a null would pass most expectations unnoticed: with this schema Spark refuses it
     schema = StructType(
         [StructField(name, LongType(), nullable=False) for name in counts]
         + [StructField(name, StringType(), nullable=False) for name in sums]
@@ -85,7 +86,7 @@ def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: E
 
 
 def read(spark: SparkSession, artifact: Artifact) -> DataFrame:
-    """All its rows. Raises UserError when a file that the manifest names is gone."""
+    """Reads all rows of an artifact. Raises UserError when a file that the manifest names is gone."""
     gone = [file for file in artifact.files() if not file.exists()]
     if gone:
         raise UserError(f"{gone[0]}: missing; remove {artifact.path} and run again to build it anew")
@@ -101,7 +102,7 @@ class _Content:
 
 
 def _contents(frames: dict[str, DataFrame], bin_shift: int) -> dict[str, _Content]:
-    """Order-independent content of each frame, all in one pass."""
+    """Measures the order-independent content of each frame, all in one pass."""
     hashes = [f"{name}_{salt}" for name in COVERED for salt in SALTS]
     # a 64-bit sum of hashes overflows, which Spark refuses: its halves are summed instead
     halves = [
@@ -132,7 +133,7 @@ def _contents(frames: dict[str, DataFrame], bin_shift: int) -> dict[str, _Conten
 
 
 def _hashes(frame: DataFrame) -> list[Column]:
-    """A column for each salt of each of COVERED; "*" stands for the columns beyond the fixed ones."""
+    """One column for each entry of COVERED and each salt; "*" stands for the columns beyond the fixed ones."""
     extra = [name for name in frame.columns if name not in STREAM.names]
     return [
         _hash(salt, [c for column in covered for c in (extra if column == "*" else [column])]).alias(f"{name}_{salt}")
@@ -142,13 +143,13 @@ def _hashes(frame: DataFrame) -> list[Column]:
 
 
 def _hash(salt: int, columns: list[str]) -> Column:
-    """xxhash64 passes over nulls, so which columns are null is hashed too."""
+    """Hash of some columns, and of which of them are null, as xxhash64 skips nulls."""
     parts = [part for name in columns for part in (F.col(name), F.col(name).isNull())]
     return F.xxhash64(F.lit(salt), *parts)
 
 
 def _bin_shift(groups: list[RowGroup]) -> int:
-    """Bins are powers of two wide: no subtraction, hence no overflow, whatever a time has become."""
+    """Binary logarithm of the bins' width in ticks. A shift never overflows, whatever a time may be."""
     span = max((g.time_max for g in groups), default=0) - min((g.time_min for g in groups), default=0)
     return max(0, span.bit_length() - BIN_BITS)
 
@@ -156,7 +157,7 @@ def _bin_shift(groups: list[RowGroup]) -> int:
 def _places(
     spark: SparkSession, sources: list[RowGroup], placed: list[RowGroup], delay_min: int, delay_max: int
 ) -> dict[str, int]:
-    """Where each event lies in the stream, against where its base time and the delays' bounds put it."""
+    """Counts events by how their place in the stream compares with their base time and the delays' bounds."""
     events = _rows(spark, sources, _event_rows, "seq long, base_time long, source_late boolean, unsorted boolean")
     stream = _rows(spark, placed, _stream_rows, "seq long, ingestion_time long, flags int")
     base, ingestion, source_late = F.col("base_time"), F.col("ingestion_time"), F.col("source_late")
@@ -189,12 +190,12 @@ def _places(
 
 
 def _count(frame: DataFrame, conditions: dict[str, Column]) -> DataFrame:
-    """One row: how often each condition holds."""
+    """Returns one row: how often each condition holds."""
     return frame.agg(*[F.count_if(condition).alias(name) for name, condition in conditions.items()])
 
 
 def _rows(spark: SparkSession, groups: list[RowGroup], rows: Rows, schema: str) -> DataFrame:
-    """Rows of all groups, by a few fat tasks; each is told the last group before its own."""
+    """Runs `rows` over all groups, in a few large tasks; each is also given the last group before its own."""
     tasks = max(spark.sparkContext.defaultParallelism, rowgroups.total_rows(groups) // TASK_ROWS)
     shares = rowgroups.shares(groups, tasks)
     work = [(share, shares[k - 1][-1] if k else None) for k, share in enumerate(shares)]
@@ -234,7 +235,7 @@ def _stream_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[p
 
 
 def _last(group: RowGroup | None, columns: list[str]) -> tuple[int, ...] | None:
-    """Those columns of a group's last row."""
+    """Values of these columns in a group's last row; None without a group."""
     if group is None:
         return None
     table = rowgroups.read([group], columns)

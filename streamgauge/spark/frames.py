@@ -1,6 +1,6 @@
-"""DataFrames from and to Parquet files: by Spark itself where they lie on this machine, else by pyarrow.
+"""Reads and writes DataFrames as Parquet files: by Spark itself on this machine's disks, elsewhere by pyarrow.
 
-PySpark brings no s3:// of its own, and what pyarrow reaches, every task of ours reaches.
+PySpark has no s3:// of its own; pyarrow has, and every task of ours can use it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
-    """Those files as one frame."""
+    """Reads files into one frame."""
     if not any(isinstance(file, Remote) for file in files):
-        # brackets and the like in a path are no pattern
+        # escapes brackets and the like: a path is no pattern
         return spark.read.parquet(*[re.sub(r"([\\[\]{}*?])", r"\\\1", _local(file)) for file in files])
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -40,7 +40,7 @@ def read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataF
 
 
 def write(frame: DataFrame, directory: Path, schema: pa.Schema) -> list[Path]:
-    """Writes each partition into a file; gives the files in the order of the partitions."""
+    """Writes each partition into a file; returns the files in the order of the partitions. Raises OSError."""
     if not isinstance(directory, Remote):
         try:
             frame.write.option("compression", "snappy").parquet(_local(directory))
@@ -69,5 +69,5 @@ def write(frame: DataFrame, directory: Path, schema: pa.Schema) -> list[Path]:
 
 
 def _local(path: Path) -> str:
-    """As Spark takes it: unlike a URI, a path's own characters are not encoded."""
+    """A path as Spark takes it: unlike in a URI, its characters are not encoded."""
     return f"file:{path}"

@@ -1,4 +1,7 @@
-"""events + experiment -> stream: counts thresholds, solves for the target, writes, each by a few tasks."""
+"""The stage generate (events + experiment -> stream): counts thresholds, solves for the target, writes.
+
+Counting and writing are done by a few tasks.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHUNK_ROWS = 400_000
-#: a chunk may grow that far so as to span the longest delay: beyond it, work is done twice instead
+#: a chunk may grow up to this so as to span the longest delay; beyond it, chunks repeat each other's work instead
 MAX_CHUNK_ROWS = 4_000_000
 
 
@@ -45,7 +48,10 @@ def run(
     *,
     chunk_rows: int = CHUNK_ROWS,
 ) -> Artifact:
-    """The stream artifact. Raises Infeasible (nothing is written), or UserError for unusable delays."""
+    """Returns the stream artifact, built unless it is there.
+
+    Raises Infeasible (nothing is written), or UserError for unusable delays.
+    """
 
     def make(build: Build) -> None:
         build.manifest |= write_stream(
@@ -63,7 +69,7 @@ def run(
 
 @dataclass(frozen=True)
 class Written:
-    """What a task says of the chunks that it wrote."""
+    """A task's figures of the chunks that it wrote."""
 
     files: list[str]
     csv_files: list[str]
@@ -181,7 +187,7 @@ class _Writer:
         return Written(files, csv_files, rows, late, delayed, observed, digest)
 
     def _columns(self, output: Output) -> pa.Table:
-        """line and the further columns of the output's rows, in its order."""
+        """Reads line and the further columns of the output's rows, in the output's order."""
         names = tuple(name for name in self.schema.names if name not in ("ingestion_time", "seq", "event_time"))
         parts, start = [], 0
         for group in output.groups:
@@ -212,7 +218,7 @@ class _Writer:
         return publish(self.directory / name, write)
 
     def _write_csv(self, name: str, output: Output, lines: pa.ChunkedArray) -> str:
-        """ingestion_time, event_time, original line: the line ends itself, so the joined buffer is the file."""
+        """Writes ingestion_time, event_time and the line, whose newline is its own: the joined buffer is the file."""
         separator = self.separator.encode()
         texts = [pa.array(times).cast(pa.string()).cast(pa.binary()) for times in (output.ingestion, output.time)]
         joined = pc.binary_join_element_wise(*texts, lines.combine_chunks(), separator)
@@ -226,13 +232,13 @@ class _Writer:
 
 
 def _take(part: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
-    """Those rows, by a slice where they are neighbours."""
+    """Takes these rows, by a slice if they are contiguous."""
     first, last = int(rows[0]), int(rows[-1])
     return part.slice(first, len(rows)) if last - first + 1 == len(rows) else part.take(pa.array(rows))
 
 
 def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, spark: SparkSession) -> int:
-    """Chunks of some rows, at least one per core, wide enough that the halo is not most of the work."""
+    """Number of chunks of about chunk_rows rows: at least one per core, but so wide that the halo is not most work."""
     rows = total_rows(groups)
     span = max(1, groups[-1].base_max - groups[0].time_min) if groups else 1
     rows_in_delay = int(rows * min(1.0, longest / span))
@@ -242,20 +248,20 @@ def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, spark: S
 
 
 def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
-    """Consecutive numbered chunks for each task."""
+    """Gives each task consecutive chunks, with their numbers."""
     numbered = list(enumerate(cuts))
     tasks = min(tasks, len(numbered))
     return [numbered[len(numbered) * i // tasks : len(numbered) * (i + 1) // tasks] for i in range(tasks)]
 
 
 def _header(source: Source) -> bytes:
-    """The two new names before the source's own header; empty when it has none. Raises UserError."""
+    """Returns the two new names and the source's own header; empty when it has none. Raises UserError."""
     own = HEADER if source.nexmark else header(source)
     return source.separator.encode().join([b"ingestion_time", b"event_time", own]) if own else b""
 
 
 def _finish_csv(directory: Path, parts: list[str], names: bytes, *, one_file: bool) -> list[str]:
-    """One ordered file made of the parts, or the parts with the header in the first."""
+    """Joins the parts into one ordered file, or puts the header into the first part; returns the files' names."""
     joined, rest = (parts, []) if one_file else (parts[:1], parts[1:])
 
     def write(sink: pa.NativeFile) -> None:

@@ -1,4 +1,4 @@
-"""Where Spark keeps what a stage did: its event log, which a history server shows."""
+"""Says where a Spark application's event log is, which a history server shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ SERVER = "spark.streamgauge.historyServer"
 
 
 def application(session: SparkSession) -> dict[str, str]:
-    """Of a session: `id`; `events`, the folder of its event log, where one is kept; `history`, its page, where known."""
+    """Describes a session's application: `id`; `events`, the folder of its event log; `history`, its page.
+
+    `events` is there if a log is kept, `history` if the server's address is known too.
+    """
     conf, found = session.sparkContext.getConf(), {"id": session.sparkContext.applicationId}
     if conf.get("spark.eventLog.enabled", "false") == "true":
         found["events"] = str(conf.get("spark.eventLog.dir", "file:/tmp/spark-events"))

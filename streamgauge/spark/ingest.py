@@ -1,6 +1,6 @@
-"""Ingest: a source's lines, or a generator's events -> events and quarantine.
+"""The stage ingest: turns a source's lines, or a generator's events, into events and quarantine.
 
-A few fat tasks read byte ranges with numpy and write Parquet with pyarrow. The first pass counts each split's
+A few large tasks read byte ranges with numpy and write Parquet with pyarrow. The first pass counts each split's
 lines, so that the second knows every line's seq, whatever the splits.
 """
 
@@ -42,7 +42,7 @@ QUARANTINED = metrics.counter("rows", "quarantined")
 
 
 def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20) -> Artifact:
-    """The events of a benchmark's source: found if built before, else built. Raises UserError."""
+    """Returns the events of a benchmark's source, built unless they are there. Raises UserError."""
     source = benchmark.source
     splits = plan(source, split_bytes)
 
@@ -98,7 +98,7 @@ def _build(
 def _read(
     spark: SparkSession, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
 ) -> tuple[int, int, list[Wrote]]:
-    """Lines that the files have, lines taken, and what was written."""
+    """Returns the number of lines in the files, of lines taken, and what was written."""
     source = benchmark.source
     counts = each(spark, splits, _count)
     for number, file in enumerate(source.files):
@@ -112,7 +112,7 @@ def _read(
 def _generated(
     spark: SparkSession, benchmark: Benchmark, settings: Nexmark, path: Path
 ) -> tuple[int, int, list[Wrote]]:
-    """The same for the events of a generator: a file each FILE_ROWS, whatever the number of tasks."""
+    """Returns the same for a generator's events: one file per FILE_ROWS events, whatever the number of tasks."""
     limit = ceil(Fraction(repr(benchmark.scale)) * settings.events)
     columns = tuple(benchmark.source.columns)
 
@@ -130,7 +130,7 @@ def _generated(
 
 
 def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None:
-    """Too many bad lines are an error that shows the first one."""
+    """Raises UserError, with the first bad line, if too many lines are bad or no line is good."""
     bad, lines = manifest["quarantined"], manifest["lines"]
     if bad <= source.max_bad_fraction * lines and manifest["events"]:
         return
@@ -155,8 +155,8 @@ class Step:
     split: Split
     first_seq: int
     first_line: int  # 1-based in its file, header counted
-    lines: int  # that it has
-    take: int  # of them, the first so many
+    lines: int  # in the split
+    take: int  # how many of them are taken, from the first on
     directory: Path
     block_bytes: int
 
@@ -226,7 +226,7 @@ def _write(step: Step) -> Wrote:
 
 
 def write_rows(table: pa.Table, path: Path) -> str:
-    """One Parquet file as the readers here like it, whole or not at all; gives its name."""
+    """Writes one Parquet file, encoded as our readers want it, whole or not at all; returns its name."""
     return _write_parquet(table.schema, [table], path)
 
 
@@ -261,7 +261,7 @@ def _gather(pieces: list[Path], path: Path) -> str:
 
 
 def _sorted(spark: SparkSession, source: Source, parts: list[Path], path: Path) -> list[Path]:
-    """The parts' rows by (column, seq), nulls last, renumbered from 0; the given parts are removed."""
+    """Sorts the parts' rows by (column, seq), nulls last, and renumbers them from 0; removes the given parts."""
     if not parts:
         return []
     column = "arrival_time" if source.order == "arrival" else "event_time"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("streamgauge")
-#: what tells one run of a stage from another
+#: arguments that distinguish one run of a stage from another
 SCOPES = ("experiment", "workload", "system", "baseline", "candidate")
 
 
@@ -48,7 +48,7 @@ class Job:
             from streamgauge.spark.history import application
             from streamgauge.spark.session import batch_session
 
-            # a measuring stage only checks answers: beside its controller, as the cluster's cores are the system's
+            # a measuring stage only checks answers: it runs locally, as the cluster's cores belong to the system
             self._session = batch_session(self.args.stage, "local[*]" if BY_NAME[self.args.stage].measures else None)
             self.pipeline.attach(self._session)
             self.outcome["spark"] = application(self._session)
@@ -71,7 +71,8 @@ class Job:
 def job(stage: str) -> Iterator[Job]:
     """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.spark, j.benchmark, j.store))`.
 
-    A UserError becomes one line on standard error and exit code 2, an outage one and 3; every outcome is recorded in the run.
+    A UserError becomes one line on standard error and exit code 2; an Outage one line and exit code 3. Every outcome is
+    recorded in the run.
     """
     args = _arguments(stage)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -100,7 +101,7 @@ def job(stage: str) -> Iterator[Job]:
     except UserError as problem:
         print(f"streamgauge {stage}: {problem}", file=sys.stderr)
         code = 2
-    except Outage as problem:  # not in the form of a mistake, which nobody tries again
+    except Outage as problem:  # worded unlike a UserError, which is never retried
         print(f"streamgauge {stage}, worth another try: {problem}", file=sys.stderr)
         code = 3
     finally:

@@ -1,4 +1,4 @@
-"""One way to get a Spark session for the batch stages."""
+"""Makes Spark sessions for the batch stages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: short batch stages spend their time starting: the first compiler and the serial collector are quickest
 BATCH_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-#: Spark's classes as a JVM maps them, if scripts/class-archive.sh has laid them out here
+#: a class-data archive of Spark's classes, which the JVM maps; there if scripts/class-archive.sh has made it
 _CLASSES = Path(sys.prefix, "spark.jsa")
 BATCH_CONF = {
     "spark.ui.enabled": "false",
@@ -38,7 +38,7 @@ _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[.+\]|(spa
 
 
 def batch_session(name: str, master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
-    """A session for a batch stage; what spark-submit was given wins. Raises UserError without Java or master."""
+    """Makes a session for a batch stage; what spark-submit was given wins. Raises UserError without Java or master."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # read when the JVM starts, unless spark-submit has started it already
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{driver_options()}" pyspark-shell')
@@ -61,19 +61,19 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
 
 
 def quick_jvm() -> str:
-    """BATCH_JVM for this host's Spark. An archive of another Spark or Java is passed over without a word."""
+    """BATCH_JVM, with the archive if it is there; the JVM silently ignores one of another Spark or Java."""
     if not _CLASSES.exists():
         return BATCH_JVM
     return f"{BATCH_JVM} -XX:SharedArchiveFile='{_CLASSES}' -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def driver_options() -> str:
-    """Of the JVM of a driver on this host."""
+    """Options for the JVM of a Spark driver on this host."""
     return f"{quick_jvm()} -Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def end(session: SparkSession) -> None:
-    """Also a session whose JVM has died, which cannot be told to stop."""
+    """Stops a session, also one whose JVM has died."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):
@@ -81,7 +81,7 @@ def end(session: SparkSession) -> None:
 
 
 def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]) -> dict[str, str]:
-    """What is set beside what spark-submit was given. Raises UserError for a master that is none."""
+    """Settings to add to what spark-submit was given. Raises UserError for an invalid or unreachable master."""
     master = master or given.get("spark.master", "local[*]")
     check_master(master)
     wanted = {**BATCH_CONF, **driver_address(master), **conf}
@@ -89,7 +89,10 @@ def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]
 
 
 def check_master(master: str) -> None:
-    """A standalone master that nobody listens at is told at once, not after Spark's own minute."""
+    """Raises UserError for an invalid master, or a standalone one that does not answer.
+
+    It does so at once; Spark itself would take a minute.
+    """
     if not _MASTER.fullmatch(master):
         raise UserError(f"master: found {master!r}, allowed: local[2], local[*], spark://host:7077, k8s://…, yarn")
     if not master.startswith("spark://"):
@@ -101,7 +104,7 @@ def check_master(master: str) -> None:
 
 
 def _master(url: str) -> socket.socket:
-    """A connection to the first that answers of a standalone URL's masters. Raises what the last one raised."""
+    """Connects to the first of a standalone URL's masters that answers. Raises what the last one raised."""
     *standby, last = url.removeprefix("spark://").split(",")
     for one in standby:
         with suppress(OSError, ValueError):
@@ -115,7 +118,7 @@ def _connected(address: str) -> socket.socket:
 
 
 def driver_address(master: str) -> dict[str, str]:
-    """Executors call the driver back: by this host's address as seen from a standalone master."""
+    """Settings of the address at which executors call the driver back: this host's, as a standalone master sees it."""
     if master.startswith("local"):
         address = "127.0.0.1"
     elif master.startswith("spark://"):
@@ -127,7 +130,7 @@ def driver_address(master: str) -> dict[str, str]:
 
 
 def library_zip() -> Path:
-    """This library as a zip for executors on other hosts."""
+    """Writes this library as a zip, for executors on other hosts, into a new temporary folder; returns its path."""
     package = Path(__file__).resolve().parents[1]
     target = Path(tempfile.mkdtemp(prefix="streamgauge-")) / "streamgauge.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -138,7 +141,7 @@ def library_zip() -> Path:
 
 
 def _submitted_conf() -> dict[str, str]:
-    """What spark-submit has set, which must not be overridden."""
+    """Settings that spark-submit was given, which must not be overridden."""
     from pyspark import SparkConf, SparkContext
 
     if os.environ.get("PYSPARK_GATEWAY_PORT") is None and SparkContext._gateway is None:
@@ -148,6 +151,6 @@ def _submitted_conf() -> dict[str, str]:
 
 
 def _first_line(problem: BaseException) -> str:
-    """What happened, without py4j's own preamble."""
+    """First line of an error's text, without py4j's own preamble."""
     lines = [line for line in str(problem).strip().splitlines() if not line.startswith("An error occurred while")]
     return lines[0].removeprefix(": ") if lines else type(problem).__name__

@@ -1,4 +1,4 @@
-"""Work on the cluster as a few fat tasks: they cost less than many rows through a UDF."""
+"""Runs work on the cluster in a few large tasks, which cost less than many rows through a UDF."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class _Problem:
-    """What a task found that is the user's to mend: no retry helps."""
+    """An error in a task that the user must correct: no retry helps."""
 
     message: str
     errno: int | None = None
@@ -28,9 +28,9 @@ class _Problem:
 
 
 def each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> list[R]:
-    """work(item) for each, in order, in few tasks that each walk their items one by one.
+    """Returns work(item) for each item, in order; a few tasks take consecutive items, one by one.
 
-    Raises the first UserError, or OSError (a full disk), as the exception that it was in its task.
+    Raises the first UserError, or OSError (such as a full disk), that a task raised.
     """
     tasks = min(len(items), 2 * int(spark.sparkContext.defaultParallelism))
     if not tasks:

@@ -48,17 +48,20 @@ class Validation:
 
 
 def import_expectations() -> None:
-    """Begins to, in the background: it takes as long as Spark takes to start, a third of a small validation."""
+    """Begins to import Great Expectations in the background.
+
+    The import takes as long as Spark's start, a third of a small validation.
+    """
     threading.Thread(target=importlib.import_module, args=("great_expectations",), daemon=True).start()
 
 
 def run(
     spark: SparkSession, benchmark: Benchmark, store: Store, experiment: Experiment, suites: Path, run_path: Path
 ) -> Artifact:
-    """The finished validation of an experiment's stream.
+    """Validates an experiment's stream, unless that is done; returns the finished validation.
 
-    Result and Data Docs are also put into run_path/validation-<experiment>, whatever comes of it.
-    Raises UserError naming every failed expectation; then nothing is published.
+    Result and Data Docs are also put into run_path/validation-<experiment>, whatever the outcome.
+    Raises UserError that names every failed expectation; then nothing is published.
     """
     shown = run_path / f"validation-{experiment.name}"
 
@@ -110,7 +113,7 @@ def validate(
 ) -> Validation:
     """Judges the data first; facts are measured only on data that have their columns, types and no nulls."""
     arrival = benchmark.source.arrival is not None
-    declared = events.manifest["columns"]  # as the file declares them, in the order of whoever ingested first
+    declared = events.manifest["columns"]  # in the order of the benchmark file that was ingested first
     columns = {
         "events_columns": events_schema(declared, arrival=arrival).names,
         "stream_columns": stream_schema(declared, arrival=arrival).names,
@@ -128,12 +131,12 @@ def validate(
 def judge(
     context: EphemeralDataContext, suite_file: Path, frame: DataFrame, parameters: dict[str, Any] | None = None
 ) -> list[Expectation]:
-    """What a suite says of a frame, in the suite's order. Raises UserError for an unusable suite file."""
+    """Judges a frame by a suite; returns judgements in the suite's order. Raises UserError for an unusable suite."""
     import great_expectations as gx
     from great_expectations.exceptions import SuiteParameterError
 
     suite = load_suite(suite_file)
-    # one row of facts costs a hundred Spark jobs there, and none in pandas
+    # one row of facts would cost a hundred jobs in Spark, and costs none in pandas
     one_row = suite.name.endswith("_facts")
     engine = "pandas" if one_row else "spark"
     data = context.data_sources.get(engine).add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("all")
@@ -166,7 +169,7 @@ def judge(
 
 
 def load_suite(file: Path) -> Any:
-    """A suite whose every expectation has its own name in its meta. Raises UserError."""
+    """Loads a suite, in which every expectation has its own name in its meta. Raises UserError."""
     from great_expectations import ExpectationSuite
 
     try:
@@ -186,7 +189,7 @@ def load_suite(file: Path) -> Any:
 
 
 def new_context(docs: Path) -> EphemeralDataContext:
-    """Great Expectations without a project, without analytics, writing its Data Docs to a directory."""
+    """Makes a Great Expectations context without a project or analytics; it writes its Data Docs to a directory."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import (
         DataContextConfig,
