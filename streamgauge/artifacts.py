@@ -326,7 +326,7 @@ def as_user_error(problem: OSError, where: Path) -> UserError:
 
 
 def _not_built(problem: OSError, final: Path) -> UserError | Outage:
-    """Maps an error of a build to an Outage, if it may pass, else to a UserError naming the output or input at fault."""
+    """Maps a build's error to an Outage if it may pass, else to a UserError that names the output or input at fault."""
     file = str(problem.filename or "")
     if problem.errno and problem.errno not in _MENDABLE:
         return Outage(f"{final}: cannot be built: {problem.strerror}" + (f": {file}" if file else ""))

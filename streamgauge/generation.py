@@ -140,7 +140,7 @@ def window(groups: Sequence[RowGroup], chunk: Chunk, reach: int, *, back: bool) 
 
 
 def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int) -> ChunkCounts:
-    """How many of the chunk's records are effective, for every threshold at once.
+    """Counts which of the chunk's records are effective, for every threshold at once.
 
     Record i is effective exactly for thresholds in (u, v]: v is unbounded if it is overtaken even when
     everything is delayed, else the largest draw among the records that would overtake it.

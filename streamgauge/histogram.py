@@ -5,8 +5,8 @@ Bucket 0 holds the value 0; bucket ``1 + 128 * e + floor((v / 2**e - 1) * 128)``
 holds v. That number is the exponent and the first 7 mantissa bits of v as a float64, so a whole batch is
 bucketed by one conversion, one shift and one ``bincount``, without a logarithm.
 
-Why no library: the Python versions of HdrHistogram (``record_value``, about 1 µs a value by its own
-documentation) and DDSketch (``add``) take one value a call; a batch of a million would cost more than
+No library is used: the Python versions of HdrHistogram (``record_value``, about 1 µs a value by its own
+documentation) and DDSketch (``add``) take one value a call. A batch of a million would cost more than
 the link that brought it. The buckets here are those of HdrHistogram in principle.
 """
 

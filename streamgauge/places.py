@@ -32,7 +32,7 @@ ENVIRONMENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEF
 #: a store that does not answer is reported within seconds
 _ATTEMPTS, _CONNECT_S, _ANSWER_S = 3, 3.0, 60.0
 _READ_BYTES = 4 << 20
-_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # pathlib makes one slash of two
+_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # pathlib merges two slashes into one
 #: object stores: a file appears whole when it is closed, and writing it again replaces it whole
 _OBJECTS = ("s3", "gcs", "abfs")
 

@@ -124,7 +124,7 @@ _CUTS = 1024
 
 @dataclass(frozen=True)
 class _Range:
-    """Where a wanted value lies: at 0-based rank `place` among the `count` values in [low, high]."""
+    """A range [low, high] that holds `count` values, with a wanted one at 0-based rank `place` among them."""
 
     low: int
     high: int

@@ -38,7 +38,7 @@ class MetricsSink(Model):
 
 
 class Metrics(Model):
-    """Where a run's metrics are pushed to while it runs."""
+    """Backends that a run's metrics are pushed to while it runs, and how often."""
 
     sinks: tuple[MetricsSink, ...] = ()
     period: Delay = Duration.parse("5s")
@@ -55,7 +55,7 @@ class Metrics(Model):
 
 
 class Retention(Model):
-    """How much disk space artifacts may take, and which data is kept; results are never deleted."""
+    """Limits of the disk space that artifacts take, and which data is kept; results are never deleted."""
 
     disk_budget: ByteCount = Field(
         default=parse_bytes("50GiB"), description="checked before a run, which deletes old data first"
@@ -66,7 +66,7 @@ class Retention(Model):
 
 
 class Webhook(Model):
-    """Where a nightly run's report is POSTed to, as JSON."""
+    """URL that a nightly run's report is POSTed to, as JSON."""
 
     url: str | None = None
     url_variable: str | None = Field(default=None, description="the environment variable that holds a secret URL")
@@ -84,7 +84,7 @@ class Webhook(Model):
 
 
 class Email(Model):
-    """Where a nightly run's report is e-mailed to, through an SMTP server."""
+    """Addresses and SMTP server for a nightly run's report."""
 
     host: str
     port: Annotated[int, Field(ge=1, le=65535)] = 25

@@ -74,7 +74,7 @@ class System(Model):
 
 
 class Replay(Model):
-    """How the driver offers a stream."""
+    """Settings of how the driver offers a stream."""
 
     mode: Literal["constant", "time_map"] = "constant"
     profile: Literal["constant", "steps", "sine", "burst", "source"] = "constant"
@@ -136,7 +136,10 @@ _GONE = {
 
 
 class Search(Model):
-    """How the sustainable rate is found: a ladder of closed-loop windows in each process, then recovery trials."""
+    """Settings of the search for the sustainable rate.
+
+    Each process has a ladder of closed-loop windows; recovery trials then prove the estimate.
+    """
 
     max_age: Delay = Field(
         default=Duration.parse("10s"),
@@ -213,7 +216,7 @@ RELEASE_METRICS = {
 
 
 class Release(Model):
-    """What a release check asks of two systems: answers first, then latency and CPU at a fixed rate, in turns."""
+    """Settings of a release check of two systems: answers first, then latency and CPU at a fixed rate, in turns."""
 
     rate: PositiveFloat = Field(description="events/s at which both are measured; below what the slower one sustains")
     seconds: PositiveFloat = 8.0
@@ -245,7 +248,7 @@ class Release(Model):
 
 
 class Suite(Model):
-    """Format nexmark: the stage that asks all queries and checks every answer."""
+    """Settings of the stage nexmark (format nexmark only), which asks all queries and checks every answer."""
 
     queries: tuple[Annotated[str, Field(pattern=r"^q\d+$")], ...] | None = Field(
         default=None, description="some of q0 to q23; none: all"

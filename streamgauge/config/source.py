@@ -24,7 +24,7 @@ def _column(found: Any) -> Any:
 
 
 class TimeColumn(Model):
-    """Where a time stands in a line and how it is written: a unit, a datetime pattern, or ISO-8601."""
+    """The column of a time, and how the time is written: in a unit, by a datetime pattern, or as ISO-8601."""
 
     column: Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)]
     unit: TimeUnit | None = None

@@ -48,7 +48,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _own_transactions(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # the driver would begin on its own, and too late
+        connection.isolation_level = None  # else sqlite3 begins transactions on its own, too late
         connection.execute("PRAGMA foreign_keys = ON")
 
     @event.listens_for(engine, "begin")

@@ -42,7 +42,7 @@ class Index:
         database.prepare(self.engine, upgrade=upgrade)
 
     def add_run(self, run: Path) -> int:
-        """Adds what the run's records hold and the index lacks, in one transaction; returns the number of points."""
+        """Adds the run's records that the index lacks, in one transaction; returns the number of new points."""
         with database.transaction(self.engine) as connection:
             return self._add(connection, run)
 
@@ -82,7 +82,7 @@ class Index:
         _insert(connection, judgements, [_judgement(number, one) for number, one in enumerate(results.judged(run))])
         return _insert(connection, points, rows)
 
-    # -- questions
+    # -- queries
 
     def results(self, *, limit: int | None = None, since: str | None = None, **wanted: str | None) -> list[Row]:
         """Points with what they measure, oldest first; of many, the newest `limit`.

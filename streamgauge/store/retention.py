@@ -30,7 +30,7 @@ from streamgauge.runs import RunLog
 #: kinds of data, in the order of their deletion
 _DATA = ("stream", "events")
 _WORK = ("work", "checkpoints", "eventlog", "event-logs")
-#: where Spark in our images leaves its event logs (docker/spark), one per application; those older than that (s) go
+#: folder in which Spark in our images leaves its event logs (docker/spark), and the age (s) at which they may go
 _SPARK_EVENTS, _EVENTS_S = "spark-events", 86_400.0
 #: seconds after its last record in which a run may still be going on: normally, and with a stage that has not ended
 _QUIET_S, _GIVEN_UP_S = 3600.0, 86_400.0

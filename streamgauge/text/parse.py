@@ -19,7 +19,7 @@ from streamgauge.text.times import times
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the needed fields stand in the lines of one file, as 0-based indices."""
+    """Positions (0-based) of the needed fields in the lines of one file."""
 
     source: Source
     fields: int  # least number of fields in a complete line
@@ -38,7 +38,7 @@ BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary
 
 @dataclass(frozen=True)
 class Parsed:
-    """What parse() found in a block."""
+    """Result of parse() for one block."""
 
     events: pa.Table  # schema of the layout
     bad: pa.Table | None  # schema BAD, where there are any
