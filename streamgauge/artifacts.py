@@ -1,11 +1,11 @@
-"""Where each artifact lies, its manifest, and its atomic publication.
+"""The artifact store: where each artifact lies, its manifest, and its atomic publication.
 
     ROOT/data/<kind>/<key>/       content-addressed: the key is a hash of everything that decides the content
     ROOT/runs/<run id>/           records of one run: stages, trials, results, page
 
 An artifact exists iff its directory holds manifest.json. On this machine it is built beside its final place
-and renamed there as a whole; on a store (s3://…) it is built in a folder of its own, which its manifest, written
-last, names. So a job killed at any moment leaves nothing that looks finished.
+and renamed there as a whole. On a remote store (s3://…) it is built in a folder of its own; the manifest, written
+last, names that folder. A job killed at any moment therefore leaves nothing that looks finished.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from streamgauge.errors import Outage, UserError
 from streamgauge.places import Remote, Status, is_half, place, reading, remove, status, write_whole
 
 MANIFEST = "manifest.json"
-#: of data that was collected to save room: the manifest alone, which results need
+#: what is left of an artifact whose data was deleted to save space (store/retention.py): its manifest, for results
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
 ALGORITHM = {"events": 1, "profile": 2, "stream": 1, "validation": 1}
-#: of an operating system's errors those that do not pass by themselves
+#: errors of the operating system that do not go away on their own
 _MENDABLE = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
     errno.EISDIR, errno.ENAMETOOLONG,
 }  # fmt: skip
-#: on a store nobody knows whether a builder still lives: an unpublished folder is left alone for so long
+#: on a remote store nobody can tell whether a builder still lives: unpublished folders are kept this long (s)
 _GIVEN_UP_S = 86_400.0
 
 
@@ -56,7 +56,7 @@ class Artifact:
     reused: bool = True
 
     def files(self) -> list[Path]:
-        """Its data files in order, as the manifest names them."""
+        """Paths of its data files, in the manifest's order."""
         return [self.path / name for name in self.manifest.get("files", [])]
 
 
@@ -69,13 +69,13 @@ class Build:
 
 
 def key_of(kind: str, *parts: Any) -> str:
-    """16 hex digits of everything that decides an artifact's content."""
+    """Hash (16 hex digits) of everything that decides an artifact's content."""
     text = canonical([kind, ALGORITHM.get(kind, 0), *[json.loads(canonical(part)) for part in parts]])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Finished(Exception):
-    """Somebody else has built it while this builder waited."""
+    """Another builder finished the artifact while this one waited."""
 
 
 class Store:
@@ -97,7 +97,7 @@ class Store:
         return Artifact(kind, key, path / manifest.get("folder", "."), manifest)
 
     def recall(self, kind: str, key: str) -> Artifact | None:
-        """The artifact, or what is known of it after its data were collected."""
+        """The finished artifact, or its manifest alone after its data was deleted; None if neither is there."""
         path = self.path(kind, key)
         try:
             return self.find(kind, key) or Artifact(kind, key, path, json.loads((path / COLLECTED).read_text()))
@@ -105,13 +105,14 @@ class Store:
             return None
 
     def need(self, kind: str, key: str, made_by: str) -> Artifact:
+        """The finished artifact. Raises UserError, which names the stage made_by, if there is none."""
         artifact = self.find(kind, key)
         if artifact is None:
             raise UserError(f"{self.path(kind, key)}: no finished {kind} there; run the stage {made_by} first")
         return artifact
 
     def made(self, kind: str, key: str, make: Callable[[Build], object]) -> Artifact:
-        """The artifact: found, also if another builder had to be waited for, else built by make(build)."""
+        """The artifact: a finished one, if need be after waiting for its builder, else one built by make(build)."""
         if found := self.find(kind, key):
             return found
         try:
@@ -123,10 +124,11 @@ class Store:
 
     @contextmanager
     def building(self, kind: str, key: str) -> Iterator[Build]:
-        """Gives a fresh directory; publishes it when the block ends without an error.
+        """Yields a Build with a fresh directory; publishes it when the block ends without an error.
 
-        On this machine by one rename, one builder at a time per artifact: the lock dies with its process,
-        and whoever takes it next removes what a dead builder left. Raises Finished where there is nothing to do.
+        On this machine one rename publishes it, and a lock admits one builder at a time per artifact. The lock dies
+        with its process, and the next builder removes what a dead one left. Raises Finished if the artifact was
+        finished meanwhile, UserError or Outage if it cannot be built.
         """
         final = self.path(kind, key)
         if isinstance(final, Remote):
@@ -150,11 +152,11 @@ class Store:
             temporary.mkdir()
             build = Build(temporary)
             yield build
-            for half in temporary.rglob(".*"):  # of an attempt at a task that was killed while it wrote
+            for half in temporary.rglob(".*"):  # left by a task attempt that was killed while it wrote
                 if is_half(half.name):
                     half.unlink()
             write_json(temporary / MANIFEST, {"kind": kind, "key": key, **build.manifest})
-            if final.exists():  # collected, or unfinished by a hand
+            if final.exists():  # its data was deleted, or somebody removed its manifest
                 shutil.rmtree(final)
             temporary.rename(final)
             _sync(final.parent)
@@ -165,6 +167,7 @@ class Store:
             lock.release()
 
     def run(self, run_id: str) -> Path:
+        """Directory of a run's records, created if need be. Raises UserError if it cannot be."""
         path = self.root / "runs" / run_id
         if isinstance(path, Remote):
             path.require()
@@ -175,12 +178,12 @@ class Store:
         return path
 
     def runs(self) -> list[Path]:
-        """The directories of all runs."""
+        """Directories of all runs, sorted by run id."""
         runs = self.root / "runs"
         return sorted(runs.iterdir()) if runs.exists() else []
 
     def require_space(self, byte_count: int) -> None:
-        """Raises UserError before anything starts when the disk has less free, or the store does not answer."""
+        """Raises UserError if the disk has less free than byte_count, or if the remote store does not answer."""
         there = self.root
         if isinstance(there, Remote):
             there.require()
@@ -194,7 +197,7 @@ class Store:
                 "free some space or choose another --artifacts"
             )
 
-    # -- keys: each decided by its inputs alone, so that a plan needs no Spark
+    # -- keys: they follow from the inputs alone, so planning needs no Spark
 
     def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
         """Size and SHA-256 of each file, in declared order; hashes are cached by (path, size, mtime)."""
@@ -216,7 +219,7 @@ class Store:
         return found
 
     def unhashed_bytes(self, files: tuple[str, ...]) -> int:
-        """Bytes that a fingerprint would have to read."""
+        """Number of bytes that source_fingerprint would have to read: files whose hash is not cached."""
         cache = self._hashes()
         return sum(size for mark, size in map(_mark, files) if mark not in cache)
 
@@ -239,7 +242,7 @@ class Store:
 
     def stream_key(self, benchmark: Benchmark, experiment: Experiment) -> str:
         settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
-        # draws come from the table alone: whatever changes a formula, a profile or a user's function changes the key
+        # draws depend on the table alone: a changed formula, profile or user's function changes the key
         settings["delay"] = table(experiment.delay, benchmark.source.tick).ticks
         return key_of("stream", self.events_key(benchmark), settings)
 
@@ -249,12 +252,13 @@ class Store:
 
 
 def _mark(name: str) -> tuple[str, int]:
-    """What tells this state of a file from others, and its size."""
+    """(cache key, size in bytes) of a file; the key changes with its path, size or mtime."""
     stat = stat_source(name)
     return f"{place(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
 
 
 def stat_source(name: str) -> Status:
+    """Size and mtime of a source file. Raises UserError if it is not a readable file."""
     try:
         return status(name)
     except IsADirectoryError:
@@ -267,7 +271,10 @@ def stat_source(name: str) -> Status:
 
 @contextmanager
 def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
-    """Any number of builders, each in a folder of its own: the first manifest makes its folder the artifact."""
+    """Yields a Build on a remote store, in a folder of its own; publishes it when the block ends without an error.
+
+    Any number of builders may work at once: the first published manifest makes its folder the artifact.
+    """
     build = Build(final / uuid.uuid4().hex[:8])
     published = False
     try:
@@ -276,7 +283,7 @@ def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
         manifest = {"kind": kind, "key": key, "folder": build.path.name, **build.manifest}
         write_json(build.path / MANIFEST, manifest)
         if not (final / MANIFEST).exists():
-            published = True  # unless it is sure that it is not: an answer may be lost
+            published = True  # before the write: it may succeed although its answer is lost
             write_json(final / MANIFEST, manifest)
     except OSError as problem:
         published = published and not _is_anothers(final, build.path.name)
@@ -288,7 +295,7 @@ def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
 
 
 def _is_anothers(final: Remote, folder: str) -> bool:
-    """Whether no reader will ever be sent to this folder, as far as can be told."""
+    """True if the published manifest names another folder, or there is none; False if that cannot be found out."""
     try:
         return bool(json.loads((final / MANIFEST).read_text())["folder"] != folder)
     except FileNotFoundError:
@@ -298,7 +305,7 @@ def _is_anothers(final: Remote, folder: str) -> bool:
 
 
 def _sweep(final: Remote) -> None:
-    """Removes what builders left that must be dead by now."""
+    """Removes unpublished folders that were last written to so long ago that their builders must be dead."""
     newest: dict[str, float] = {}
     for file, at in final.changes().items():
         folder, *inside = file.relative_to(final).parts
@@ -311,14 +318,15 @@ def _sweep(final: Remote) -> None:
 
 
 def as_user_error(problem: OSError, where: Path) -> UserError:
-    """A full or forbidden disk is the user's to mend: one line."""
-    known = None if isinstance(where, Remote) else problem.errno  # Arrow's own words are long; a store's tell more
+    """A one-line UserError for a failed write: a full or forbidden disk is for the user to fix."""
+    # Arrow's messages are long; those of a remote store say more than the error number
+    known = None if isinstance(where, Remote) else problem.errno
     said = os.strerror(known) if known else " ".join(str(problem.strerror or problem).split())
     return UserError(f"{where}: cannot be written: {said}; free space or choose another --artifacts or --out")
 
 
 def _not_built(problem: OSError, final: Path) -> UserError | Outage:
-    """Why an artifact could not be built: what it was made from may be at fault, or the network."""
+    """Maps a build's error to an Outage if it may pass, else to a UserError that names the output or input at fault."""
     file = str(problem.filename or "")
     if problem.errno and problem.errno not in _MENDABLE:
         return Outage(f"{final}: cannot be built: {problem.strerror}" + (f": {file}" if file else ""))
@@ -329,14 +337,14 @@ def _not_built(problem: OSError, final: Path) -> UserError | Outage:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes whole or not at all."""
+    """Writes value as JSON; the file is replaced whole or not at all."""
     write_whole(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def append_json(path: Path, record: dict[str, Any]) -> None:
-    """Appends one line by one write, so that a killed writer leaves whole lines or one torn last one.
+    """Appends record as one line in a single write, so that a killed writer tears the last line at most.
 
-    On a store, which cannot append, each line is a file of its own.
+    A remote store cannot append: there each record is a file of its own in the directory `path`.
     """
     data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
     if isinstance(path, Remote):
@@ -353,7 +361,7 @@ def append_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def log_bytes(path: Path) -> bytes:
-    """What append_json or write_json has written; empty where that is nothing."""
+    """Bytes that append_json or write_json wrote to path; empty if there is nothing."""
     try:
         if isinstance(path, Remote) and path.is_dir():
             return b"".join(map(_line, sorted(path.iterdir())))
@@ -363,14 +371,14 @@ def log_bytes(path: Path) -> bytes:
 
 
 def delete_log(path: Path) -> None:
-    """What append_json or write_json has written, if there is any."""
+    """Deletes what append_json or write_json wrote to path, if anything."""
     if isinstance(path, Remote):
         remove(path)
     path.unlink(missing_ok=True)
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """Records of a JSON-lines file; a torn line is left out."""
+    """Records of a JSON-lines file; torn lines are skipped."""
     records = []
     for line in log_bytes(path).split(b"\n"):
         try:
@@ -382,7 +390,7 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=10_000)
 def _line(file: Remote) -> bytes:
-    """Of a log on a store; it never changes."""
+    """Content of one record's file of a remote log; cached, since it never changes."""
     return file.read_bytes()
 
 

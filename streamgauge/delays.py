@@ -1,8 +1,8 @@
 """Delay distributions as integer inverse-CDF tables, and the draws from them.
 
-A table holds 2^k + 1 delays in ticks; a draw interpolates between neighbours with integers only, so
-every machine draws the same: the last bits of log and pow differ between CPUs, and therefore the table,
-not the formula, is kept in a stream's manifest.
+A table holds 2^k + 1 delays in ticks. A draw interpolates between neighbours with integers only, so every
+machine draws the same. The last bits of log and pow differ between CPUs, so a stream's manifest keeps the
+table, not the formula.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamgauge.errors import UserError
 from streamgauge.units import PS, Tick, show_ticks
 
 TABLE_BITS = 12
-#: the selection draw of an event has that many bits
+#: bits of an event's selection draw
 SELECT_BITS = 14
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -47,7 +47,7 @@ class DelayTable:
 
 
 def table(spec: DelaySpec, tick: Tick) -> DelayTable:
-    """The table of a distribution. Raises UserError for an unknown one or unusable parameters."""
+    """Inverse-CDF table of a distribution. Raises UserError if it is unknown or its parameters are unusable."""
     low, high = _ticks(spec.min, "delay.min", tick), _ticks(spec.max, "delay.max", tick)
     if spec.distribution == "uniform":
         return DelayTable((low, high))
@@ -70,7 +70,7 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
             raise UserError(f"delay.distribution {spec.distribution}: failed at {i / steps}: {problem}") from None
         if math.isnan(delay):
             raise UserError(f"delay.distribution {spec.distribution}: gave no number at {i / steps}")
-        if delay < before - 0.5:  # less is an error of rounding
+        if delay < before - 0.5:  # a smaller decrease is a rounding error
             raise UserError(
                 f"delay.distribution {spec.distribution}: decreases at {i / steps}; an inverse CDF must not"
             )
@@ -93,7 +93,7 @@ def draw(
 
 
 def splitmix(seed: int, seq: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """64 random bits per event."""
+    """64 random bits per event by splitmix64: a pure function of (seed, seq)."""
     u = np.uint64
     key = u(_mix_scalar((seed + _GOLDEN) & 0xFFFFFFFFFFFFFFFF))
     x = seq.astype(np.uint64)  # in place from here: few temporaries
@@ -111,7 +111,10 @@ def splitmix(seed: int, seq: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
 
 
 def interpolate(draw32: npt.NDArray[np.uint64], delay_table: DelayTable) -> npt.NDArray[np.int64]:
-    """Of 32 random bits each: table position by the high ones, linear in between by the low ones. Consumes draw32."""
+    """Maps draws of 32 random bits to delays in ticks. May overwrite draw32.
+
+    The high bits choose the table entry, the low bits interpolate linearly to the next one.
+    """
     u = np.uint64
     ticks = np.array(delay_table.ticks, np.int64)
     low_bits = 32 - (len(ticks) - 1).bit_length() + 1  # 2^k + 1 entries: k bits of position
@@ -120,7 +123,7 @@ def interpolate(draw32: npt.NDArray[np.uint64], delay_table: DelayTable) -> npt.
         if width < 1 << 32:
             draw32 *= u(width)
             draw32 >>= u(32)
-        else:  # width·draw would pass 64 bits: multiply its halves
+        else:  # width·draw would overflow 64 bits: multiply the halves of width
             draw32 = u(width >> 32) * draw32 + ((u(width & 0xFFFFFFFF) * draw32) >> u(32))
         found = draw32.view(np.int64)
         found += ticks[0]
@@ -153,7 +156,7 @@ def _inverse_cdf(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf
 
 
 def _normal(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
-    """Normal truncated to [low, high]; by default centred, with six standard deviations across."""
+    """Normal truncated to [low, high]; by default centred, with a sixth of the range as its standard deviation."""
     mean = _or(spec.mean, (low + high) / 2, tick)
     stddev = _or(spec.stddev, (high - low) / 6, tick)
     if stddev <= 0:
@@ -163,7 +166,7 @@ def _normal(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
 
 
 def _exponential(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
-    """Exponential beyond low, truncated at high; by default with a mean of a fifth of the range."""
+    """Exponential that begins at low, truncated at high; its mean is by default a fifth of the range above low."""
     scale = _or(spec.mean, low + (high - low) / 5, tick) - low
     if scale <= 0:
         raise UserError(f"delay.mean: found {spec.mean}, allowed: above delay.min")
@@ -171,7 +174,10 @@ def _exponential(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf
 
 
 def _lognormal(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
-    """exp of a normal; delay.mean is its median, delay.sigma the deviation of its logarithm."""
+    """Lognormal truncated to [low, high].
+
+    delay.mean is the median before truncation, delay.sigma the standard deviation of the logarithm.
+    """
     median = _or(spec.mean, low + (high - low) / 10, tick)
     if median <= 0:
         raise UserError(f"delay.mean: found {spec.mean}, allowed: above 0 for lognormal")
@@ -182,7 +188,7 @@ def _lognormal(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
 
 
 def _pareto(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
-    """Lomax beyond low, scale such that without truncation the median is delay.mean; shape delay.alpha."""
+    """Lomax that begins at low, with shape delay.alpha, truncated at high; delay.mean is the median before that."""
     alpha = spec.alpha or 1.5
     median = _or(spec.mean, low + (high - low) / 20, tick) - low
     if median <= 0:
@@ -205,7 +211,7 @@ _FORMULAS: dict[str, Callable[[DelaySpec, Tick, int, int], InverseCdf]] = {
 
 
 def _truncated(cdf: InverseCdf, inverse: InverseCdf, low: int, high: int) -> InverseCdf:
-    """The inverse CDF of the part between low and high."""
+    """Inverse CDF of a distribution truncated to [low, high]. Raises UserError if nothing of it lies there."""
     start, end = cdf(low), cdf(high)
     if end <= start:
         raise UserError("delay: the distribution has nothing between min and max; move mean, min or max")
@@ -222,7 +228,7 @@ def _truncated(cdf: InverseCdf, inverse: InverseCdf, low: int, high: int) -> Inv
 
 
 def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
-    """Piecewise linear through the delay histogram of a profile.json measured on another source, truncated too."""
+    """Inverse CDF of the delay histogram in another source's profile.json: linear in each bin, truncated too."""
     if spec.profile is None:
         raise UserError("delay.profile: this key is missing; name the profile.json to draw from")
     try:
@@ -255,17 +261,17 @@ def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
 
 
 def _registered(spec: DelaySpec, low: int, high: int) -> InverseCdf:
-    """A user's function(quantile, minimum_ticks, maximum_ticks) -> ticks."""
+    """Inverse CDF by a user's function(quantile, minimum_ticks, maximum_ticks) -> ticks."""
     function = resolve(spec.distribution, "delay.distribution")
     return lambda quantile: float(function(quantile, low, high))
 
 
 def resolve(name: str, key: str) -> Callable[..., Any]:
-    """The callable behind package.module:name. Raises UserError."""
+    """The callable behind package.module:name. Raises UserError if it cannot be imported or called."""
     module, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except Exception as problem:  # whatever a user's module does
+    except Exception as problem:  # a user's module may raise anything
         raise UserError(
             f"{key}: found {name!r}, which cannot be imported: {problem}; its folder must be on PYTHONPATH"
         ) from None

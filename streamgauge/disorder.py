@@ -1,4 +1,4 @@
-"""What disorder is, on plain numpy arrays: the readable reference for everything that is distributed.
+"""Measures of disorder on plain numpy arrays: the readable reference for the distributed code.
 
 All functions take event times as int64 in stream order. Definitions: running maximum and delay as in
 docs/definitions.md; inversions, distance, runs and interleaved after Chandramouli et al., "Impatience
@@ -18,7 +18,7 @@ BEFORE_ALL = int(np.iinfo(np.int64).min)
 
 
 def running_maximum(event_times: Times, before: int = BEFORE_ALL) -> Times:
-    """The largest event time up to and including each event; `before` is that of earlier events."""
+    """Largest event time up to and including each event; `before` is the largest of the events before these."""
     maximum = np.maximum.accumulate(event_times)
     return np.maximum(maximum, before, out=maximum) if before > BEFORE_ALL else maximum
 
@@ -29,18 +29,18 @@ def out_of_order(event_times: Times, before: int = BEFORE_ALL) -> npt.NDArray[np
 
 
 def delays(event_times: Times, before: int = BEFORE_ALL) -> Times:
-    """Running maximum − event time, of the out-of-order events only, in their order."""
+    """Delays (running maximum − event time) of the out-of-order events alone, in stream order."""
     behind = running_maximum(event_times, before) - event_times
     return behind[behind > 0]
 
 
 def adjacent_descents(event_times: Times) -> int:
-    """Events earlier than their direct predecessor; runs are one more."""
+    """Number of events earlier than their direct predecessor; the number of runs is one more."""
     return int((event_times[1:] < event_times[:-1]).sum())
 
 
 def inversions(event_times: Times) -> int:
-    """Pairs i < j with e(i) > e(j), in n log n: one stable partition per bit of the ranks."""
+    """Number of pairs i < j with e(i) > e(j), in O(n log² n): one stable sort per bit of the ranks."""
     ranks = np.unique(event_times, return_inverse=True)[1].astype(np.int64)
     pairs = 0
     for bit in reversed(range(int(ranks.max(initial=0)).bit_length())):
@@ -55,14 +55,17 @@ def inversions(event_times: Times) -> int:
 
 
 def distance(event_times: Times) -> int:
-    """The largest j − i among inverted pairs, 0 without any."""
+    """Largest j − i among inverted pairs; 0 without any."""
     first_larger = np.searchsorted(running_maximum(event_times), event_times, side="right")
     return int(np.maximum(np.arange(len(event_times)) - first_larger, 0).max(initial=0))
 
 
 def interleaved(event_times: Times) -> int:
-    """The fewest non-decreasing subsequences that cover the stream (by Dilworth, the longest strictly decreasing one)."""
-    ends: list[int] = []  # of the piles, which hold non-decreasing sequences; negated, hence ascending
+    """Smallest number of non-decreasing subsequences that cover the stream.
+
+    By Dilworth's theorem it is the length of the longest strictly decreasing subsequence.
+    """
+    ends: list[int] = []  # last value of each pile (a non-decreasing sequence), negated so that the list ascends
     for value in event_times.tolist():
         place = bisect_left(ends, -value)  # the pile with the largest end ≤ value, or a new one
         ends[place : place + 1] = [-value]
@@ -75,10 +78,10 @@ def nearest_rank(sorted_values: Sequence[int] | Times, quantile: float) -> int:
 
 
 def rank_of(quantile: float, count: int) -> int:
-    """1-based nearest rank."""
+    """1-based nearest rank of a quantile among `count` values."""
     return max(1, -int(-quantile * count // 1))
 
 
 def later_than(event_times: Times, watermark_delay: int) -> int:
-    """Events that a watermark with this delay would call late: delay > watermark delay."""
+    """Number of events that a watermark with this delay would call late: delay > watermark delay."""
     return int((delays(event_times) > watermark_delay).sum())

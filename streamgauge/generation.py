@@ -1,11 +1,11 @@
-"""Exact generation without a shuffle, chunk by chunk, on numpy arrays (docs/generation.md has the argument).
+"""Exact generation without a shuffle, chunk by chunk, on numpy arrays (docs/generation.md has the proof).
 
-Words of this module. The *base* of an event is the running maximum including itself; base times never
+Terms of this module. The *base* of an event is the running maximum including itself; base times never
 fall along the source. A *record* is an event in order, so records' event times never fall either. A
-record is *pinned* when the event after it is out of order: delaying it would heal that event. Every
-event has a *selection draw* u; at *threshold* p all records that are not pinned with u < p are delayed.
-A delayed record is *effective*, that is out of order, iff a later record with a larger event time comes
-before it. A *chunk* is a range [low, high) of base time, and of ingestion time in the output.
+record is *pinned* when the event after it is out of order: delaying it would put that event in order.
+Every event has a *selection draw* u; at *threshold* p all records with u < p that are not pinned are
+delayed. A delayed record is *effective*, that is out of order, iff a later record with a larger event
+time comes before it. A *chunk* is a range [low, high) of base time, and of ingestion time in the output.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which events are delayed: draw < bin, or draw == bin and seq <= last_seq; and effective below bin + 1."""
+    """Which records are delayed: those effective at threshold bin + 1 with (draw, seq) <= (bin, last_seq)."""
 
     bin: int  # −1: none
     last_seq: int
@@ -55,7 +55,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class ChunkCounts:
-    """What a chunk adds to the curve of effective events over thresholds."""
+    """A chunk's contribution to the number of effective records at every threshold."""
 
     events: int
     source_out_of_order: int
@@ -71,16 +71,19 @@ class Solution:
     events: int
     source_out_of_order: int
     target: int  # wanted out-of-order events
-    aimed: int  # what the selection gives: the target, or the closest that can be had
-    maximum: int  # the most that this seed and rule can give
+    aimed: int  # what the selection gives: the target, or the closest that can be reached
+    maximum: int  # the most that this seed and rule can give, called this seed's bound
 
 
 def chunks(groups: Sequence[RowGroup], count: int) -> list[Chunk]:
-    """About equally many rows in each. Any borders are correct; those at row groups' starts are read once only."""
+    """Cuts base time into at most `count` chunks of about equally many rows.
+
+    Any borders are correct; a border at the start of a row group saves reading that group twice.
+    """
     rows, borders, seen, k = total_rows(groups), [BEFORE_ALL], 0, 1
     for group in groups:
         while k < count and seen + group.rows > rows * k // count:
-            small = group.rows * count * 2 <= rows  # else interpolate within it
+            small = group.rows * count * 2 <= rows  # a larger group is cut inside, by interpolation
             within = 0.0 if small else (rows * k // count - seen) / group.rows
             border = group.base_min + int((group.base_max - group.base_min) * within)
             if border > borders[-1]:
@@ -93,9 +96,9 @@ def chunks(groups: Sequence[RowGroup], count: int) -> list[Chunk]:
 
 @dataclass(frozen=True)
 class Window:
-    """The rows that a chunk needs: those with base in [chunk.low − back, chunk.high + reach)."""
+    """The rows that window() reads for a chunk: those with base in its range and in the halo around it."""
 
-    groups: list[RowGroup]  # the row groups read, in order; a last one may serve only to pin
+    groups: list[RowGroup]  # the row groups that hold them, in order (not one that was read only to pin)
     skipped: int  # rows at the front of them that lie before the window
     seq: Counts
     time: Times
@@ -106,7 +109,10 @@ class Window:
 
 
 def window(groups: Sequence[RowGroup], chunk: Chunk, reach: int, *, back: bool) -> Window | None:
-    """Reads a chunk with its halo of the largest delay; None when there is no row."""
+    """Reads the rows with base in [chunk.low, chunk.high + reach); None without any.
+
+    back: begins `reach` earlier. reach: the largest delay, in ticks.
+    """
     start = chunk.low - reach if back and not chunk.first else chunk.low
     end = LARGEST if chunk.last else min(LARGEST, chunk.high + reach)
     start = max(start, BEFORE_ALL)
@@ -134,7 +140,7 @@ def window(groups: Sequence[RowGroup], chunk: Chunk, reach: int, *, back: bool) 
 
 
 def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int) -> ChunkCounts:
-    """How many of the chunk's records are effective, for every threshold at once.
+    """Counts which of the chunk's records are effective, for every threshold at once.
 
     Record i is effective exactly for thresholds in (u, v]: v is unbounded if it is overtaken even when
     everything is delayed, else the largest draw among the records that would overtake it.
@@ -181,9 +187,10 @@ def solve(
     *,
     closest: bool = False,
 ) -> Solution:
-    """The selection that makes exactly round(target · events) out of order.
+    """Finds the selection that makes exactly round(target · events) events out of order.
 
-    Raises Infeasible with the bounds, unless the closest reachable count shall do.
+    parts: every chunk with its counts, in order. Raises Infeasible with the bounds if the target is out of reach;
+    closest: takes the nearest reachable count instead. Raises UserError if the source has changed meanwhile.
     """
     events = sum(part.events for _, part in parts)
     source = sum(part.source_out_of_order for _, part in parts)
@@ -272,7 +279,7 @@ def _delayed_rows(seen: Window, delay: DelayTable, seed: int, selection: Selecti
     chosen = free & (select <= selection.bin)
     ingestion = time + np.where(chosen, drawn, 0)
     chosen &= ingestion > _earliest_after(ingestion, _next_larger(time))
-    # taking a record back only lets others be overtaken sooner: the rest stays effective
+    # taking a delay back only makes that record earlier, so the others stay effective (fact 3 of docs/generation.md)
     chosen &= (select < selection.bin) | (seq <= selection.last_seq)
     late = np.flatnonzero(chosen)
     return (late if record is None else record[late]), drawn[late]
@@ -304,7 +311,7 @@ def _next_larger(time: Times) -> npt.NDArray[np.intp] | None:
 
 
 def _earliest_after(ingestion: Times, following: npt.NDArray[np.intp] | None) -> Times:
-    """Smallest ingestion time among later records with a larger event time (fact 1 of design section 4)."""
+    """Smallest ingestion time among later records with a larger event time (fact 1 of docs/generation.md)."""
     earliest: Times = np.minimum.accumulate(ingestion[::-1])[::-1]
     suffix: Times = np.append(earliest, np.int64(LARGEST))
     return suffix[1:] if following is None else suffix[following]
@@ -327,7 +334,7 @@ def _range_maximum(
 
 
 def _stable_order(ingestion: Times) -> npt.NDArray[np.intp]:
-    """argsort, stable; by sorting (time, position) packed into one integer where they fit."""
+    """Stable argsort; where they fit, (time, position) pairs are packed into one integer each and sorted."""
     count = len(ingestion)
     bits = (count - 1).bit_length()
     smallest = int(ingestion.min())

@@ -5,8 +5,8 @@ Bucket 0 holds the value 0; bucket ``1 + 128 * e + floor((v / 2**e - 1) * 128)``
 holds v. That number is the exponent and the first 7 mantissa bits of v as a float64, so a whole batch is
 bucketed by one conversion, one shift and one ``bincount``, without a logarithm.
 
-Why no library: the Python versions of HdrHistogram (``record_value``, about 1 µs a value by its own
-documentation) and DDSketch (``add``) take one value a call; a batch of a million would cost more than
+No library is used: the Python versions of HdrHistogram (``record_value``, about 1 µs a value by its own
+documentation) and DDSketch (``add``) take one value a call. A batch of a million would cost more than
 the link that brought it. The buckets here are those of HdrHistogram in principle.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BITS = 7
-#: float64 keeps 52 mantissa bits; what is left after the shift counts the buckets from 1.0 on
+#: mantissa bits of a float64 (of 52) to drop; the bits that are left number the buckets from 1.0 on
 _SHIFT = 52 - _BITS
 _FIRST = (1023 << _BITS) - 1  # so that the value 1 falls into bucket 1
 _BUCKETS = (63 << _BITS) + 2  # the conversion may round 2**63 - 1 up to 2**63
@@ -62,7 +62,7 @@ class Histogram:
         self._extend(values.size, total, int(values.min()), int(values.max()))
 
     def merge(self, other: Histogram) -> None:
-        """Adds all that another histogram has seen."""
+        """Adds all values of another histogram."""
         self.negative += other.negative
         if other.min is not None and other.max is not None:
             self._counts += other._counts
@@ -99,7 +99,7 @@ class Histogram:
         return np.array([(_edge(b) + _edge(b + 1) - 1) / 2 for b in used.tolist()]), self._counts[used]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON: only the buckets in use."""
+        """Returns a dict for JSON, with only the buckets in use."""
         used = np.flatnonzero(self._counts)
         return {
             "count": self.count,
@@ -113,7 +113,7 @@ class Histogram:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Raises ValueError when data is not what to_dict writes: it comes from another process."""
+        """The histogram that to_dict wrote. Raises ValueError for other data: it comes from another process."""
         histogram = cls()
         try:
             buckets = np.asarray(data["buckets"], np.int64)
@@ -142,7 +142,7 @@ class Histogram:
 
 
 def _edge(bucket: int) -> int:
-    """The least integer of a bucket."""
+    """Smallest integer of a bucket."""
     if bucket == 0:
         return 0
     exponent, step = divmod(bucket - 1, 1 << _BITS)

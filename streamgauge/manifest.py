@@ -1,4 +1,4 @@
-"""A record signed by its hash: SHA-256 of its canonical JSON without the signature."""
+"""Records that carry a checksum: the SHA-256 of their canonical JSON without the checksum itself."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def signed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def holds(record: Mapping[str, Any]) -> bool:
-    """Whether nothing was changed since it was signed."""
+    """True if the record is unchanged since signed() made it."""
     return record.get(SIGNATURE) == digest(record)

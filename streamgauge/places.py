@@ -1,7 +1,7 @@
-"""Where files lie: on this machine, or on any store that pyarrow reaches, such as s3://, gs:// or hdfs://.
+"""Paths on this machine and on any remote store that pyarrow reaches, such as s3://, gs:// or hdfs://.
 
-A Remote is named and read as a path is. Stores have no append, no lock, and many no rename, so nothing here
-needs them: what is written appears whole, under a name of its own, and counts once a manifest names it.
+A Remote is named and read like a Path. Remote stores have no append, no lock, and many have no rename, so nothing
+relies on these: a file appears whole, under a name of its own, and counts once a manifest names it.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from pyarrow import fs
 
 from streamgauge.errors import UserError
 
-#: what tells a Python worker of another host where the store is; credentials are that host's own affair
+#: variables that tell Python workers on other hosts where the store is; each host has credentials of its own
 ENVIRONMENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
-#: a store that does not answer is told within seconds
+#: a store that does not answer is reported within seconds
 _ATTEMPTS, _CONNECT_S, _ANSWER_S = 3, 3.0, 60.0
 _READ_BYTES = 4 << 20
-_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # pathlib makes one slash of two
-#: where closing a file shows it whole, and writing it anew replaces it whole
+_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # pathlib merges two slashes into one
+#: object stores: a file appears whole when it is closed, and writing it again replaces it whole
 _OBJECTS = ("s3", "gcs", "abfs")
 
 
 class Remote(PosixPath):
-    """scheme://host/path. Raises OSError where the store refuses."""
+    """A path scheme://host/path on a remote store. Its methods raise OSError if the store refuses."""
 
     def __str__(self) -> str:
         scheme, *rest = self.parts or ("",)
         return f"{scheme}//{'/'.join(rest)}" if scheme.endswith(":") else "/".join(self.parts)
 
     def __fspath__(self) -> str:
-        """What knows only this machine's files must not take a store's name for one. Raises UserError."""
+        """Raises UserError: code that knows local files alone must not take a remote name for one."""
         raise UserError(f"{self}: this needs a directory of this machine, found a store; choose another --artifacts")
 
     def at(self) -> tuple[fs.FileSystem, str]:
-        """The store, and this place's name there."""
+        """(file system, this path's name in it)."""
         scheme, host, *rest = self.parts
         filesystem, base = _store(scheme.removesuffix(":"), host)
         return filesystem, posixpath.join(base, *rest)
@@ -71,10 +71,10 @@ class Remote(PosixPath):
         return bool(self._kind() == fs.FileType.Directory)
 
     def mkdir(self, *_: Any, **__: Any) -> None:
-        """A store has files only."""
+        """Does nothing: a remote store has files only."""
 
     def changes(self) -> dict[Remote, datetime]:
-        """When each file below was last written."""
+        """Maps each file below this path to the time when it was last written."""
         filesystem, name = self.at()
         found = filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True, recursive=True))
         return {self / posixpath.relpath(one.path, name): one.mtime for one in found if one.is_file}
@@ -85,7 +85,7 @@ class Remote(PosixPath):
             yield self / one.base_name
 
     def glob(self, pattern: str, **_: Any) -> Generator[Remote, None, None]:
-        """Of names in this folder; no pattern goes deeper."""
+        """Yields matching names in this folder. Raises UserError for a pattern with a slash."""
         if "/" in pattern:
             os.fspath(self)
         yield from (child for child in self.iterdir() if fnmatchcase(child.name, pattern))
@@ -99,7 +99,7 @@ class Remote(PosixPath):
         return self.read_bytes().decode()
 
     def write_bytes(self, data: Any) -> int:
-        """Whole or not at all."""
+        """Writes the file whole or not at all; returns the number of bytes."""
         filesystem, name = self.at()
         written = name if filesystem.type_name in _OBJECTS else f"{name}.{uuid.uuid4().hex[:8]}"
         with filesystem.open_output_stream(written, compression=None) as sink:
@@ -118,13 +118,13 @@ class Remote(PosixPath):
                 raise
 
     def require(self) -> None:
-        """Raises UserError, within seconds, where the store does not answer or its bucket is none."""
+        """Raises UserError, within seconds, if the store does not answer or the bucket does not exist."""
         bucket = type(self)(*self.parts[:2])
         try:
             there = bucket.exists()
         except OSError as problem:
-            raise UserError(f"{self}: the store does not answer ({_short(problem)}); check AWS_ENDPOINT_URL, AWS_REGION and "
-                            "the credentials") from None  # fmt: skip
+            raise UserError(f"{self}: the store does not answer ({_short(problem)}); check AWS_ENDPOINT_URL, "
+                            "AWS_REGION and the credentials") from None  # fmt: skip
         if not there:
             raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts")
 
@@ -151,13 +151,13 @@ def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
 
 
 def _short(problem: Exception) -> str:
-    """In one line: a library that is missing is looked for in a hundred folders."""
+    """The message in one line of at most 300 characters: for a missing library it lists a hundred folders."""
     said = " ".join(str(problem).split())
     return said if len(said) <= 300 else f"{said[:300]}…"
 
 
 def place(name: str | Path) -> Path:
-    """A directory or file by its path or URI."""
+    """The Path or Remote that a path or URI names."""
     if isinstance(name, Remote):
         return name
     found = _URI.fullmatch(str(name))
@@ -167,14 +167,17 @@ def place(name: str | Path) -> Path:
 
 
 def here(path: Path) -> Path:
-    """A directory of this machine for what a store cannot keep: logs, databases, working files."""
+    """Local directory for what a remote store cannot keep: logs, databases, working files.
+
+    That is path itself if it is local, else a folder below ./artifacts.
+    """
     return (
         Path("artifacts", *(part.rstrip(":") for part in path.parts)).absolute() if isinstance(path, Remote) else path
     )
 
 
 def opened(name: str | Path) -> Any:
-    """A file as pyarrow's readers take it."""
+    """A file in a form that pyarrow's readers accept: a local path, or an open input file."""
     if isinstance(found := place(name), Remote):
         filesystem, there = found.at()
         return filesystem.open_input_file(there)
@@ -182,7 +185,7 @@ def opened(name: str | Path) -> Any:
 
 
 def reading(name: str | Path) -> io.BufferedReader:
-    """A file's bytes, as open() gives them."""
+    """Opens a file for reading bytes, as open(name, "rb") does."""
     found = opened(name)
     return open(found, "rb") if isinstance(found, str) else io.BufferedReader(found, _READ_BYTES)
 
@@ -193,7 +196,7 @@ class Status(NamedTuple):
 
 
 def status(name: str | Path) -> Status:
-    """Of a file. Raises OSError, FileNotFoundError too."""
+    """Size and mtime of a file. Raises OSError, such as FileNotFoundError or IsADirectoryError."""
     found = place(name)
     if isinstance(found, Remote):
         filesystem, there = found.at()
@@ -214,14 +217,14 @@ def _half(path: Path) -> Path:
 
 
 def is_half(name: str) -> bool:
-    """Whether a file of that name was never written to its end."""
+    """True if the name is that of a temporary file, which was never finished (see _half)."""
     return re.fullmatch(r"\..+\.[0-9a-f]{8}", name) is not None
 
 
 def publish(path: Path, write: Callable[[Any], object]) -> str:
-    """Writes a file by write(sink), and gives the name that it got; it is whole, whoever else writes it too.
+    """Writes a file by write(sink) and returns its name; the file is whole, even if others write it too.
 
-    On this machine the last of several attempts wins; on a store each has a name of its own.
+    On this machine the last of several attempts wins; on a remote store each attempt has a name of its own.
     """
     name = path.name if not isinstance(path, Remote) else f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
     if isinstance(path, Remote):
@@ -256,7 +259,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """A directory with all below it, if it is there."""
+    """Removes a directory with all below it, if it exists."""
     if isinstance(path, Remote):
         filesystem, name = path.at()
         with suppress(FileNotFoundError):
@@ -266,7 +269,7 @@ def remove(path: Path) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """A directory's files to another directory."""
+    """Copies a directory's files to another directory."""
     (from_store, from_name), (to_store, to_name) = (
         place.at() if isinstance(place, Remote) else (fs.LocalFileSystem(), str(place)) for place in (source, target)
     )
@@ -276,7 +279,7 @@ def copy(source: Path, target: Path) -> None:
 
 @contextmanager
 def workspace(path: Path) -> Iterator[Path]:
-    """A directory of this machine whose files are in path when the block ends well."""
+    """Yields a local directory; its files are in path once the block has ended without an error."""
     if not isinstance(path, Remote):
         yield path
         return

@@ -1,4 +1,4 @@
-"""What must be there before anything starts: Java, and room on the disk. One clear line if not."""
+"""Checks before anything starts: Java, the source files, and disk space. Failures are one-line UserErrors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPACE_LEAST = 200 * 2**20
 
 
 def check(store: Store, files: Sequence[str]) -> None:
-    """Java 17 or newer, sources that exist, and enough free space. Raises UserError."""
+    """Checks for Java 17 or newer, sources that exist, and enough free space. Raises UserError."""
     check_java()
     size = sum(stat_source(name).st_size for name in files)
     store.require_space(SPACE_LEAST + SPACE_PER_SOURCE_BYTE * size)

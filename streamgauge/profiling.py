@@ -1,7 +1,7 @@
-"""A disorder profile from parts that add up: each task measures its row groups, the driver merges.
+"""Disorder profiles from mergeable parts: each Spark task measures its row groups, and the parts are merged.
 
-Exact quantiles without a sort: values fall into buckets that keep their order (the leading bits of their
-binary logarithm); further passes fetch only the values around a wanted rank.
+Quantiles are exact without a sort. The first pass counts values in buckets that keep their order (exponent and
+leading bits of the mantissa); further passes fetch only the values around a wanted rank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def bucket_of(values: Times) -> npt.NDArray[np.int64]:
-    """Order-keeping bucket numbers, relative width 2^-8; 0 has one of its own."""
+    """Bucket number of each value: ascending with the value, of relative width 2^-8; 0 has its own bucket."""
     magnitude = np.abs(values)
     bucket = (magnitude.astype(np.float64).view(np.int64) >> _SHIFT) - _ONE + 1
     bucket[magnitude == 0] = 0
@@ -34,7 +34,7 @@ def bucket_of(values: Times) -> npt.NDArray[np.int64]:
 
 
 def bucket_edges(bucket: int) -> tuple[int, int]:
-    """[low, high) in ticks of a bucket of positive values."""
+    """Range [low, high), in ticks, of a bucket of values ≥ 0."""
     place = bucket - _ZERO - 1
     if place < 0:
         return 0, 1
@@ -59,7 +59,7 @@ class Spread:
             return cls()
         counts = np.bincount(bucket_of(values), minlength=BUCKETS)
         filled = np.flatnonzero(counts)
-        # int64 sums of times pass 63 bits: add the halves apart
+        # a sum of times may overflow int64: add the high and the low bits apart
         total = (int((values >> 20).sum()) << 20) + int((values & 0xFFFFF).sum())
         return cls(
             len(values), total, int(values.min()), int(values.max()), int((values < 0).sum()),
@@ -78,7 +78,7 @@ class Spread:
         )  # fmt: skip
 
     def ranks(self) -> dict[str, tuple[int, int]]:
-        """Per quantile: the bucket that holds it and its 0-based place in there."""
+        """Maps each quantile to the bucket that holds it and its 0-based rank among that bucket's values."""
         found = {}
         for name, quantile in QUANTILES.items():
             place = rank_of(quantile, self.count) - 1
@@ -90,13 +90,13 @@ class Spread:
         return found
 
     def summary(self, quantiles: dict[str, float | int]) -> dict[str, Any]:
-        """min, p50, p90, p99, max, mean in ticks; all None without a value."""
+        """Returns min, p50, p90, p99, max and mean in ticks; all None without a value."""
         if not self.count:
             return dict.fromkeys(("min", *QUANTILES, "max", "mean"))
         return {"min": self.smallest, **quantiles, "max": self.largest, "mean": self.total / self.count}
 
     def approximate(self) -> dict[str, Any]:
-        """The summary with quantiles to a relative 2^-8, without a second pass."""
+        """The summary, without a second pass; its quantiles have a relative error of at most 2^-8."""
         quantiles: dict[str, float | int] = {}
         for name, (bucket, _) in self.ranks().items():
             low, high = bucket_edges(bucket)
@@ -104,7 +104,7 @@ class Spread:
         return self.summary(quantiles)
 
     def histogram(self, bins_per_octave: int = 4) -> list[list[int]]:
-        """[low, high, count] of the values ≥ 0 in ticks, some bins per doubling, empty ones left out."""
+        """[low, high, count] of each bin of the values ≥ 0, in ticks; empty bins are left out."""
         merged: dict[int, int] = {}
         step = (1 << _MANTISSA_BITS) // bins_per_octave
         for bucket, count in self.buckets.items():
@@ -117,14 +117,14 @@ class Spread:
         ]
 
 
-#: values that are fetched for a quantile, at most; of more, the range that holds it is cut first
+#: most values that are fetched for a quantile; a range that holds more is cut first
 FETCHED = 1_000_000
 _CUTS = 1024
 
 
 @dataclass(frozen=True)
 class _Range:
-    """Where a wanted value lies: its 0-based place among the count values from low to high, both included."""
+    """A range [low, high] that holds `count` values, with a wanted one at 0-based rank `place` among them."""
 
     low: int
     high: int
@@ -136,7 +136,7 @@ class _Range:
         return (self.high - self.low) // _CUTS + 1
 
     def cut(self, counts: Counts) -> _Range:
-        """The part that holds it, by the counts of all parts."""
+        """The part of this range that holds the wanted value; counts: number of values in each of _CUTS parts."""
         before = np.cumsum(counts) - counts
         part = int(np.searchsorted(before, self.place, side="right")) - 1
         low = self.low + part * self.width
@@ -147,9 +147,9 @@ class _Range:
 def exact_quantiles(
     spread: Spread, walk: Callable[[Callable[[Times], Any]], list[Any]], *, fetched: int = FETCHED
 ) -> dict[str, float | int]:
-    """Quantiles of the spread's values, of which few are fetched.
+    """Exact quantiles of the values that spread summarises; at most `fetched` values are fetched for each.
 
-    walk(f): f of the values of each part of the data, anew at each call; what f gives shall be small.
+    walk(f) reads the data and returns f(values) of each of its parts; these results should be small.
     """
     ranks = spread.ranks()
     edges = _edges(walk, sorted({bucket for bucket, _ in ranks.values()})) if ranks else {}
@@ -172,7 +172,7 @@ def exact_quantiles(
 
 
 def _edges(walk: Callable[[Callable[[Times], Any]], list[Any]], buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """The least and the largest value of each of those buckets; all between them are of the same bucket."""
+    """Maps each bucket to its smallest and largest value; all values between these are in the same bucket."""
 
     def extremes(values: Times) -> list[tuple[int, int] | None]:
         place = bucket_of(values)
@@ -185,7 +185,7 @@ def _edges(walk: Callable[[Callable[[Times], Any]], list[Any]], buckets: Sequenc
 
 
 def _parts_of(values: Times, low: int, high: int) -> Counts:
-    """How many lie in each of _CUTS equal parts of a range."""
+    """Number of values in each of _CUTS equal parts of [low, high]."""
     inside = values[(values >= low) & (values <= high)]
     width = (high - low) // _CUTS + 1
     counts: Counts = np.bincount((inside - low) // width, minlength=_CUTS)
@@ -210,11 +210,11 @@ def watermark_grid(tick: Tick) -> list[int]:
 
 @dataclass
 class Part:
-    """What consecutive events add to a profile."""
+    """The contribution of consecutive events to a profile."""
 
     events: int
     out_of_order: int
-    descents: int  # within the part; borders are added when parts meet
+    descents: int  # within the part; merge() adds those between parts
     first: int
     last: int
     delays: Spread
@@ -223,7 +223,7 @@ class Part:
 
     @classmethod
     def of(cls, times: Times, before: int, grid: Sequence[int], start: int, bin_ticks: int, bins: int) -> Part:
-        """`before`: the running maximum before the part; `start`, `bin_ticks`: the frequency's bins."""
+        """Measures a part. before: running maximum before it; start, bin_ticks, bins: see frequency_bins."""
         behind = running_maximum(times, before) - times
         delays = behind[behind > 0]
         above = np.bincount(np.searchsorted(grid, delays, side="left"), minlength=len(grid) + 1)
@@ -240,7 +240,7 @@ class Part:
 
 
 def merge(parts: Sequence[Part]) -> Part:
-    """One part from parts in stream order."""
+    """Merges parts, given in stream order, into one."""
     merged = parts[0]
     for part in parts[1:]:
         merged = Part(

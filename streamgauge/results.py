@@ -1,4 +1,7 @@
-"""The one record of a measured figure: what, value with interval, when, where, with which software."""
+"""Records of a run: measured figures, and judgements of changes, as JSON lines in the run's directory.
+
+A figure's record says what was measured, its value with an interval, when, on which machine, with which software.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ JUDGEMENTS = "judgements.jsonl"
 
 @dataclass(frozen=True)
 class Result:
-    """A figure. Its series is what it measures and the machine; software is an attribute of each point."""
+    """A measured figure. What it measures and the machine identify its series; software is an attribute."""
 
     benchmark: str
     experiment: str
@@ -43,7 +46,10 @@ def append(run: Path, result: Result) -> None:
 
 
 def append_once(run: Path, result: Result) -> None:
-    """Nothing where the run holds it: a finished stage that runs again measures nothing."""
+    """Appends a figure unless the run holds it: a finished stage that runs again measures nothing new.
+
+    Time, machine and software are not compared.
+    """
     at, machine, software = result.at, result.machine, result.software
     if all(replace(known, at=at, machine=machine, software=software) != result for known in read(run)):
         append(run, result)
@@ -56,7 +62,10 @@ def read(run: Path) -> list[Result]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a run said about a change of a series: suspect, regression, improvement, refuted, open."""
+    """A run's judgement of a change in a series. outcome: regression, improvement, refuted or open.
+
+    The outcome self is an A/A comparison of a series, release_check a whole release check: neither judges a change.
+    """
 
     run_id: str
     series_key: str

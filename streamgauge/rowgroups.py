@@ -1,4 +1,4 @@
-"""The row groups of an artifact in stream order, with what their footers tell about event time.
+"""Row groups of an artifact's Parquet files in stream order, with what the footers tell about event time.
 
 A footer holds each row group's smallest and largest event time, so the running maximum before every
 row group is known without reading a row: any task can start in the middle.
@@ -35,7 +35,7 @@ class RowGroup:
 
     @property
     def base_min(self) -> int:
-        """Lower bound of the running maximum within."""
+        """Lower bound of the running maximum within the row group."""
         return max(self.before, self.time_min)
 
     @property
@@ -65,19 +65,19 @@ def total_rows(groups: Sequence[RowGroup]) -> int:
 
 
 def read(groups: Sequence[RowGroup], columns: list[str]) -> pa.Table:
-    """Those columns of consecutive row groups."""
+    """Reads those columns of consecutive row groups."""
     parts = [_open(g.file).read_row_group(g.number, columns=columns, use_threads=False) for g in groups]
     return pa.concat_tables(parts)
 
 
 @lru_cache(maxsize=2)
 def read_one(group: RowGroup, columns: tuple[str, ...]) -> pa.Table:
-    """Those columns of a row group; the last two are kept, since neighbouring chunks share one."""
+    """Reads those columns of a row group; the last two results are cached, since neighbouring chunks share one."""
     return read([group], list(columns))
 
 
 def read_times(groups: Sequence[RowGroup]) -> Times:
-    """Event times of consecutive row groups."""
+    """Event times, in ticks, of consecutive row groups."""
     return column_array(read(groups, ["event_time"]), "event_time")
 
 
@@ -89,7 +89,7 @@ def column_array(table: pa.Table, name: str) -> Times:
 
 
 def shares(groups: Sequence[RowGroup], tasks: int) -> list[list[RowGroup]]:
-    """Consecutive shares of about equal row counts, none empty."""
+    """Cuts row groups into at most `tasks` consecutive shares of about equally many rows, none empty."""
     wanted = total_rows(groups) / max(1, tasks)
     found: list[list[RowGroup]] = []
     rows = 0
@@ -105,7 +105,7 @@ _opened: dict[str, pq.ParquetFile] = {}
 
 
 def _open(file: str) -> pq.ParquetFile:
-    """A few open files per process: a task walks neighbouring row groups."""
+    """Opens a Parquet file; a few stay open per process, since a task reads neighbouring row groups."""
     if file not in _opened:
         if len(_opened) > 16:
             _opened.clear()

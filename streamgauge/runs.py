@@ -1,4 +1,4 @@
-"""The record of one run: which stages ran, what came of them, in append-only JSON lines."""
+"""The log of one run (which stages ran, with what outcome) in append-only JSON lines, and its environment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RunLog:
 
     @contextmanager
     def stage(self, stage: str, scope: dict[str, str]) -> Iterator[dict[str, Any]]:
-        """Records started, then done or failed with its reason; the block fills the outcome."""
+        """Records that a stage started, then that it is done or why it failed; the block fills the yielded outcome."""
         attempt = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
         base = {"stage": stage, "scope": scope, "attempt": attempt}
         append_json(self._file, {**base, "state": "started", "at": _now()})
@@ -86,13 +86,13 @@ class RunLog:
         return list(found.values())
 
     def latest(self, stage: str, **scope: str) -> StageRecord | None:
-        """The last attempt at a stage within that scope."""
+        """The last attempt at a stage with exactly that scope; None without one."""
         matching = [s for s in self.stages() if s.stage == stage and s.scope == scope]
         return matching[-1] if matching else None
 
 
 def environment() -> dict[str, Any]:
-    """The machine and the software that a figure was made with."""
+    """The machine and the software versions, as they are recorded with every figure."""
     from importlib.metadata import PackageNotFoundError, version
 
     def installed(name: str) -> str | None:
@@ -124,7 +124,7 @@ def environment() -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Of this library's checkout, with + where it was changed; None where it is none."""
+    """Git commit of this checkout; "+" is appended if it has changes; None outside git."""
     place = str(Path(__file__).parent)
     try:
         head = subprocess.run(["git", "-C", place, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
@@ -145,7 +145,7 @@ def _cpu_model() -> str:
 
 
 def _java() -> str | None:
-    """From the file `release` beside bin, without starting it."""
+    """Java's version, from the JDK's `release` file so that Java need not start; None if it is unknown."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     try:

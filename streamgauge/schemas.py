@@ -1,4 +1,4 @@
-"""Each data set's schema, once. Times are int64 ticks: nanoseconds, or picoseconds for a ps source."""
+"""The Arrow schemas of all data sets. Times are int64 ticks: nanoseconds, or picoseconds for a ps source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ STREAM = pa.schema(
     ]
 )
 
-#: names of the data sets' own columns, and of those that the driver adds on the wire (docs/protocol.md)
+#: names that a declared column must not have: those above, and those that the driver adds on the wire
+#: (docs/protocol.md)
 RESERVED = {
     *EVENTS.names, *STREAM.names, ARRIVAL.name, "event_ts", "offered_wall", "event_wall", "sentinel",
 }  # fmt: skip
@@ -71,7 +72,7 @@ NEXMARK: dict[str, str] = {
     "url": "string",
     "extra": "string",
 }
-#: those that name a person or an auction
+#: columns that hold the id of a person or of an auction
 NEXMARK_IDS = ("id", "seller", "auction", "bidder")
 
 
@@ -85,7 +86,7 @@ def stream_schema(columns: Mapping[str, str], *, arrival: bool) -> pa.Schema:
     return pa.schema([STREAM.field(0), *events_schema(columns, arrival=arrival)])
 
 
-#: tightly packed integers, text as it is: what the readers here are fastest on
+#: Parquet encodings that our readers are fastest on: packed integers, plain text
 ENCODINGS = {
     "ingestion_time": "DELTA_BINARY_PACKED",
     "seq": "DELTA_BINARY_PACKED",

@@ -30,7 +30,8 @@ STAGES: tuple[Stage, ...] = (
     Stage("validate", ("events", "stream"), "validation", "experiment", False,
           "proves that the stream is what it claims to be"),
     Stage("nexmark", ("stream",), "answers", "experiment", True,
-          "asks all queries of the Nexmark suite and the hard queries in batch and in streaming and checks every answer",
+          "asks all queries of the Nexmark suite and the hard queries in batch and in streaming "
+          "and checks every answer",
           "nexmark"),
     Stage("search", ("stream",), "search", "cell", True,
           "finds the highest rate that the system sustains"),
@@ -41,7 +42,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("regressions", ("answers", "search", "latency", "page"), "judgements", "benchmark", True,
           "every night: judges it against those before, reruns suspects, draws the page of all nights", nightly=True),
 )  # fmt: skip
-#: of the release check's own DAG
+#: the release check, which has a DAG of its own
 RELEASE = Stage("release", ("stream",), "release verdict", "pair", True,
                 "compares a candidate with a baseline: answers, capabilities, latency and CPU in turns")  # fmt: skip
 BY_NAME = {stage.name: stage for stage in (*STAGES, RELEASE)}

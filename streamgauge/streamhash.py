@@ -37,7 +37,7 @@ class StreamHash:
         time: npt.NDArray[np.int64],
         line: pa.Array | pa.ChunkedArray,
     ) -> None:
-        """The next rows in stream order."""
+        """Adds the next rows in stream order; all arrays have the same length."""
         values = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
         if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text stays chunked
             values = pa.concat_arrays(values.cast(pa.large_binary()).chunks)
@@ -72,7 +72,7 @@ class StreamHash:
 
 
 def join(pieces: Iterable[StreamHash]) -> str:
-    """The stream's hash, hexadecimal, from consecutive pieces."""
+    """The stream's SHA-256, hexadecimal, from all its pieces in order."""
     whole = hashlib.sha256()
     open_block: list[Rows] = []
     for piece in pieces:

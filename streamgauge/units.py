@@ -43,7 +43,7 @@ class Duration:
 
     @classmethod
     def parse(cls, text: object) -> Duration:
-        """'2s', '0ms', '1.5h', '250us'. Raises ValueError saying what is allowed."""
+        """Parses text such as '2s', '0ms', '1.5h' or '250us'. Raises ValueError saying what is allowed."""
         if isinstance(text, Duration):
             return text
         match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
@@ -55,7 +55,7 @@ class Duration:
         return cls(int(ps))
 
     def to(self, unit: str) -> int:
-        """Whole units. Raises ValueError when the duration is not a whole number of them."""
+        """The duration in that unit. Raises ValueError when it is not a whole number of them."""
         if self.ps % PS[unit]:
             raise ValueError(f"{self} is no whole number of {unit}")
         return self.ps // PS[unit]
@@ -72,7 +72,7 @@ class Duration:
 
 
 def show_ticks(value: float, tick: Tick) -> str:
-    """A number of ticks for people: '2.5 s', '90 min'."""
+    """A number of ticks as readable text, such as '2.5 s' or '90 min'."""
     seconds = value * PS[tick] / PS["s"]
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6)):
         if abs(seconds) >= size * (2 if size > 1 else 1):
@@ -90,7 +90,7 @@ BYTES: dict[str, int] = {
 
 
 def parse_bytes(text: object) -> int:
-    """'20GiB', '500 MB', 4096. Raises ValueError saying what is allowed."""
+    """Number of bytes of a size such as '20GiB', '500 MB' or 4096. Raises ValueError saying what is allowed."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(text).strip())
     if isinstance(text, bool) or match is None or match[2] not in BYTES:
         raise ValueError(f"found {text!r}, allowed: a size such as 500MB or 20GiB")

@@ -1,1 +1,1 @@
-"""Judgement over lists of numbers: A/B comparison, change points, what to rerun. No clock, no database."""
+"""Judges lists of numbers: A/B comparison, change points, what to rerun. It needs no clock and no database."""

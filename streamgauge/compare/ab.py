@@ -1,9 +1,9 @@
-"""Is the candidate better or worse than the baseline? The ratio with an interval that holds at small n.
+"""Compares a candidate with a baseline: their ratio, with an interval that holds for small samples.
 
-Estimate: Hodges and Lehmann, "Estimates of Location Based on Rank Tests", 1963, on logarithms: the
-median of all ratios candidate/baseline. Interval: by inverting the exact two-sided Mann–Whitney test
-(Bauer 1972). For two samples that differ by a factor it covers for every shape of noise, and ties only
-widen it. Interleaved repetitions make a drift of the machine part of both samples' noise.
+The estimate is that of Hodges and Lehmann ("Estimates of Location Based on Rank Tests", 1963) on logarithms:
+the median of all ratios candidate/baseline. The interval inverts the exact two-sided Mann–Whitney test
+(Bauer 1972). For two samples that differ by a factor it has its coverage for every distribution of the noise,
+and ties only widen it. If repetitions are interleaved, a drift of the machine is noise in both samples.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from streamgauge.errors import UserError
 Verdict = Literal["better", "worse", "same", "inconclusive"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CONFIDENCE = 0.95
-#: a change smaller than this is not worth anybody's time
+#: a relative change smaller than this does not matter
 SMALLEST_EFFECT = 0.02
-#: chance to see an effect of the size that is called detectable
+#: probability of seeing an effect of the detectable size
 POWER = 0.8
-#: fewest values in each sample: with 3 and 3, no interval of ranks reaches 95 %
+#: fewest values in each sample: with 3 and 3, no interval by ranks reaches 95 %
 LEAST = 4
 #: above this many pairs the normal approximation of the ranks is as good as exact
 _EXACT_PAIRS = 2_500
@@ -35,7 +35,7 @@ _SIMULATED = 4_000
 
 @dataclass(frozen=True)
 class Comparison:
-    """ratio: candidate/baseline. noise_floor and detectable_effect: relative, at these sample sizes."""
+    """Result of a comparison. ratio: candidate/baseline. All effects are relative, and for these sample sizes."""
 
     ratio: float
     interval: tuple[float, float] | None  # None: too few values
@@ -43,8 +43,8 @@ class Comparison:
     reason: str
     noise: float | None  # relative standard deviation of one repetition; None: not known from single values
     noise_floor: float | None  # 95 % of comparisons of a system with itself stay below this change
-    detectable_effect: float | None  # seen in 80 % of comparisons; None: none, at these sample sizes
-    smallest_effect: float  # that matters
+    detectable_effect: float | None  # seen in 80 % of comparisons; None: no effect is detectable
+    smallest_effect: float  # the smallest change that matters
     n_baseline: int
     n_candidate: int
     confidence: float = CONFIDENCE
@@ -59,9 +59,10 @@ def compare(
     self_comparison: tuple[Sequence[float], Sequence[float]] | None = None,
     confidence: float = CONFIDENCE,
 ) -> Comparison:
-    """Compares two samples of positive numbers; `self_comparison`: a standing A/A run of the same series.
+    """Compares two samples of positive numbers.
 
-    Raises UserError for a value that is not a positive number, or for no values.
+    self_comparison: both samples of an A/A run of the same series, which then sets the noise floor; a smaller effect
+    does not matter. Raises UserError for a value that is not a positive number, or for no values.
     """
     if not (0 < smallest_effect < 1):
         raise UserError(f"smallest effect: found {smallest_effect:g}, allowed: above 0, below 1 (0.02 is 2 %)")
@@ -87,7 +88,11 @@ def compare(
 def judge(
     ratio: float, interval: tuple[float, float] | None, smallest_effect: float, higher_is_better: bool
 ) -> tuple[Verdict, str]:
-    """better or worse: the interval leaves 1 out and the ratio is off by an effect that matters; same: none fits in."""
+    """(verdict, reason) of a ratio and its interval.
+
+    better or worse: the interval excludes 1, and the ratio differs from 1 by smallest_effect or more; same: the
+    interval excludes every larger change; else inconclusive.
+    """
     if interval is None:
         return "inconclusive", "too few values"
     low, high = interval
@@ -101,7 +106,7 @@ def judge(
 
 
 def logs(values: Sequence[float], what: str) -> np.ndarray:
-    """Natural logarithms. Raises UserError naming the first value that has none."""
+    """Natural logarithms. Raises UserError, which names the first value that has none."""
     found = np.asarray(values, dtype=float)
     if found.size == 0:
         raise UserError(f"{what}: found no values, allowed: {LEAST} or more positive numbers")
@@ -117,13 +122,13 @@ def logs(values: Sequence[float], what: str) -> np.ndarray:
 
 
 def pooled_noise(*samples: np.ndarray) -> float | None:
-    """Standard deviation within the samples; None where none has two values."""
+    """Pooled standard deviation within the samples; None if no sample has two values."""
     freedom = sum(s.size - 1 for s in samples)
     return math.sqrt(sum(float(((s - s.mean()) ** 2).sum()) for s in samples) / freedom) if freedom else None
 
 
 def shift(a: np.ndarray, b: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, tuple[float, float] | None]:
-    """(ratio, interval) of b to a, given as logarithms; no interval: too few values."""
+    """(ratio, interval) of b to a, both given as logarithms; the interval is None for too few values."""
     pairs, rank = a.size * b.size, critical_rank(a.size, b.size, confidence)
     ends = [] if rank is None else [rank, pairs - 1 - rank]
     one, other, *bounds = np.exp(_kth_difference(b, a, [(pairs - 1) // 2, pairs // 2, *ends])).tolist()
@@ -132,7 +137,7 @@ def shift(a: np.ndarray, b: np.ndarray, confidence: float = CONFIDENCE) -> tuple
 
 @lru_cache(maxsize=256)
 def critical_rank(m: int, n: int, confidence: float = CONFIDENCE) -> int | None:
-    """0-based rank of the pairwise difference that is the interval's lower end; None: no rank is sure enough.
+    """0-based rank of the pairwise difference at the interval's lower end; None if no rank gives the confidence.
 
     The interval [D(k), D(mn−1−k)] of the ordered differences misses with probability 2·P(U ≤ k).
     """
@@ -151,7 +156,7 @@ def critical_rank(m: int, n: int, confidence: float = CONFIDENCE) -> int | None:
 
 
 def _ways(m: int, n: int) -> list[int]:
-    """How many of the C(m+n, m) orders give each value of U: the Gaussian binomial coefficients."""
+    """Number of the C(m+n, m) orders that give each value of U: coefficients of the Gaussian binomial."""
     ways = [1] + [0] * (m * n)
     for i in range(1, m + 1):
         for u in range(m * n, n + i - 1, -1):
@@ -162,7 +167,7 @@ def _ways(m: int, n: int) -> list[int]:
 
 
 def _kth_difference(b: np.ndarray, a: np.ndarray, ranks: list[int]) -> np.ndarray:
-    """The order statistics of all b − a at these 0-based ranks, in linear memory where there are many."""
+    """The order statistics of all b − a at these 0-based ranks; many differences take linear memory only."""
     if a.size * b.size <= 4_000_000:
         return np.partition(np.subtract.outer(b, a).ravel(), ranks)[ranks]
     a = np.sort(a)
@@ -184,7 +189,7 @@ def _bisect_rank(a: np.ndarray, b: np.ndarray, rank: int) -> float:
 def unit_effects(m: int, n: int, confidence: float = CONFIDENCE) -> tuple[float | None, float | None]:
     """(noise floor, detectable effect) in standard deviations of one repetition; None where no interval exists.
 
-    By simulation of normal noise with a fixed seed; large samples scale with 1/√n.
+    They come from simulated normal noise with a fixed seed. Samples above 30 are scaled from 30 by 1/√n.
     """
     small_m, small_n = min(m, 30), min(n, 30)
     rank = critical_rank(small_m, small_n, confidence)
@@ -195,6 +200,6 @@ def unit_effects(m: int, n: int, confidence: float = CONFIDENCE) -> tuple[float 
     differences.sort(axis=1)
     scale = math.sqrt((1 / m + 1 / n) / (1 / small_m + 1 / small_n))
     centre = np.abs(np.median(differences, axis=1))
-    # an effect of that size lifts the lower end above no change
+    # an effect of that size lifts the interval's lower end above zero
     seen = float(np.quantile(-differences[:, rank], POWER))
     return float(np.quantile(centre, confidence)) * scale, seen * scale

@@ -1,11 +1,15 @@
-"""Change points of one series: where did its level step, by how much, how sure is that?
+"""Change points of one series: where its level steps, by how much, and with what confidence.
 
-The search is E-divisive's (Matteson and James 2014) with a t-test in place of permutations, as in Hunter
-(Fleming et al., ICPE 2023), with four differences, each against a kind of false alarm: the test is paid
-for by the number of places tried, so its significance is that of the best place and not of a random one;
-spikes and a weekly pattern are taken out first; neighbours that resemble each other
-raise the bar; a step must explain more than a straight line does (drift). Subintervals are tried too
-(Kovács et al., "Seeded binary segmentation", 2023), so a bump does not hide between two equal levels.
+The search is that of E-divisive (Matteson and James 2014) with a t-test in place of permutations, as in Hunter
+(Fleming et al., ICPE 2023). Four differences each prevent a kind of false alarm:
+
+- the t-test is corrected for the number of candidate positions, since the best of them is tested, not a random one;
+- spikes and a weekly pattern are removed first;
+- autocorrelation of neighbours raises the threshold;
+- a step must explain more than a straight line (a drift) does.
+
+Subintervals are searched too (Kovács et al., "Seeded binary segmentation", 2023), so that a bump between two equal
+levels is found.
 """
 
 from __future__ import annotations
@@ -23,34 +27,34 @@ from scipy.special import chdtrc, stdtr, stdtrit
 from streamgauge.compare.ab import logs, shift
 from streamgauge.errors import UserError
 
-#: values on either side of a change: fewer cannot be told from spikes
+#: fewest values on either side of a change: fewer cannot be told from spikes
 SEGMENT = 4
-#: relative; smaller steps are left to the noise
+#: relative; smaller steps are not reported
 MAGNITUDE = 0.02
-#: chance that a month of nightly looks at one series without a change finds one
+#: probability that a month of nightly looks at a series without a change finds one
 ALPHA = 0.01
-#: thirty looks at a growing series err like this many independent ones (benchmarks/changes.py)
+#: thirty looks at a growing series give as many false alarms as this many independent ones (benchmarks/changes.py)
 LOOKS = 3
 _SPIKE = 3.5  # standard deviations
 _WEEK = 7
-_PATTERN = 1e-3  # a weekly pattern must be this unlikely to be chance
+_PATTERN = 1e-3  # largest p-value at which a weekly pattern is removed
 
 
 @dataclass(frozen=True)
 class Change:
-    """From values[index] on the series has another level."""
+    """A change of level: from values[index] on, the series has another one."""
 
     index: int
     magnitude: float  # relative: +0.1 is 10 % up
     interval: tuple[float, float] | None  # of the magnitude, 95 %
-    confidence: float  # 1 − p, where p is already paid for every place that was tried
+    confidence: float  # 1 − p, where p is corrected for the number of candidate positions
     before: float  # medians of the two levels
     after: float
 
 
 @dataclass(frozen=True)
 class Found:
-    """changes in order. noise: relative, within the levels. detectable: least step that `segment` values would show."""
+    """All changes in order. noise: relative, within levels. detectable: least step that `segment` more values show."""
 
     changes: list[Change]
     noise: float | None
@@ -69,10 +73,11 @@ def find(
     alpha: float = ALPHA,
     series: int = 1,
 ) -> Found:
-    """Change points of positive values in order of time.
+    """Finds the change points of positive values in order of time.
 
-    days: each value's time in days, if there may be a weekly pattern; series: how many are looked at
-    together, each gets its share of alpha. Raises UserError for a value that is not positive.
+    days: each value's time in days, if a weekly pattern shall be looked for and removed. series: number of series that
+    are searched together; each gets its share of alpha. Raises UserError for a value that is not positive, and for
+    settings out of range.
     """
     if segment < 2 or not (0 < alpha < 1) or not (0 <= magnitude < 1) or series < 1:
         raise UserError(
@@ -106,7 +111,7 @@ def find(
 class _Search:
     segment: int
     magnitude: float  # of logarithms
-    limit: float  # of a p-value that is paid for every place
+    limit: float  # of a p-value that is corrected for the number of candidate positions
 
     def cuts(self, x: np.ndarray, begin: int = 0) -> list[int]:
         """Binary segmentation: the most significant split of any seeded interval, then both sides of it."""
@@ -118,7 +123,7 @@ class _Search:
         return [begin + place, *self.cuts(x[:place], begin), *self.cuts(x[place:], begin + place)]
 
     def settle(self, x: np.ndarray, cuts: list[int]) -> list[int]:
-        """Tests every cut anew between its neighbours and drops the weakest until all hold."""
+        """Tests every cut again between its neighbours and drops the weakest, until all are significant."""
         while cuts:
             edges = [0, *cuts, x.size]
             p = [
@@ -132,7 +137,10 @@ class _Search:
         return cuts
 
     def significance(self, x: np.ndarray, at: int) -> float:
-        """p of a step there, paid for all places of x, with the bar raised by neighbours that resemble each other."""
+        """p-value of a step at x[at], corrected for all candidate positions in x and for autocorrelation.
+
+        The latter is the lag-1 autocorrelation of the residuals, where it is positive.
+        """
         n, left, right = x.size, x[:at], x[at:]
         residual = np.concatenate([left - left.mean(), right - right.mean()])
         squares = float(residual @ residual)
@@ -144,7 +152,7 @@ class _Search:
         return min(1.0, 2 * float(stdtr(n - 2, -t)) * (n - 2 * self.segment + 1))
 
     def detectable(self, noise: float, last: int) -> float:
-        """The least relative step that another `segment` values after `last` of this level would show."""
+        """Least relative step that `segment` more values would show, after `last` values at the current level."""
         p = self.limit / (2 * max(last - self.segment + 1, 1))
         t = -float(stdtrit(max(last + self.segment - 2, 1), p))
         return math.expm1(max(self.magnitude, t * noise * math.sqrt(1 / self.segment + 1 / last)))
@@ -171,7 +179,10 @@ class _Search:
         return None
 
     def _is_step(self, x: np.ndarray, at: int) -> bool:
-        """Large enough, and needed beside a straight line: in its place or on top of it, each parameter paid for."""
+        """True if the step is large enough and explains more than a straight line, in its place or on top of it.
+
+        The Bayesian information criterion (BIC) penalises its parameters.
+        """
         left, right = x[:at], x[at:]
         if abs(float(np.median(right) - np.median(left))) < self.magnitude:
             return False
@@ -181,12 +192,12 @@ class _Search:
         flat = _squares(rest, step)
         line = _squares(rest, time)
         both = _squares(rest - time * (time @ rest) / (time @ time), step - time * (time @ step) / (time @ time))
-        price = 2 * math.log(x.size)  # its height and its place (BIC)
+        price = 2 * math.log(x.size)  # two parameters: height and position (BIC)
         return bool(x.size * math.log(line / flat) > price or x.size * math.log(line / both) > 2 * price)
 
 
 def _squares(rest: np.ndarray, part: np.ndarray) -> float:
-    """What is left of the sum of squares without that part."""
+    """Sum of squares that is left of `rest` after a regression on `part`."""
     return max(float(rest @ rest - (part @ rest) ** 2 / (part @ part)), 1e-30)
 
 
@@ -194,7 +205,8 @@ def _squares(rest: np.ndarray, part: np.ndarray) -> float:
 def _places(n: int, segment: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[int]]:
     """(begin, at, end, price) of every split of every seeded interval, and where each interval's splits begin.
 
-    Half of the allowance goes to the whole, half to the parts.
+    price: the factor by which a p-value is corrected. Half of the significance level goes to the whole series, half
+    to its parts.
     """
     intervals = [(0, n)]
     length = n / math.sqrt(2)
@@ -215,7 +227,7 @@ def _places(n: int, segment: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
 
 
 def _without_spikes(x: np.ndarray, window: int) -> np.ndarray:
-    """Hampel's filter: what stands out of its window becomes its median; half a window or more is no spike."""
+    """Replaces outliers by the median of their window (Hampel filter); half a window or more is not a spike."""
     middle = np.median(sliding_window_view(np.pad(x, window // 2, mode="reflect"), window), axis=1)
     spread = 1.4826 * float(np.median(np.abs(np.diff(x)))) / math.sqrt(2)
     clean: np.ndarray = np.where(np.abs(x - middle) > _SPIKE * spread, middle, x) if spread else x
@@ -223,7 +235,7 @@ def _without_spikes(x: np.ndarray, window: int) -> np.ndarray:
 
 
 def _without_week(x: np.ndarray, days: np.ndarray) -> np.ndarray:
-    """x less its weekday effects, where these are beyond chance (Kruskal and Wallis); x itself where not."""
+    """x without its weekday effects if they are significant (Kruskal–Wallis test), else x itself."""
     spacing = float(np.median(np.diff(days)))
     window = 2 * round(_WEEK / spacing / 2 - 0.5) + 1 if spacing > 0 else 0
     if window < 5 or x.size < 3 * window:

@@ -1,4 +1,4 @@
-"""Numbers from files: samples for a comparison, a history for change points. Each mistake is told with its line."""
+"""Reads numbers from files: samples for a comparison, a history for change points. Errors name the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class History:
-    """times: as written. days: since the epoch, None where times are no dates. gaps: (before, after, days)."""
+    """A series over time. times: as written. days: since the epoch; None for times that are plain numbers.
+
+    gaps: (time before, time after, days between them or None).
+    """
 
     times: list[str]
     values: list[float]
@@ -25,7 +28,7 @@ class History:
 
 
 def read_sample(path: Path) -> list[float]:
-    """One positive number a line; empty lines and lines that begin with # are skipped."""
+    """Reads one positive number a line; empty lines and lines that begin with # are skipped. Raises UserError."""
     lines = enumerate(_lines(path), 1)
     found = [_positive(line, f"{path}:{n}") for n, line in lines if line.strip() and not line.startswith("#")]
     if not found:
@@ -34,9 +37,9 @@ def read_sample(path: Path) -> list[float]:
 
 
 def read_history(path: Path) -> History:
-    """Rows of time,value in order of time; a header is allowed; a row without a value is a gap.
+    """Reads rows of time,value in order of time; a header is allowed; a row without a value is a gap.
 
-    Times: ISO-8601, epoch seconds, or any rising numbers.
+    Times are ISO-8601, epoch seconds, or any rising numbers. Raises UserError.
     """
     rows: list[tuple[float, str, str, bool, int]] = []
     for n, row in enumerate(csv.reader(_lines(path)), 1):
@@ -64,7 +67,7 @@ def read_history(path: Path) -> History:
 
 
 def _gaps(rows: list[tuple[float, str, str, bool, int]]) -> list[tuple[str, str, float | None]]:
-    """Where a value is missing: a row without one, or more than one and a half times the usual distance."""
+    """Gaps between values: rows without one, or a distance of more than 1.5 times the median."""
     kept = [row for row in rows if row[2]]
     distances = sorted(b[0] - a[0] for a, b in pairwise(kept))
     usual = distances[len(distances) // 2] if distances else 0.0
@@ -87,7 +90,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _moment(text: str) -> tuple[float, bool] | None:
-    """(days since the epoch, True) for dates and epoch seconds, (number, False) for other numbers."""
+    """(days since the epoch, True) for dates and epoch seconds, (number, False) for other numbers, else None."""
     number = _number(text)
     if number is not None and math.isfinite(number) and not (len(text) == 8 and text.isdigit()):
         return (number / _DAY, True) if 1e9 <= number < 1e11 else (number, False)

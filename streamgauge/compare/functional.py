@@ -1,11 +1,11 @@
-"""Functional regressions: an answer that is not what it was is an error at once, without statistics."""
+"""Functional regressions: an answer that has changed is an error at once, without statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: metrics of what a query answers begin with it
+#: prefix of the metrics that describe a query's answer
 OUTPUT = "output_"
 ROWS, HASH, SUPPORTED, CORRECT = (OUTPUT + name for name in ("rows", "hash", "supported", "correct"))
 Point = Mapping[str, Any]
@@ -20,9 +20,10 @@ def is_sound(point: Point) -> bool:
 
 
 def broken(metric: str, points: Iterable[Point]) -> list[tuple[Point, Point]]:
-    """(before, after) of every change of an output, points oldest first; a yes (1) may follow a no (0).
+    """(before, after) of every change of an output; points are given oldest first.
 
-    Points of another configuration are another question: each is compared with the last of its own.
+    "supported" and "correct" may change from no (0) to yes (1). A point is compared with the last one of the same
+    configuration: another configuration asks another question.
     """
     last: dict[str, Point] = {}
     found = []
@@ -37,7 +38,7 @@ def broken(metric: str, points: Iterable[Point]) -> list[tuple[Point, Point]]:
 
 
 def said(metric: str, before: Point, after: Point) -> str:
-    """In words."""
+    """Describes a change in words."""
     if metric == SUPPORTED:
         return "no longer supported"
     if metric == CORRECT:

@@ -1,8 +1,8 @@
-"""What becomes of a change point: new or known, then a suspect, then judged by running it again.
+"""Judges the change points of nightly runs: those not yet known are suspects, which are judged by a rerun.
 
-A change point alone is never called a regression: the machine may have changed, or the noise. A suspect
-is rerun, the software before and after it taking turns on one machine in one night, and only what the
-comparison finds again counts.
+A change point alone is never called a regression: the machine may have changed, or the noise. The rerun
+measures the software before and after the change in turns, on one machine in one night. Only a change that
+this comparison finds again counts.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from streamgauge.compare.ab import SMALLEST_EFFECT, Comparison, compare
 from streamgauge.compare.changes import SEGMENT, Change
 
 Outcome = Literal["regression", "improvement", "refuted", "open"]
-#: repetitions of each side in a first rerun, and in the one that follows where that left it open
+#: repetitions per side; a second, longer rerun follows if the first is inconclusive
 REPETITIONS = (8, 16)
-#: for a month of looks: a rerun is cheap, so more is suspected than would be called a change at once
+#: alpha of suspects in a month of looks; above that of changes (changes.ALPHA), since a rerun is cheap
 SUSPECT_ALPHA = 0.1
-#: a judgement that is none: the standing comparison of a series with itself
+#: the outcome of an A/A comparison of a series with itself, which judges no change
 SELF = "self"
-#: a suspect that so many nights' reruns left open is not rerun again
+#: a suspect is not rerun again after this many nights whose reruns left it open
 OPEN_NIGHTS = 3
 
-#: gives n values of each side, measured in turns
+#: measures n values of each side in turns and returns them as (baseline, candidate)
 Rerun = Callable[[int], tuple[Sequence[float], Sequence[float]]]
 
 
@@ -37,21 +37,22 @@ class Confirmed:
 
 
 def higher_is_better(unit: str) -> bool:
-    """Rates are; times and costs are not."""
+    """True for rates; lower is better for times and costs."""
     return unit.endswith("/s")
 
 
 def known_moments(judged: Iterable[tuple[str, str]]) -> list[str]:
-    """Moments of changes that need no rerun any more, of (moment, outcome) pairs of a series' judgements."""
+    """Times of changes that need no more reruns, from the (time, outcome) pairs of a series' judgements."""
     outcomes = [(moment, outcome) for moment, outcome in judged if outcome in get_args(Outcome)]
     opened = Counter(moment for moment, outcome in outcomes if outcome == "open")
     return sorted({m for m, outcome in outcomes if outcome != "open" or opened[m] >= OPEN_NIGHTS})
 
 
 def suspects(changes: Iterable[Change], known: Iterable[int], segment: int = SEGMENT) -> list[Change]:
-    """Those not yet reported; a place may still move a little while values arrive.
+    """Changes that are not yet known.
 
-    A known place is the change that is nearest to it, and no other.
+    A change may still move a little while values arrive. A known index therefore stands for the nearest change, if
+    that is within `segment` values, and for no other.
     """
     left = list(changes)
     told = {
@@ -71,9 +72,10 @@ def confirm(
     repetitions: Sequence[int] = REPETITIONS,
     self_comparison: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> Confirmed:
-    """Reruns a suspect until the comparison has an answer, a few times at most. refuted: no change in its direction.
+    """Reruns a suspect until the comparison is conclusive, once for each of `repetitions` at most.
 
-    self_comparison: the series' standing A/A run, which sets the noise floor.
+    It is refuted if no change in its direction is found, and open if the comparison stays inconclusive.
+    self_comparison: both samples of the series' A/A run, which sets the noise floor.
     """
     baseline: list[float] = []
     candidate: list[float] = []

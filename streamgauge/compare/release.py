@@ -1,10 +1,10 @@
-"""Go, no-go or inconclusive: what the records of a release check say. Pure.
+"""Decides between go, no-go and inconclusive from the records of a release check, by pure functions.
 
-Answers come first: a query that the baseline answers and the candidate does not, or otherwise, is no-go at once. Then
-each series (cell and metric) of repetitions that were measured in turns. A series passes when no slowdown of its
-tolerance fits into the interval of candidate/baseline; it fails when the candidate is worse by at least the tolerance
-and the noise floor; else it is open. What has not passed is suspect and run again before it counts; what is open then
-leaves the check inconclusive: missing data is never a pass.
+Answers come first: a query that the candidate answers differently from the baseline, or no longer, is no-go at once.
+Then each series (cell and metric) of repetitions, measured in turns, is judged. It passes when the interval of
+candidate/baseline rules out a slowdown as large as the tolerance. It fails when the candidate is worse by at least the
+tolerance and the noise floor. Else it is open. A series that has not passed is suspect and is run again before it
+counts. One that is open even then leaves the check inconclusive: missing data is never a pass.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from streamgauge.compare.ab import LEAST, Comparison, compare
 Decision = Literal["go", "no-go", "inconclusive"]
 Side = Literal["baseline", "candidate", "control"]
 State = Literal["passed", "failed", "open", "note"]
-#: in turns: the control is the baseline again, so that every round holds an A/A pair around the candidate
+#: order in a round; the control is the baseline again, so that every round has an A/A pair around the candidate
 TURNS: tuple[Side, ...] = ("baseline", "candidate", "control")
-#: of answers and capabilities, the worse the later
+#: rank of a status of answers and capabilities: a higher one is worse
 _RANK = {"correct": 0, "works": 0, "unsupported": 1, "wrong": 2}
 
 Row = Mapping[str, Any]
@@ -36,7 +36,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Repetition:
-    """A fresh process at the fixed rate. void: why its values measure nothing; wrong: how its output is."""
+    """One fresh process, measured at the fixed rate. void: why its values do not count; wrong: its output's fault."""
 
     cell: str
     side: Side
@@ -49,14 +49,14 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Series:
-    """A cell's metric, judged."""
+    """The judgement of one metric of one cell."""
 
     cell: str
     metric: str
     state: State
     reason: str
     tolerance: float
-    comparison: Comparison | None  # None: too few figures for any
+    comparison: Comparison | None  # None: too few figures, or a side that does not carry the rate
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Release:
 
 
 def answers(baseline: Iterable[Row], candidate: Iterable[Row]) -> list[Reason]:
-    """Of rows with query, mode, status, rows, hash, why: what differs, and what is missing."""
+    """Reasons for answers that differ or are missing; rows have query, mode, status, rows, hash, why."""
     before, after = ({(str(row["query"]), str(row["mode"])): row for row in rows} for rows in (baseline, candidate))
     if not before and not after:
         return [Reason("answer", "open", "answers", "no query was asked")]
@@ -100,7 +100,7 @@ def _answer(what: str, old: Row | None, new: Row | None) -> Reason | None:
 
 
 def capabilities(baseline: Iterable[Row], candidate: Iterable[Row]) -> list[Reason]:
-    """Of a capability matrix' rows (feature, mode, status, why): features lost and won."""
+    """Reasons for features lost or gained, from a capability matrix' rows (feature, mode, status, why)."""
     before = {(row["feature"], row["mode"]): row for row in baseline}
     found = []
     for row in candidate:
@@ -113,7 +113,10 @@ def capabilities(baseline: Iterable[Row], candidate: Iterable[Row]) -> list[Reas
 
 
 def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
-    """Of wrong outputs while measuring: the candidate's are no-go; the baseline's leave nothing to compare with."""
+    """Reasons for outputs that were wrong while measuring.
+
+    The candidate's are no-go; the baseline's leave nothing to compare with.
+    """
     found = {}
     for one in repetitions:
         if one.wrong:
@@ -123,7 +126,7 @@ def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
 
 
 def series(repetitions: Sequence[Repetition], tolerance: Mapping[str, float]) -> list[Series]:
-    """One of each cell and metric, in the order in which they come."""
+    """Judges one series for each cell and metric, in the order of their first repetition."""
     cells = dict.fromkeys(one.cell for one in repetitions)
     return [
         _series([one for one in repetitions if one.cell == cell], cell, metric, allowed)
@@ -157,7 +160,7 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
 
 
 def carries(repetitions: Iterable[Repetition], *sides: Side) -> bool:
-    """At least half of the repetitions did not end because the system fell behind."""
+    """True if, of these sides' repetitions, at most half ended because the system fell behind."""
     ours = [one.outcome != "unsustainable" for one in repetitions if one.side in sides]
     return not ours or 2 * sum(ours) >= len(ours)
 
@@ -171,12 +174,12 @@ def _judged(found: Comparison, tolerance: float) -> tuple[State, str]:
 
 
 def suspects(judged: Iterable[Series]) -> list[str]:
-    """Cells that have to be run again."""
+    """Cells to run again: those with a series that has not passed."""
     return list(dict.fromkeys(one.cell for one in judged if one.state != "passed"))
 
 
 def decide(reasons: Sequence[Reason], judged: Sequence[Series]) -> Release:
-    """The verdict; give series only after their suspects ran again."""
+    """The verdict of a check; the suspects among the judged series must have been run again before."""
     measured = [
         Reason("performance", one.state, f"{one.cell} {one.metric}", one.reason)
         for one in judged
@@ -192,7 +195,7 @@ def decide(reasons: Sequence[Reason], judged: Sequence[Series]) -> Release:
 
 
 def table(judged: Iterable[Series]) -> list[dict[str, Any]]:
-    """For the terminal and the record: each series with its noise floor and the smallest effect that would show."""
+    """Rows for the terminal and the record: each series with its noise floor and its detectable effect."""
     return [
         {
             "cell": one.cell, "metric": one.metric, "state": one.state, "reason": one.reason,

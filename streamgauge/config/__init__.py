@@ -1,4 +1,4 @@
-"""The benchmark file: frozen models, checked at load; every message names the key, what was found, what is allowed."""
+"""The benchmark file as frozen models, checked at load. Messages name the key, what was found, what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark file as a whole, and what one run may change of it."""
+"""The model of the whole benchmark file, and the overrides that one run may set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Cell(Model):
-    """experiment × workload × system."""
+    """What is measured: experiment × workload × system."""
 
     experiment: str
     workload: str
@@ -41,9 +41,7 @@ class Benchmark(Model):
     experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)]
     workloads: tuple[Workload, ...] = ()
     systems: tuple[System, ...] = ()
-    cells: tuple[Cell, ...] | None = Field(
-        default=None, description="which cells are measured; without it, all of them"
-    )
+    cells: tuple[Cell, ...] | None = Field(default=None, description="cells to measure; without it: all combinations")
     replay: Replay = Replay()
     search: Search = Search()
     latency: Latency = Latency()
@@ -95,7 +93,7 @@ class Benchmark(Model):
 
 
 class Overrides(Model):
-    """What a person may change for one run, in the Airflow form or on the command line."""
+    """Settings that a user may override for one run, in the Airflow form or on the command line."""
 
     experiments: tuple[str, ...] | None = None
     scale: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -123,7 +121,7 @@ class Overrides(Model):
 
 
 def pick(items: tuple[T, ...], name: str, what: str) -> T:
-    """The item of that name. Raises UserError naming what there is."""
+    """The item of that name. Raises UserError, which lists the known names, if there is none."""
     for item in items:
         if getattr(item, "name", None) == name:
             return item

@@ -1,4 +1,4 @@
-"""The JSON of the DEBS 2019 poster as a benchmark."""
+"""Reads the JSON format of the DEBS 2019 poster as a benchmark."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from streamgauge.units import Duration
 
 
 def from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The JSON of Grulich et al., "Generating Reproducible Out-of-Order Data Streams", DEBS 2019.
+    """Converts the JSON of Grulich et al., "Generating Reproducible Out-of-Order Data Streams", DEBS 2019.
 
-    Delays are in milliseconds, files have no header, distributions are uniform.
+    There delays are in milliseconds, files have no header, distributions are uniform. Returns what the same
+    benchmark would be in YAML. Raises UserError.
     """
     source = raw.get("dataSource")
     if not isinstance(source, dict):
@@ -67,7 +68,7 @@ def from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _milliseconds(found: Any, where: str) -> Duration:
-    """Of a JSON number, or of one in quotes."""
+    """Duration of so many milliseconds, given as a JSON number or as one in quotes."""
     try:
         number = Decimal("" if isinstance(found, bool) else str(found))
         return Duration.parse(f"{number:f}ms" if number >= 0 else None)

@@ -1,4 +1,4 @@
-"""What keys of the benchmark file are made of."""
+"""Field types that the models of the benchmark file share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamgauge.units import Duration, parse_bytes
 
 
 def _length(found: object) -> Duration:
-    """Times are lengths throughout: none is negative."""
+    """Parses a duration. Raises ValueError for a negative one."""
     duration = Duration.parse(found)
     if duration.ps < 0:
         raise ValueError(f"found {found}, allowed: 0 or more")

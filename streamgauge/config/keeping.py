@@ -1,4 +1,4 @@
-"""What becomes of results: metrics, retention, nights and who is told of them."""
+"""Settings of metrics, retention, nightly runs and their notifications."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ class MetricsSink(Model):
     """A backend that metrics are pushed to."""
 
     type: str = Field(description="console, http, graphite, otel, or package.module:Class")
-    url: str | None = Field(default=None, description="http: where to POST; otel: the collector, else as its SDK says")
-    host: str | None = Field(default=None, description="graphite")
+    url: str | None = Field(
+        default=None, description="http: where to POST; otel: the collector's endpoint, by default that of the SDK"
+    )
+    host: str | None = Field(default=None, description="graphite: its host")
     port: Annotated[int, Field(ge=1, le=65535)] = 2003
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = "streamgauge"
     headers_from_env: dict[str, str] = Field(
         default_factory=dict, description="header -> environment variable that holds its value (http, otel)"
     )
     timeout: Delay = Duration.parse("5s")
-    options: dict[str, Any] = Field(default_factory=dict, description="of a sink of your own")
+    options: dict[str, Any] = Field(default_factory=dict, description="free settings of your own sink class")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -36,12 +38,12 @@ class MetricsSink(Model):
 
 
 class Metrics(Model):
-    """Where a run's metrics are pushed to while it runs."""
+    """Backends that a run's metrics are pushed to while it runs, and how often."""
 
     sinks: tuple[MetricsSink, ...] = ()
     period: Delay = Duration.parse("5s")
     buffer: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        default=60, description="pushes kept for a backend that does not answer"
+        default=60, description="pushes kept while the backend does not answer"
     )
 
     @field_validator("period")
@@ -53,16 +55,18 @@ class Metrics(Model):
 
 
 class Retention(Model):
-    """What artifacts may take on the disk; results are never collected."""
+    """Limits of the disk space that artifacts take, and which data is kept; results are never deleted."""
 
-    disk_budget: ByteCount = Field(default=parse_bytes("50GiB"), description="checked before a run")
+    disk_budget: ByteCount = Field(
+        default=parse_bytes("50GiB"), description="checked before a run, which deletes old data first"
+    )
     keep_runs: Annotated[int, Field(ge=1)] = Field(
         default=3, description="the newest runs of each benchmark keep their data"
     )
 
 
 class Webhook(Model):
-    """Where a nightly run's report is POSTed to, as JSON."""
+    """URL that a nightly run's report is POSTed to, as JSON."""
 
     url: str | None = None
     url_variable: str | None = Field(default=None, description="the environment variable that holds a secret URL")
@@ -80,7 +84,7 @@ class Webhook(Model):
 
 
 class Email(Model):
-    """Where a nightly run's report is sent to, through an SMTP server."""
+    """Addresses and SMTP server for a nightly run's report."""
 
     host: str
     port: Annotated[int, Field(ge=1, le=65535)] = 25
@@ -109,11 +113,12 @@ class Nightly(Model):
 
     schedule: str | None = Field(default=None, description="cron expression; none: only when triggered")
     repetitions: Annotated[tuple[Annotated[int, Field(ge=4, le=100)], ...], Field(min_length=1, max_length=4)] = Field(
-        default=(8, 16), description="of each side in a suspect's rerun, and in the next one while that leaves it open"
+        default=(8, 16),
+        description="repetitions per side in a suspect's first rerun, and in further ones while it is inconclusive",
     )
-    max_reruns: Annotated[int, Field(ge=0)] = Field(default=3, description="suspects rerun in a night")
+    max_reruns: Annotated[int, Field(ge=0)] = Field(default=3, description="most suspects rerun in a night")
     self_tests: Annotated[int, Field(ge=0)] = Field(
-        default=1, description="cells and queries compared with themselves in a night, in turn"
+        default=1, description="cells and queries that are compared with themselves (A/A) in a night, in rotation"
     )
     notify: Literal["problems", "always"] = "problems"
     webhook: Webhook | None = None

@@ -1,4 +1,4 @@
-"""What is measured, and how: workloads, systems, replay, search, latency, release check, suite."""
+"""Settings of what is measured, and how: workloads, systems, replay, search, latency, release check, suite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class Workload(Model):
     window: Delay = Duration.parse("10s")
     slide: Delay | None = None
     watermark: Delay = Duration(0)
-    mark: str | None = Field(default=None, description="the value of events of the second kind, as text")
+    mark: str | None = Field(
+        default=None, description="queries of two kinds of events: the `value`, as text, of the second kind"
+    )
     top: Annotated[int, Field(gt=0, le=1000)] = 10
 
 
@@ -30,13 +32,16 @@ class System(Model):
     name: Name
     engine: str = Field(default="spark", description="spark, known, or package.module:Class")
     master: str = "local[1]"
-    spark_home: str | None = Field(default=None, description="another Spark than the built-in one")
-    python: str | None = Field(default=None, description="that Spark's Python")
+    spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
+    python: str | None = Field(
+        default=None, description="that Spark's Python; alone: use the PySpark installed with it"
+    )
     state_store: Literal["hdfs", "rocksdb"] = "hdfs"
     changelog_checkpointing: bool = False
     checkpoint_file_manager: Literal["default", "filesystem"] = "filesystem"
     checkpoints: str | None = Field(
-        default=None, description="folder that all of Spark's hosts reach, such as hdfs://…; none: beside the run"
+        default=None,
+        description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; none: beside the run",
     )
     trigger: Delay = Duration(0)
     batch_rows: Annotated[int, Field(gt=0)] = 1_000_000
@@ -44,30 +49,32 @@ class System(Model):
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
     conf: dict[str, str] = Field(default_factory=dict, description="further engine settings")
     capacity: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="engine known: events/s that it carries"
+        default=None, description="engine known: its capacity in events/s"
     )
-    delay: Delay = Field(default=Duration(0), description="engine known: its constant delay")
+    delay: Delay = Field(default=Duration(0), description="engine known: constant delay of its output")
     noise: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="engine known: relative standard deviation of what a batch takes"
+        default=0.0, description="engine known: relative standard deviation of a batch's duration"
     )
-    batch_cost: Delay = Field(default=Duration(0), description="engine known: what a batch takes besides its rows")
+    batch_cost: Delay = Field(default=Duration(0), description="engine known: fixed time of a batch, besides its rows")
     hiccups: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="engine known: share of batches that take three times as long"
     )
     compile: Delay = Field(
-        default=Duration(0), description="engine known: it starts 1.5 times as slow; the excess decays with this time"
+        default=Duration(0),
+        description="engine known: it starts 1.5 times as slow; the excess decays with this time constant",
     )
     between: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="engine known: how much fresh processes differ, as a deviation of logarithms"
+        default=0.0,
+        description="engine known: spread of fresh processes: standard deviation of their speed's logarithm",
     )
     seed: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="engine known: of its faults; 0: another one for each fresh process"
+        default=0, description="engine known: seed of its random faults; 0: a new seed for each fresh process"
     )
-    continuous: bool = Field(default=False, description="engine known: it takes row by row, without micro-batches")
+    continuous: bool = Field(default=False, description="engine known: it works row by row, without micro-batches")
 
 
 class Replay(Model):
-    """How the driver offers a stream."""
+    """Settings of how the driver offers a stream."""
 
     mode: Literal["constant", "time_map"] = "constant"
     profile: Literal["constant", "steps", "sine", "burst", "source"] = "constant"
@@ -80,11 +87,13 @@ class Replay(Model):
     max_memory_mb: Annotated[int, Field(gt=0)] = 1024
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the driver to these CPUs")
     max_slip: Delay = Field(
-        default=Duration.parse("100ms"), description="p99 of the schedule's slip; above it a trial is invalid"
+        default=Duration.parse("100ms"),
+        description="largest p99 of the driver's lag behind its schedule; above it a trial is invalid",
     )
     max_clock_offset: Delay = Field(
         default=Duration.parse("100ms"),
-        description="between the clocks that stamp offers and emissions, error bound included; above it a trial is invalid",
+        description="largest offset between the clocks that stamp offers and emissions, error bound included; "
+        "above it a trial is invalid",
     )
     remote: tuple[Annotated[str, Field(pattern=r"^[^\s:,]+:\d{1,5}$")], ...] = Field(
         default=(),
@@ -105,11 +114,11 @@ class Replay(Model):
 
     @property
     def shares(self) -> int:
-        """Driver processes, wherever they run."""
+        """Number of driver processes, wherever they run."""
         return len(self.remote) or self.processes
 
 
-#: keys of the search as it was until version 0.1 -> what to do
+#: maps removed keys of the search (until version 0.1) to what to do instead
 _GONE = {
     "start_rate": "leave it out",
     "rates": "leave it out: the rate is estimated, not chosen from a grid",
@@ -127,38 +136,48 @@ _GONE = {
 
 
 class Search(Model):
-    """How the sustainable rate is found: a ladder of closed-loop windows in each process, then recovery trials."""
+    """Settings of the search for the sustainable rate.
+
+    Each process has a ladder of closed-loop windows; recovery trials then prove the estimate.
+    """
 
     max_age: Delay = Field(
-        default=Duration.parse("10s"), description="the allowed age: a system that is so far behind must catch up"
+        default=Duration.parse("10s"),
+        description="the allowed age: at a sustainable rate, a system that is this far behind catches up",
     )
     processes: Annotated[int, Field(ge=1, le=20)] = Field(
         default=1,
         description="fresh systems, each with a ladder of its own; from 2 on the interval covers their spread",
     )
-    min_rate: PositiveFloat = Field(default=1.0, description="events/s below which a rate counts as none")
+    min_rate: PositiveFloat = Field(
+        default=1.0,
+        description="events/s; the highest rate searched is at least this, even if the driver's ceiling is lower",
+    )
     max_rate: PositiveFloat = Field(
         default=5_000_000.0, description="events/s; a higher rate is neither proven nor published"
     )
     warmup_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         default=75.0,
-        description="longest warm-up of a fresh system; it ends before when a batch's cost is steady; 0: none",
+        description="longest warm-up of a fresh system; it ends earlier once a batch's cost is steady; 0: no warm-up",
     )
-    window_seconds: PositiveFloat = Field(default=4.0, description="least length of a window of the ladder")
+    window_seconds: PositiveFloat = Field(default=4.0, description="shortest length of a window of the ladder")
     window_error: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.02, description="relative standard error at which a window ends; it ends after three times its length"
+        default=0.02,
+        description="relative standard error at which a window ends; it ends at the latest after twice its length",
     )
     margin: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=0.1, description="how far below and above the estimate recovery trials prove it"
+        default=0.1, description="relative distance of the first recovery trials below and above the estimate"
     )
     proof_steps: Annotated[int, Field(ge=0, le=4)] = Field(
-        default=2, description="recovery loads on each side, each twice as far away as the one before; 0: no proof"
+        default=2,
+        description="most loads of recovery trials on each side, each twice as far away as the one before; 0: no proof",
     )
     recovery_seconds: PositiveFloat = Field(
-        default=40.0, description="longest recovery trial; it ends before when the sign of its drift is clear"
+        default=40.0, description="longest recovery trial; it ends earlier once the sign of its drift is clear"
     )
     max_drift: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="a batch that still became so much cheaper when the ladder ended is a doubt"
+        default=0.05,
+        description="if batches still became cheaper by more than this when the ladder ended, the result notes a doubt",
     )
     verdict: str = Field(default="recovery", description="recovery, or package.module:function")
 
@@ -188,7 +207,7 @@ class Latency(Model):
     seconds: PositiveFloat = 20.0
 
 
-#: of a release check: lower is better
+#: metrics of a release check and their units; lower is better
 RELEASE_METRICS = {
     "event_latency_ms_p50": "ms",
     "event_latency_ms_p99": "ms",
@@ -197,22 +216,26 @@ RELEASE_METRICS = {
 
 
 class Release(Model):
-    """What a release check asks of two systems: answers first, then latency and CPU at a fixed rate, in turns."""
+    """Settings of a release check of two systems: answers first, then latency and CPU at a fixed rate, in turns."""
 
     rate: PositiveFloat = Field(description="events/s at which both are measured; below what the slower one sustains")
     seconds: PositiveFloat = 8.0
-    warmup_seconds: PositiveFloat = Field(default=8.0, description="of each fresh process, before it is measured")
+    warmup_seconds: PositiveFloat = Field(
+        default=8.0, description="warm-up of each fresh process, before it is measured"
+    )
     repetitions: Annotated[int, Field(ge=4, le=100)] = Field(
         default=4, description="rounds of baseline, candidate, baseline; each a fresh process"
     )
-    reruns: Annotated[int, Field(ge=1, le=100)] = Field(default=4, description="further rounds of suspects")
+    reruns: Annotated[int, Field(ge=1, le=100)] = Field(default=4, description="further rounds for suspects")
     tolerance: dict[str, Annotated[float, Field(gt=0, lt=10)]] = Field(
         default_factory=lambda: dict.fromkeys(RELEASE_METRICS, 0.1),
         description="metric -> the smallest relative slowdown that must not ship; other metrics are not judged",
     )
-    queries: tuple[str, ...] = Field(default=("all",), description="of the Nexmark suite: all, or some of q0 to q23")
-    events: Annotated[int, Field(ge=50)] = Field(default=5_000, description="that those queries are asked about")
-    disorder_percent: Percent = Field(default=20.0, description="of these events")
+    queries: tuple[str, ...] = Field(
+        default=("all",), description="queries of the Nexmark suite: all, or some of q0 to q23"
+    )
+    events: Annotated[int, Field(ge=50)] = Field(default=5_000, description="number of events that those queries read")
+    disorder_percent: Percent = Field(default=20.0, description="percent of these events that are out of order")
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
 
     @field_validator("tolerance")
@@ -225,7 +248,7 @@ class Release(Model):
 
 
 class Suite(Model):
-    """Format nexmark: the stage that asks all queries and checks every answer."""
+    """Settings of the stage nexmark (format nexmark only), which asks all queries and checks every answer."""
 
     queries: tuple[Annotated[str, Field(pattern=r"^q\d+$")], ...] | None = Field(
         default=None, description="some of q0 to q23; none: all"

@@ -1,4 +1,4 @@
-"""From a file to a benchmark; every message names the key, what was found, what is allowed."""
+"""Reads a benchmark file into its model. Messages name the key, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ M = TypeVar("M", bound=Model)
 
 
 def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
-    """Reads a YAML benchmark file, the JSON of the DEBS 2019 poster, or a release check's manifest. Raises UserError."""
+    """Reads a benchmark file and applies the overrides. Raises UserError.
+
+    The file may be YAML, the JSON of the DEBS 2019 poster, or a release check's manifest. Relative file names in it are
+    resolved from its folder (in a manifest: from the working directory).
+    """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -30,7 +34,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(f"{path}: cannot be read as UTF-8 text: {problem}") from None
     try:
-        # JSON as it is: YAML takes 1e-05 for a text
+        # JSON is not read as YAML, which takes 1e-05 for text
         raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)
     except ValueError as problem:
         raise UserError(f"{path}: not valid JSON: {problem}") from None
@@ -93,7 +97,7 @@ def schema() -> dict[str, Any]:
 
 
 def canonical(value: Any) -> str:
-    """One text for one configuration, whatever the order of its keys."""
+    """Canonical JSON text of a value: the same whatever the order of its keys."""
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json")
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -116,19 +120,22 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 
 def _located(name: str, base: Path) -> str:
-    """Relative names are meant from where the benchmark file lies; URLs stay."""
+    """A file name, resolved from base if it is relative; a URL stays as it is."""
     return name if re.match(r"[a-z0-9]+://", name) else str((base / name).resolve())
 
 
 def _with_its_spark(system: System, base: Path) -> System:
-    """A program without a slash in its name is one on PATH. A link stays: it is what makes an environment's Python."""
+    """The system with spark_home and python resolved from base; a name without a slash is one on PATH.
+
+    Symlinks are kept: a virtual environment's python is one.
+    """
     places = {"spark_home": system.spark_home, "python": system.python}
     there = {key: os.path.normpath(base.absolute() / name) for key, name in places.items() if name and "/" in name}
     return system.model_copy(update=there)
 
 
 def _one_line(problem: ValidationError, model: type[BaseModel]) -> str:
-    # a list with a bad item is also said to be too short
+    # pydantic reports a list with a bad item as too short as well
     errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
     first = errors[0]
     key = ".".join(str(part) for part in first["loc"])
@@ -145,7 +152,7 @@ def _one_line(problem: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _allowed_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Keys of the model found by walking the location of an error."""
+    """Keys that are allowed where an error lies, found by walking its location through the model's schema."""
     schema = model.model_json_schema()
     node: Any = schema
     for part in location:
@@ -165,7 +172,7 @@ def _resolve(node: Any, schema: Any) -> Any:
 
 
 def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
-    """Names in it are meant from the working directory."""
+    """The configuration in a release check's manifest. Raises UserError if the manifest was changed."""
     from streamgauge.manifest import holds
 
     if not holds(raw):

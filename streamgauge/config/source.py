@@ -1,4 +1,4 @@
-"""Where events come from: files, a format, times, columns, or the Nexmark generator."""
+"""Settings of the source of events: files, a format, times, columns, or the Nexmark generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgauge.schemas import NEXMARK, RESERVED
 from streamgauge.units import Duration, Tick, TimeUnit, tick_of
 
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
-_LARGEST_S = 9.2e9  # 64 bits of nanoseconds
+_LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds
 _ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
@@ -24,13 +24,13 @@ def _column(found: Any) -> Any:
 
 
 class TimeColumn(Model):
-    """Where a time stands in a line and how it is written: a unit, a datetime pattern, or ISO-8601."""
+    """The column of a time, and how the time is written: in a unit, by a datetime pattern, or as ISO-8601."""
 
     column: Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)]
     unit: TimeUnit | None = None
     format: str | None = Field(default=None, description="strptime (%Y-%m-%d) or letters (yyyy-MM-dd HH:mm:ss)")
     iso: bool = False
-    zone: str = Field(default="UTC", description="zone of naive times, an IANA name")
+    zone: str = Field(default="UTC", description="IANA zone of times without an offset, such as Europe/Berlin")
 
     @field_validator("zone")
     @classmethod
@@ -49,7 +49,7 @@ class TimeColumn(Model):
 
     @property
     def is_iso(self) -> bool:
-        """ISO-8601 is what a column is read as when nothing else is said."""
+        """True if times are read as ISO-8601, which is the default without unit and format."""
         return self.unit is None and self.format is None
 
 
@@ -63,7 +63,7 @@ class Nexmark(Model):
         default=10_000, description="events per second of event time"
     )
     next_rate: Annotated[int, Field(gt=0, le=1_000_000_000)] | None = Field(
-        default=None, description="the other rate between which it changes"
+        default=None, description="a second rate: the generator then changes between the two"
     )
     rate_shape: Literal["square", "sine"] = "sine"
     rate_period: Delay = Duration.parse("600s")
@@ -77,14 +77,14 @@ class Nexmark(Model):
     hot_seller_ratio: Ratio = 4
     hot_bidder_ratio: Ratio = 4
     hot_channel_ratio: Ratio = 2
-    hot_every: Ratio = Field(default=100, description="one id in so many is hot")
+    hot_every: Ratio = Field(default=100, description="one id in this many is hot")
     in_flight_auctions: Ratio = 100
     active_people: Ratio = 1000
-    id_lead: Annotated[int, Field(ge=0)] = Field(default=10, description="ids named before they exist")
+    id_lead: Annotated[int, Field(ge=0)] = Field(default=10, description="how many ids may be named before they exist")
     first_id: Annotated[int, Field(ge=0)] = 1000
     first_category: Annotated[int, Field(ge=0)] = 10
     categories: Ratio = 5
-    out_of_order_group_size: Ratio = Field(default=1, description="events of a group are shuffled")
+    out_of_order_group_size: Ratio = Field(default=1, description="events are shuffled in groups of this size")
 
     @model_validator(mode="after")
     def _shuffled_and_zoned(self) -> Self:
@@ -132,7 +132,7 @@ class Source(Model):
     @model_validator(mode="before")
     @classmethod
     def _generated(cls, raw: Any) -> Any:
-        """A generator brings its own time and columns."""
+        """Adds the time and columns of a generated source, which its configuration need not name."""
         if not isinstance(raw, dict) or raw.get("format") != "nexmark":
             return raw
         for key in ("files", "arrival", "column_names"):
@@ -159,7 +159,8 @@ class Source(Model):
             raise ValueError("order: arrival needs an arrival column; add source.arrival.column")
         if self.quote is not None and (not self.quote.isascii() or self.quote in ("\n", "\r", self.separator)):
             raise ValueError(
-                f"quote: found {self.quote!r}, allowed: an ASCII character that is no separator and no line end, or null"
+                f"quote: found {self.quote!r}, allowed: an ASCII character that is no separator and no line end, "
+                "or null"
             )
         if (self.nexmark is not None) != (self.format == "nexmark"):
             raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
@@ -181,7 +182,7 @@ class Source(Model):
         return self
 
     def _check_names(self) -> None:
-        """Of the columns: Spark knows no difference between a and A, and takes a.b for a field of a."""
+        """Refuses reserved names, and those that Spark confuses: a and A are one, and a.b is a field of a."""
         seen: set[str] = set()
         for name in self.columns:
             if name.lower() in RESERVED:

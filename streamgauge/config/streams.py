@@ -1,4 +1,4 @@
-"""What is made of a source: experiments and their delays."""
+"""Settings of experiments, which make streams from a source, and of their delays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:
 Outputs = Annotated[tuple[Literal["parquet", "csv", "csv-parts"], ...], AfterValidator(_one_csv)]
 
 
-#: what each distribution uses besides min and max
+#: parameters that each distribution uses besides min and max
 DELAY_PARAMETERS: dict[str, tuple[str, ...]] = {
     "uniform": (),
     "constant": ("mean",),
@@ -44,7 +44,7 @@ class DelaySpec(Model):
     mean: Delay | None = None
     stddev: Delay | None = None
     sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="lognormal: of the logarithm"
+        default=None, description="lognormal: standard deviation of the logarithm"
     )
     alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(default=None, description="pareto: shape")
     profile: str | None = Field(default=None, description="empirical: a profile.json to draw from")

@@ -1,4 +1,4 @@
-"""Ready-made source descriptions; the data sets themselves are fetched by whoever uses them."""
+"""Ready-made source descriptions of public data sets; users fetch the data sets themselves."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ def description(name: str) -> str:
 
 
 def source(name: str, files: tuple[str, ...] | str, **more: Any) -> Source:
-    """The description of that data set for those files, with more keys. Raises UserError naming the data sets."""
+    """Source for those files of a data set; more: further keys of the source.
+
+    Raises UserError, which lists the data sets, for an unknown name.
+    """
     return parse(Source, {"files": files, **_entry(name)["source"], **more}, f"data set {name}")
 
 
 def pasted(name: str) -> str:
-    """The description as YAML, to paste into a benchmark file. Raises UserError naming the data sets."""
+    """A data set's source as YAML, to paste into a benchmark file. Raises UserError as source() does."""
     return yaml.safe_dump({"source": {"files": ["FILE"], **_entry(name)["source"]}}, sort_keys=False)
 
 
 def add_clock(samples: Path, target: Path, period_ms: int = UCI_HAR_PERIOD_MS) -> None:
-    """Writes the lines of a file sampled at a constant rate with their implied time, in ms from 0, before them."""
+    """Copies a file that was sampled at a constant rate, with each line's implied time (ms from 0) before it."""
     with open(samples, "rb") as lines, open(target, "wb") as out:
         out.writelines(b"%d %s\n" % (number * period_ms, b" ".join(line.split())) for number, line in enumerate(lines))
 

@@ -1,1 +1,1 @@
-"""The event generator of Nexmark, the online auction (Tucker et al., 2002; Apache Beam's suite)."""
+"""The event generator of Nexmark, the benchmark of an online auction (Tucker et al., 2002; Apache Beam's suite)."""

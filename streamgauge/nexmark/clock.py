@@ -1,4 +1,4 @@
-"""When each event happens: a constant rate, or one that changes between two in steps."""
+"""Event times of Nexmark's events: at a constant rate, or at one that changes between two rates in steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND_US = 1_000_000
 
 @dataclass(frozen=True)
 class Clock:
-    """Steps of equal length, each at its rate, over and over."""
+    """A cycle of steps of equal length, each with a rate of its own."""
 
     base_us: int
     rates: tuple[int, ...]  # events/s
@@ -40,7 +40,7 @@ class Clock:
         return cls(base, rates, max(SECOND_US, settings.rate_period.ps // PS["us"] // len(rates)))
 
     def times_us(self, number: Ints) -> Ints:
-        """Event time of each event by its number."""
+        """Event time (µs since the epoch) of each event, given by its number."""
         if len(self.rates) == 1:
             return self.base_us + number * SECOND_US // self.rates[0]
         rates = np.array(self.rates)

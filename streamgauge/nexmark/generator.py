@@ -1,8 +1,8 @@
-"""Nexmark's events as Arrow batches: each a pure function of (settings, event number, seed).
+"""Generates Nexmark's events as Arrow batches; each event is a pure function of (settings, event number, seed).
 
-Who follows whom, which ids are hot and how sizes and prices are distributed is as in Apache Beam's suite
-(sdks/java/testing/nexmark); channels and URLs as in nexmark-flink. Other than there, every draw follows from the
-seed and the event's number, times are exact to the microsecond, and ids of bidders are those of persons.
+The order of events, the hot ids and the distributions of sizes and prices are those of Apache Beam's suite
+(sdks/java/testing/nexmark); channels and URLs are those of nexmark-flink. Unlike there, every draw follows from
+the seed and the event's number, times are exact to the microsecond, and ids of bidders are those of persons.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ SHUFFLE = 953
 
 @cache
 def prices() -> DelayTable:
-    """100 · 10^(6u) for u = 0 … 1 in 4096 steps; Decimal rounds alike on every machine, pow does not."""
+    """Table of prices: 100 · 10^(6u) for u = 0 … 1 in 4096 steps.
+
+    Decimal rounds alike on every machine, pow does not.
+    """
     with localcontext() as context:
         context.prec = 30
         return DelayTable(tuple(int((100 * Decimal(10) ** (Decimal(6 * k) / 4096)).to_integral()) for k in range(4097)))
 
 
 class Generator:
-    """events(first, count) for any first and count: the same events, however they are cut."""
+    """Generates any range of events; an event does not depend on the range in which it is generated."""
 
     def __init__(self, settings: Nexmark) -> None:
         self.settings = settings
@@ -48,7 +51,7 @@ class Generator:
         self._total = settings.person_proportion + settings.auction_proportion + settings.bid_proportion
 
     def events(self, first: int, count: int, columns: Sequence[str] = tuple(NEXMARK)) -> pa.RecordBatch:
-        """event_time (us), then those columns of NEXMARK."""
+        """Batch of the events first … first + count − 1: event_time (µs), then those columns of NEXMARK."""
         group = self.settings.out_of_order_group_size
         number = np.arange(first, first + count)
         if group > 1:
@@ -65,28 +68,28 @@ class Generator:
     # -- ids, counted from 0; see Beam's PersonGenerator and AuctionGenerator
 
     def last_person(self, number: Ints) -> Ints:
-        """The newest person when event `number` happens."""
+        """Index of the newest person when event `number` happens."""
         share = self.settings.person_proportion
         epoch, offset = np.divmod(number, self._total)
         found: Ints = epoch * share + np.minimum(offset, share - 1)
         return found
 
     def last_auction(self, number: Ints) -> Ints:
-        """The newest auction; -1 before the first."""
+        """Index of the newest auction when event `number` happens; -1 before the first."""
         persons, share = self.settings.person_proportion, self.settings.auction_proportion
         epoch, offset = np.divmod(number, self._total)
         found: Ints = epoch * share + np.clip(offset - persons, -1, share - 1)
         return found
 
     def some_person(self, newest: Ints, bits: Draws) -> Ints:
-        """One of the active people, or of the few that come next."""
+        """Draws one of the active people, or of the next few (id_lead)."""
         known = newest + 1
         active = np.minimum(known, self.settings.active_people)
         found: Ints = known - active + below(bits, active + self.settings.id_lead)
         return found
 
     def some_auction(self, newest: Ints, bits: Draws) -> Ints:
-        """One of those in flight, or of the few that come next."""
+        """Draws one of the auctions in flight, or of the next few (id_lead)."""
         oldest = np.maximum(newest - self.settings.in_flight_auctions, 0)
         found: Ints = oldest + below(bits, newest - oldest + 1 + self.settings.id_lead)
         return found
@@ -94,7 +97,7 @@ class Generator:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The events of one kind in a batch: where they stand, and their numbers."""
+    """The events of one kind in a batch: their positions in it, and their numbers."""
 
     generator: Generator
     at: Ints
@@ -107,7 +110,7 @@ class _Rows:
         return below(self.bits(what), bound)
 
     def named(self, what: str, ratio: int, newest: Ints, some: Callable[[Ints, Draws], Ints], shift: int = 0) -> Ints:
-        """Ids: the hot one with probability 1 - 1/ratio, else some other."""
+        """Draws ids: the hot one with probability 1 - 1/ratio, else one by some(newest, draws)."""
         settings, bits = self.generator.settings, self.bits(what)
         hot = newest // settings.hot_every * settings.hot_every + shift
         return np.where(below(bits << HALF, ratio) > 0, hot, some(newest, bits)) + settings.first_id
@@ -117,7 +120,7 @@ class _Rows:
 
 
 class _Batch:
-    """One method per column, called at most once: what nobody wants is not made."""
+    """A batch of events with one method per column, called at most once: only the wanted columns are made."""
 
     def __init__(self, generator: Generator, number: Ints) -> None:
         settings = generator.settings
@@ -141,7 +144,7 @@ class _Batch:
         return pa.array(values, mask=missing)
 
     def _texts(self, *parts: tuple[_Rows, tuple[pa.StringArray, Ints]]) -> pa.Array:
-        """Each part's texts: a pool, and for each row a position in it."""
+        """Column of texts; each part has a pool of texts and, for each of its rows, a position in the pool."""
         position, missing, before = np.zeros(self._count, np.int32), np.ones(self._count, bool), 0
         for rows, (pool, place) in parts:
             position[rows.at] = place + before
@@ -151,7 +154,7 @@ class _Batch:
         return pool.take(pa.array(position, mask=missing))
 
     def _part(self, name: str, make: Callable[[], tuple[pa.StringArray, Ints]]) -> tuple[pa.StringArray, Ints]:
-        """Made once: a text is also measured for the padding."""
+        """Result of make(), cached: the sizes of texts are needed for the padding too."""
         if name not in self._parts:
             self._parts[name] = make()
         return self._parts[name]
@@ -205,7 +208,7 @@ class _Batch:
         return self._numbers((rows, rows.price("initial bid") + rows.price("reserve")))
 
     def expires(self) -> pa.Array:
-        """On average when in_flight_auctions more have begun."""
+        """Ends of auctions: on average when in_flight_auctions more auctions have begun."""
         rows, settings, clock = self._auctions, self._settings, self._g._clock
         ahead = settings.in_flight_auctions * self._g._total // settings.auction_proportion
         horizon = clock.times_us(rows.number + ahead) - self.time[rows.at]
@@ -242,7 +245,7 @@ class _Batch:
         return self._texts((self._bids, self._channels(texts.urls(self._g.key("urls")))))
 
     def extra(self) -> pa.Array:
-        """What brings events to their average sizes; of a bid, channel and URL are not counted."""
+        """Padding that brings events to their average sizes; a bid's channel and URL are not counted."""
         persons, auctions, bids, settings = self._persons, self._auctions, self._bids, self._settings
         person = _sizes(self._person(name) for name in ("name", "email", "credit_card", "city", "state"))
         auction = _sizes(self._auction(name) for name in ("item", "description"))
@@ -280,13 +283,13 @@ class _Batch:
 
 
 def _sizes(parts: Iterable[tuple[pa.StringArray, Ints]]) -> Ints:
-    """Bytes of each event's texts."""
+    """Sum of the bytes of each event's texts."""
     found: Ints = np.sum([pc.binary_length(pool).to_numpy()[place] for pool, place in parts], axis=0, dtype=np.int64)
     return found
 
 
 def lines(batch: pa.RecordBatch) -> pa.BinaryArray:
-    """Each event as a line of comma-separated fields, under HEADER's names. batch: all columns."""
+    """Lines of comma-separated fields, one per event, in HEADER's order; the batch must have all columns."""
     fields = [batch.column(name).cast(pa.string()) for name in ("event_time", *NEXMARK)]
     fields[-1] = pc.binary_join_element_wise(fields[-1], "\n", "")
     return pc.binary_join_element_wise(*fields, ",", null_handling="replace").cast(pa.binary())

@@ -1,4 +1,4 @@
-"""Texts of the events, by draws: taken from small pools, or cut out of one endless text. All follow from the seed."""
+"""Random texts of the events: taken from small pools, or cut out of one long text. All draws follow from the seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.delays import splitmix
 Ints = NDArray[np.int64]
 Draws = NDArray[np.uint64]
 POOL = 4096
-#: what moves the low half of a draw to where `below` looks
+#: shift that moves the low half of a draw into the high half, from which `below` draws
 HALF = np.uint64(32)
 CHANNELS = 10_000
 CITIES = [
@@ -38,19 +38,19 @@ _TEXT = 1 << 16
 
 
 def below(bits: Draws, bound: int | Ints) -> Ints:
-    """Uniform whole numbers in [0, bound), bound < 2^31, of the high half of each draw."""
+    """Uniform whole numbers in [0, bound), bound < 2^31, from the high half of each draw."""
     limit = np.uint64(bound) if isinstance(bound, int) else bound.astype(np.uint64)
     return ((bits >> HALF) * limit >> HALF).view(np.int64)
 
 
 @cache
 def letters(longest: int) -> NDArray[np.uint8]:
-    """The endless text: letters, every 13th a space, the same for every seed."""
+    """The long text: random letters, about every 13th a space, the same for every seed."""
     return _ALPHABET[below(splitmix(13, np.arange(_TEXT + longest)), len(_ALPHABET))]
 
 
 def cut(bits: Draws, lengths: Ints, longest: int) -> pa.StringArray:
-    """A text of each length, from a place that is drawn."""
+    """Texts of these lengths (at most `longest`), each cut out of letters() at a place that is drawn."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     at = np.arange(ends[-1]) + np.repeat(below(bits, _TEXT) - ends[:-1], lengths)
@@ -59,7 +59,7 @@ def cut(bits: Draws, lengths: Ints, longest: int) -> pa.StringArray:
 
 
 def padding(bits: Draws, sizes: Ints, average: int) -> Ints:
-    """Length of what fills events of those sizes up to the average, a fifth more or less."""
+    """Lengths of paddings that fill events of these sizes up to the average, a fifth more or less."""
     room = np.maximum(average - sizes, 0)
     spread = (room + 2) // 5
     found: Ints = room - spread + below(bits, np.maximum(2 * spread, 1))
@@ -86,13 +86,13 @@ def credit_cards(seed: int) -> pa.StringArray:
 
 @cache
 def channels() -> pa.StringArray:
-    """Hot ones first."""
+    """Names of all channels, hot ones first."""
     return pa.array([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))])
 
 
 @cache
 def urls(seed: int) -> pa.StringArray:
-    """One for each channel; nine of ten that are not hot name their channel's id."""
+    """URLs, one per channel; nine of ten of those that are not hot name their channel's id."""
     count = len(HOT_CHANNELS) + CHANNELS
     bits = splitmix(seed, np.arange(4 * count)).reshape(4, count)
     words = [_words(cut(bits[k], 3 + below(bits[k] << HALF, 2), 5)) for k in range(3)]
@@ -105,7 +105,7 @@ def urls(seed: int) -> pa.StringArray:
 
 @cache
 def extras(seed: int, size: int, average: int) -> pa.StringArray:
-    """What fills events of one size up to the average."""
+    """Pool of paddings that fill events of one size up to the average."""
     bits = splitmix(seed, np.arange(2 * POOL)).reshape(2, POOL)
     return cut(bits[0], padding(bits[1], np.full(POOL, size), average), average + POOL)  # a fifth more than room
 
@@ -115,6 +115,6 @@ def _words(array: pa.StringArray) -> list[str]:
 
 
 def _reversed(number: int) -> int:
-    """The 32 bits in reverse, as a signed number's absolute value: Java's Math.abs(Integer.reverse(number))."""
+    """Absolute value of the signed number with the 32 bits in reverse: Java's Math.abs(Integer.reverse(number))."""
     value = int(f"{number:032b}"[::-1], 2)
     return abs(value - (1 << 32) if value >> 31 else value)

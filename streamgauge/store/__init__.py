@@ -1,4 +1,4 @@
-"""The SQL index of all results. JSON lines in each run are the truth; this can be rebuilt from them at any time."""
+"""The SQL index of all results. Each run's JSON lines are the truth; the index can be rebuilt from them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ __all__ = ["Index", "default_url", "index_run"]
 
 
 def default_url(artifacts: Path) -> str:
-    """STREAMGAUGE_DATABASE, or a file among the artifacts."""
+    """Database URL: STREAMGAUGE_DATABASE if it is set, else an SQLite file among the artifacts."""
     return os.environ.get("STREAMGAUGE_DATABASE") or f"sqlite:///{here(place(artifacts)) / 'results.db'}"
 
 
 def index_run(artifacts: Path, run_id: str) -> str:
-    """Adds a run's results. A database that is down fails no run: the records stay, and it says how to add them."""
+    """Adds a run's results to the index and returns a message.
+
+    A database that is down fails no run: the records stay, and the message says how to add them later.
+    """
     try:
         added = Index(default_url(artifacts)).add_run(place(artifacts) / "runs" / run_id)
     except UserError as problem:

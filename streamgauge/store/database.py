@@ -1,4 +1,4 @@
-"""Opens the database: SQLite or PostgreSQL, its schema brought up to date where nothing can be lost."""
+"""Opens the database (SQLite or PostgreSQL), makes its tables, and upgrades their schema if asked to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamgauge.errors import UserError
 from streamgauge.store.tables import SCHEMA
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-#: a second writer waits this long for the first
+#: seconds that a second writer waits for the first
 _WAIT_S = 60
 
 
@@ -24,7 +24,7 @@ def connect(url: str) -> Engine:
     """An engine for sqlite:///FILE or postgresql://… Raises UserError in one line, without the password."""
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):  # of a port that is no number
+    except (ArgumentError, ValueError):  # ValueError: the port is not a number
         raise UserError("--database: not a URL, allowed: sqlite:///FILE or postgresql://user@host/name") from None
     kind = parsed.drivername.split("+")[0]
     if kind not in _DRIVERS:
@@ -48,7 +48,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _own_transactions(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # the driver would begin on its own, and too late
+        connection.isolation_level = None  # else sqlite3 begins transactions on its own, too late
         connection.execute("PRAGMA foreign_keys = ON")
 
     @event.listens_for(engine, "begin")
@@ -65,7 +65,7 @@ def name(url: URL) -> str:
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """All or nothing; what the database says against it is one line."""
+    """Yields a connection in a transaction, all or nothing. Raises UserError, in one line, for a database's error."""
     try:
         with engine.begin() as connection:
             yield connection
@@ -77,7 +77,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
 
 
 def schema_of(connection: Connection) -> str | None:
-    """The newest migration that was applied; None: an empty database. Raises UserError for somebody else's."""
+    """Newest migration that was applied; None for an empty database. Raises UserError if the tables are not ours."""
     tables = set(inspect(connection).get_table_names())
     if "alembic_version" in tables:
         found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -88,7 +88,10 @@ def schema_of(connection: Connection) -> str | None:
 
 
 def prepare(engine: Engine, *, upgrade: bool = False) -> None:
-    """Makes the tables in an empty database. Raises UserError for another schema, unless asked to upgrade."""
+    """Makes the tables in an empty database; with upgrade, migrates an older schema. Else raises UserError for it.
+
+    A schema newer than ours always raises UserError.
+    """
     with transaction(engine) as connection:
         found = schema_of(connection)
         if found == SCHEMA:
@@ -101,7 +104,7 @@ def prepare(engine: Engine, *, upgrade: bool = False) -> None:
             raise UserError(
                 f"{name(engine.url)}: found schema {found}, allowed: {SCHEMA}; run `streamgauge results upgrade`"
             )
-        if engine.dialect.name == "postgresql":  # two that start at once
+        if engine.dialect.name == "postgresql":  # two processes may start at once
             connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))
             if schema_of(connection) == SCHEMA:
                 return

@@ -1,4 +1,4 @@
-"""Rows of the index as CSV or Parquet, whole or not at all."""
+"""Writes rows of the index as CSV or Parquet, whole or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
 
 
 def write(rows: list[Row], path: Path) -> None:
-    """The file's ending says which format. Raises UserError for another one, or when the disk refuses."""
+    """Writes rows as CSV or Parquet, by the file's ending. Raises UserError for another ending or a failed write."""
     writers: dict[str, Any] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
     if path.suffix not in writers:
         raise UserError(f"--out: found {path.name!r}, allowed: a name that ends in .csv or .parquet")

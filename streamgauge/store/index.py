@@ -1,4 +1,4 @@
-"""Writes results into the database and asks it for them."""
+"""Writes results into the database and queries them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from streamgauge.store import database
 from streamgauge.store.tables import judgements, points, series
 
 Row = dict[str, Any]
-#: what is measured; with the machine it makes the series
+#: columns that say what is measured; with the machine they identify a series
 MEASURED = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
 _POINT = ("at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
 _BATCH = 500
 
 
 def series_key(result: Result) -> str:
-    """16 hex digits of what is measured and the machine: two machines never share a baseline."""
+    """Hash (16 hex digits) of what is measured and the machine: two machines never share a baseline."""
     record = asdict(result)
     text = canonical([*(record[name] for name in MEASURED), result.machine])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -42,17 +42,17 @@ class Index:
         database.prepare(self.engine, upgrade=upgrade)
 
     def add_run(self, run: Path) -> int:
-        """Adds what the run's records hold and the index lacks, in one transaction; gives how many points."""
+        """Adds the run's records that the index lacks, in one transaction; returns the number of new points."""
         with database.transaction(self.engine) as connection:
             return self._add(connection, run)
 
     def rebuild(self, runs: Iterable[Path], *, others: bool = False) -> int:
-        """Empties the index and fills it from the runs' records, all or nothing.
+        """Empties the index and fills it from the runs' records, all or nothing; returns the number of points.
 
-        others: also when it holds points that these records do not, which are then lost; else a UserError.
+        Raises UserError if that loses points which these records do not hold; others=True accepts the loss.
         """
         with database.transaction(self.engine) as connection:
-            if connection.dialect.name == "postgresql":  # an other writer waits
+            if connection.dialect.name == "postgresql":  # other writers wait
                 connection.exec_driver_sql("LOCK TABLE series, judgements, points IN EXCLUSIVE MODE")
             before = _keys(connection)
             for table in (points, judgements, series):
@@ -82,10 +82,13 @@ class Index:
         _insert(connection, judgements, [_judgement(number, one) for number, one in enumerate(results.judged(run))])
         return _insert(connection, points, rows)
 
-    # -- questions
+    # -- queries
 
     def results(self, *, limit: int | None = None, since: str | None = None, **wanted: str | None) -> list[Row]:
-        """Points with what they measure, oldest first; of many, the newest `limit`. Raises UserError for no such name."""
+        """Points with what they measure, oldest first; of many, the newest `limit`.
+
+        since: ISO-8601. wanted: a value for any of MEASURED, key or run_id. Raises UserError for another name.
+        """
         query = _wanted(_joined(), wanted)
         if since:
             query = query.where(points.c.at >= since)
@@ -97,7 +100,7 @@ class Index:
         return [_row(row) for row in self._all(query)]
 
     def history(self, key: str) -> list[Row]:
-        """All points of a series, void ones too, oldest first."""
+        """All points of a series, oldest first, including void ones."""
         query = select(points).where(points.c.series_key == key)
         return [_row(row) for row in self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))]
 
@@ -142,14 +145,14 @@ def _wanted(query: Select[Any], wanted: dict[str, str | None]) -> Select[Any]:
 
 
 def _row(row: Any) -> Row:
-    """A plain dict; JSON columns unpacked, the series' key once."""
+    """Row as a plain dict; JSON columns are parsed, and the series' key is there once."""
     found = dict(row._mapping)
     found.pop("key", None) if "series_key" in found else None
     return {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in found.items()}
 
 
 def _figure(point: Row) -> Row:
-    """A figure that is no finite number is void: databases do not agree on what it is."""
+    """A point with None for NaN and infinity, which databases treat differently; without a value it is void."""
     lost = [name for name in ("value", "low", "high") if point[name] is not None and not math.isfinite(point[name])]
     if "value" in lost:
         point |= {"valid": False, "reason": point["reason"] or f"{point['value']} is no figure"}
@@ -161,7 +164,7 @@ def _judgement(number: int, one: Judgement) -> Row:
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> int:
-    """Adds what is not there yet; gives how many rows were new."""
+    """Inserts the rows that are not there yet; returns their number."""
     new = 0
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     for some in _batches(rows):

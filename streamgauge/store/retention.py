@@ -1,8 +1,8 @@
-"""Keeps artifacts within a disk budget. Results are never collected; data that can be made again is.
+"""Keeps artifacts within a disk budget by deleting data that can be made again. Results are never deleted.
 
-A record (JSON, JSON lines, the page, a validation, a profile) is what results need, and stays. What goes, in
-this order: leftovers of killed builders; work directories (checkpoints, event logs) of runs; Spark's event logs of
-days before; then streams, then events, those used longest ago first. Of collected data the manifest stays, as
+Records (JSON, JSON lines, the page, a validation, a profile) stay, since results need them. The rest is deleted in
+this order: leftovers of killed builders; working directories (checkpoints, event logs) of runs; Spark's event logs
+older than a day; then streams, then events, the least recently used first. The manifest of deleted data stays, as
 manifest.collected.json.
 """
 
@@ -27,12 +27,12 @@ from streamgauge.errors import UserError
 from streamgauge.places import Remote
 from streamgauge.runs import RunLog
 
-#: in the order in which they go
+#: kinds of data, in the order of their deletion
 _DATA = ("stream", "events")
 _WORK = ("work", "checkpoints", "eventlog", "event-logs")
-#: where our images' Spark leaves its event logs (docker/spark), one for each application
+#: folder in which Spark in our images leaves its event logs (docker/spark), and the age (s) at which they may go
 _SPARK_EVENTS, _EVENTS_S = "spark-events", 86_400.0
-#: a run whose records changed more recently may be going on; with a stage that did not end, for longer
+#: seconds after its last record in which a run may still be going on: normally, and with a stage that has not ended
 _QUIET_S, _GIVEN_UP_S = 3600.0, 86_400.0
 
 
@@ -55,7 +55,7 @@ class Collected:
 
 
 def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False) -> Collected:
-    """Removes leftovers always, the rest only while the artifacts exceed the budget."""
+    """Deletes leftovers always, other items only while the artifacts exceed the budget (bytes)."""
     before = now = size_of(store.root)
     removed = []
     for item, always in _candidates(store, keep_runs):
@@ -68,7 +68,10 @@ def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False)
 
 
 def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
-    """Before a run: makes room. Raises UserError where what is left exceeds the budget. A store is no disk."""
+    """Makes room before a run. Raises UserError if what is left exceeds the budget (bytes).
+
+    It does nothing on a remote store, which has no disk of ours.
+    """
     if isinstance(store.root, Remote):
         return
     left = collect(store, budget, keep_runs=keep_runs).bytes_after
@@ -80,7 +83,7 @@ def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
 
 
 def size_of(path: Path) -> int:
-    """Bytes on disk of a file, or of all files below; what vanishes meanwhile counts nothing."""
+    """Bytes on disk of a file, or of all files below a directory; those that vanish meanwhile are not counted."""
     total = 0
     for folder, _, files in os.walk(path) if path.is_dir() else [("", (), (str(path),))]:
         for name in files:
@@ -90,7 +93,7 @@ def size_of(path: Path) -> int:
 
 
 def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
-    """(what may go, whether it goes within the budget too), in order."""
+    """Yields (item that may be deleted, True if it is deleted even within the budget), in order."""
     for path in sorted((store.root / "data").glob("*/*.tmp-*")):
         if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
             yield Item(path, size_of(path), "leftover of a killed builder"), True
@@ -114,7 +117,7 @@ def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
 
 
 def _changed(paths: Iterable[Path]) -> dict[Path, float]:
-    """When each was last changed; what vanishes meanwhile (renamed by Spark, collected by another) is left out."""
+    """Maps each path to its mtime; those that vanish meanwhile (renamed by Spark, deleted by another) are left out."""
     changed = {}
     for path in paths:
         with suppress(FileNotFoundError):
@@ -123,7 +126,7 @@ def _changed(paths: Iterable[Path]) -> dict[Path, float]:
 
 
 def _runs(store: Store) -> list[tuple[Path, float, bool]]:
-    """(run, its last record's time, whether it is over), the newest first."""
+    """(run, time of its last record, True if it is over) of all runs, newest first."""
     found = []
     for run in (store.root / "runs").glob("*"):
         times = [p.stat().st_mtime for p in run.glob("**/*.jsonl")]
@@ -134,7 +137,7 @@ def _runs(store: Store) -> list[tuple[Path, float, bool]]:
 
 
 def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str], dict[str, float]]:
-    """Keys of data that must stay, and when each was last used."""
+    """(keys of data that must stay, a map from each key to the time of its last use)."""
     kept: set[str] = set()
     used: dict[str, float] = {}
     seen: Counter[str] = Counter()
@@ -151,7 +154,7 @@ def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str
 
 
 def _can_be_made_again(store: Store, path: Path) -> bool:
-    """Events only while their source is still there as it was; streams from their events and a seed."""
+    """True if the data can be made again: a stream always, events only while their source files are unchanged."""
     try:
         sources = json.loads((path / MANIFEST).read_text()).get("sources", [])
         known = json.loads((store.root / "data" / "source-hashes.json").read_text()) if sources else {}
@@ -162,7 +165,7 @@ def _can_be_made_again(store: Store, path: Path) -> bool:
 
 
 def _unchanged(mark: str) -> bool:
-    """path:size:mtime, as the store of artifacts keeps them."""
+    """True if the file of a mark (path:size:mtime, see artifacts.Store.source_fingerprint) is unchanged."""
     name, size, changed = mark.rsplit(":", 2)
     try:
         stat = os.stat(name)
@@ -180,7 +183,10 @@ def _unlocked(lock: Path) -> bool:
 
 
 def _remove(item: Item) -> bool:
-    """Data keeps its manifest under another name; first the name changes, so that nothing half-removed is found."""
+    """Deletes an item; True if that succeeded.
+
+    Of data the manifest stays under another name. It is renamed first, so that half-deleted data is never found.
+    """
     manifest, collected = item.path / MANIFEST, item.path / COLLECTED
     half = collected.exists() and not manifest.exists()
     if not half and not manifest.exists():

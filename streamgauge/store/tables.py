@@ -11,7 +11,7 @@ metadata = MetaData()
 series = Table(
     "series",
     metadata,
-    Column("key", String(16), primary_key=True),  # of what is measured and the machine
+    Column("key", String(16), primary_key=True),  # hash of what is measured and the machine
     *(Column(name, String(200), nullable=False) for name in ("benchmark", "experiment", "workload", "system")),
     *(Column(name, String(200), nullable=False) for name in ("mode", "metric", "unit")),
     Column("machine", Text, nullable=False),  # JSON: cpu, cores, memory, os
@@ -22,7 +22,7 @@ points = Table(
     metadata,
     Column("run_id", String(200), primary_key=True),
     Column("number", Integer, primary_key=True),  # of the record in the run's results
-    # of a run with the same id on another host, which shares the database
+    # the key's last two columns separate runs of one id, made by hosts that share the database
     Column("series_key", String(16), ForeignKey("series.key"), primary_key=True),
     Column("at", String(40), primary_key=True),  # ISO-8601, UTC
     Column("value", Float),
@@ -32,7 +32,7 @@ points = Table(
     Column("valid", Boolean, nullable=False),
     Column("reason", Text, nullable=False),
     Column("config_hash", String(64), nullable=False),
-    Column("software", Text, nullable=False),  # JSON: an attribute, or no upgrade would show as a regression
+    Column("software", Text, nullable=False),  # JSON; not part of the series, or no upgrade would show as a regression
     Index("points_of_series", "series_key", "at"),
 )
 

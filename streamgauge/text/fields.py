@@ -1,4 +1,4 @@
-"""Where the fields of many lines stand, found for all lines at once."""
+"""Finds the fields of many lines at once, and turns fields into Arrow arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Lines:
     """
 
     def __init__(self, data: bytes, separator: str, quote: str | None, fields: int) -> None:
-        """`fields`: how many a complete line has at least."""
+        """Finds lines and separators. data: lines, each ended by one newline; fields: least number in a line."""
         self.data = data
         self.buffer: Bytes = np.frombuffer(data, np.uint8)
         self._ends: Ints = np.flatnonzero(self.buffer == NEWLINE)
@@ -45,7 +45,7 @@ class Lines:
 
     @property
     def lengths(self) -> Ints:
-        """Of each line, without its newline."""
+        """Bytes of each line, without its newline."""
         return self._ends - self.offsets[:-1]
 
     @property
@@ -82,6 +82,7 @@ class Lines:
         return pa.Array.from_buffers(pa.binary(), self.count, [None, offsets, pa.py_buffer(self.data)])
 
     def not_utf8(self) -> Mask:
+        """True for each line that is not valid UTF-8."""
         bad: Mask = np.zeros(self.count, bool)
         if self.count and self.buffer.max() >= 0x80:
             try:
@@ -97,12 +98,12 @@ class Lines:
 
     @cached_property
     def _bounds(self) -> tuple[Ints, Ints]:
-        """Index of each line's first separator, and of the one after its last."""
+        """Index in _separators of each line's first separator, and of the one after its last."""
         edges = np.searchsorted(self._separators, self.offsets)
         return edges[:-1], edges[1:]
 
     def _alike(self, fields: int) -> Ints | None:
-        """Separators as a table, when all lines have the same number of them: no search per line."""
+        """Separators as a table of one row per line if all lines have equally many, which saves a search; else None."""
         each, rest = divmod(len(self._separators), max(self.count, 1))
         if rest or each < fields - 1:
             return None
@@ -113,7 +114,7 @@ class Lines:
 
 
 def int64s(values: Ints, valid: Mask | None = None) -> pa.Array:
-    """As an Arrow array over the same memory; pa.array would import pandas, half a second for each worker."""
+    """Arrow array over the same memory; pa.array would import pandas, which takes each worker half a second."""
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
@@ -124,7 +125,7 @@ def bools(mask: Mask) -> pa.Array:
 
 
 def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
-    """The fields as a binary array."""
+    """Copies the fields into a binary array."""
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
     places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
     data = pa.py_buffer(np.ascontiguousarray(buffer[places]))
@@ -132,12 +133,12 @@ def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
 
 
 def windows(buffer: Bytes, starts: Ints, width: int) -> Bytes:
-    """The `width` bytes at each start, one row each. Every start + width must lie in the buffer."""
+    """The `width` bytes from each start on, as rows of a matrix. No start + width may exceed the buffer."""
     return np.lib.stride_tricks.sliding_window_view(buffer, width)[starts]
 
 
 def widths(lengths: Ints, longest: int) -> list[int]:
-    """Which lengths from 1 to `longest` occur."""
+    """The lengths from 1 to `longest` that occur."""
     return [
         width
         for width in np.flatnonzero(np.bincount(np.minimum(lengths, longest + 1))).tolist()
@@ -150,7 +151,10 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def by_unique(buffer: Bytes, starts: Ints, lengths: Ints, read: Callable[[str], int]) -> tuple[Ints, Bytes]:
-    """read() of every field, called once per distinct text; a ValueError is UNREADABLE, above int64 OUT_OF_RANGE."""
+    """(values, codes) of all fields by read(text), called once per distinct text.
+
+    A ValueError gives the code UNREADABLE, a value beyond int64 gives OUT_OF_RANGE.
+    """
     encoded = texts(buffer, starts, lengths).dictionary_encode()
     values = np.zeros(len(encoded.dictionary), np.int64)
     codes = np.zeros(len(encoded.dictionary), np.uint8)

@@ -1,4 +1,4 @@
-"""Decimal fields to int64, exactly, for all fields at once."""
+"""Reads decimal fields as int64, exactly, all fields at once."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ import numpy as np
 from streamgauge.text.fields import OUT_OF_RANGE, READABLE, UNREADABLE, Bytes, Ints, by_unique, widths, windows
 
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-_DIGITS_MAX = 19  # the most that fit an unsigned 64-bit accumulator whatever they are
+_DIGITS_MAX = 19  # every number of this many digits fits into 64 unsigned bits
 _MINUS = ord("-")
 
 
 def integers(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
-    """Values of fields such as 42, -7 or +7, and a code for each. Blanks make a number unreadable."""
+    """(values, codes) of fields such as 42, -7 or +7. Blanks make a number unreadable."""
     values, codes = _digits(buffer, starts, lengths)
     rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
-    if len(rest):  # signs, more digits than fit, leading zeros, and what is no number at all
+    if len(rest):  # plus signs, more digits or a larger value than fit, and what is no number at all
         values[rest], codes[rest] = by_unique(buffer, starts[rest], lengths[rest], _whole)
     return values, codes
 
 
 def decimals(buffer: Bytes, starts: Ints, lengths: Ints, numerator: int, denominator: int) -> tuple[Ints, Bytes]:
-    """floor(field · numerator / denominator), exactly; integers fast, decimal fractions once per distinct text."""
+    """(values, codes) of floor(field · numerator / denominator), computed exactly.
+
+    Integers are fast; decimal fractions are read once per distinct text. numerator or denominator must be 1.
+    """
     values, codes = _digits(buffer, starts, lengths)
     if denominator > 1:
         values //= denominator
@@ -43,7 +46,7 @@ def decimals(buffer: Bytes, starts: Ints, lengths: Ints, numerator: int, denomin
 
 
 def _digits(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
-    """Fields of 1 to 19 digits after an optional minus; what is not read here is UNREADABLE."""
+    """(values, codes) of fields of 1 to 19 digits after an optional minus; all others are UNREADABLE."""
     values = np.zeros(len(starts), np.int64)
     codes = np.full(len(starts), UNREADABLE, np.uint8)
     for length in widths(lengths, _DIGITS_MAX + 1):

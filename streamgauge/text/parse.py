@@ -1,4 +1,4 @@
-"""A block of text lines -> events and bad lines."""
+"""Parses a block of text lines into events and bad lines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from streamgauge.text.times import times
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the needed fields stand in the lines of one file, as 0-based indices."""
+    """Positions (0-based) of the needed fields in the lines of one file."""
 
     source: Source
-    fields: int  # a complete line has at least so many
+    fields: int  # least number of fields in a complete line
     time: int
     arrival: int | None
     columns: tuple[int, ...]  # of source.columns, in their order
@@ -32,20 +32,20 @@ class Layout:
         return events_schema(dict(self.source.columns), arrival=self.arrival is not None)
 
 
-#: bad lines of a block: the place of each in it
+#: bad lines of a block; at: 0-based line in the block
 BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of a block."""
+    """Result of parse() for one block."""
 
     events: pa.Table  # schema of the layout
     bad: pa.Table | None  # schema BAD, where there are any
 
 
 def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
-    """Finds the columns among the names of a file's fields (None: it has no names). Raises UserError."""
+    """Finds the source's columns among the names of a file's fields; names is None if it has none. Raises UserError."""
     time = _index(source, names, source.time.column, "time.column", where)
     arrival = None
     if source.arrival is not None:
@@ -62,7 +62,7 @@ def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
 
 
 def names_in(header: bytes, source: Source, where: str) -> list[str]:
-    """The names in a normalised header line, blanks around them left out. Raises UserError."""
+    """The names in a normalised header line, without blanks around them. Raises UserError if it is not UTF-8."""
     try:
         header.decode()
     except UnicodeDecodeError as problem:
@@ -93,7 +93,7 @@ def _index(source: Source, names: list[str] | None, column: str | int, key: str,
 
 
 def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
-    """Reads normalised lines; line i of the block has seq first_seq + i."""
+    """Parses normalised lines (see ranges.normalised); line i of the block has seq first_seq + i."""
     return _Block(data, layout).parsed(first_seq)
 
 
@@ -103,7 +103,7 @@ class _Block:
         self._source = layout.source
         self._lines = Lines(data, layout.source.separator, layout.source.quote, layout.fields)
         self._reasons = [""]
-        #: index of each line's first reason, 0 for none
+        #: index in _reasons of each line's first fault, 0 for none
         self._why: Bytes = np.zeros(self._lines.count, np.uint8)
 
     def parsed(self, first_seq: int) -> Parsed:
@@ -134,7 +134,7 @@ class _Block:
             self._reasons.append(reason)
 
     def _field(self, index: int) -> tuple[Ints, Ints]:
-        """Start and length; lines that are bad already have an empty one."""
+        """Start and length of that field in every line; its length is 0 in lines that are already bad."""
         starts, lengths = self._lines.field(index)
         return starts, np.where(self._why == 0, lengths, 0) if self._why.any() else lengths
 

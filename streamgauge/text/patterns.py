@@ -1,6 +1,6 @@
-"""Datetime patterns, strptime's (%Y-%m-%d) and letters (yyyy-MM-dd), as one list of pieces.
+"""Parses datetime patterns, strptime's (%Y-%m-%d) and letters (yyyy-MM-dd), into one list of pieces.
 
-The pieces are read in two ways: as a regular expression for one text, and by fixed width for many (times.py).
+The pieces are used in two ways: as a regular expression for one text, and by fixed width for many (times.py).
 Names of months and days are English whatever the locale.
 """
 
@@ -17,7 +17,7 @@ from streamgauge.errors import UserError
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FULL_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-#: kind -> (regular expression, width where it is fixed)
+#: maps a kind of field to (regular expression, width in characters; 0 if it is not fixed)
 KINDS = {
     "Y": (r"[0-9]{4}", 4),
     "y": (r"[0-9]{2}", 0),
@@ -38,7 +38,7 @@ KINDS = {
     "Z": (r"UTC|GMT|Z", 0),
 }
 _SHORTHANDS = {"T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y", "F": "%Y-%m-%d", "e": "%d", "h": "%b"}
-#: letter -> kind by its number of repetitions, the last one for all above
+#: maps a letter to its kinds by the number of repetitions; the last one is for that many and more
 _LETTERS: dict[str, tuple[str, ...]] = {
     "y": ("Y", "y", "Y"), "u": ("Y", "y", "Y"), "M": ("m", "m", "b", "B"), "L": ("m", "m", "b", "B"), "d": ("d",),
     "D": ("j",), "H": ("H",), "h": ("I",), "m": ("M",), "s": ("S",), "a": ("p",), "E": ("a", "a", "a", "A"),
@@ -48,16 +48,16 @@ _LETTERS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Piece:
-    """A field of a datetime, or (kind "") one literal character: any of those in text."""
+    """A field of a datetime; or, with kind "", one literal character, which may be any of those in text."""
 
     kind: str
     text: str = ""
-    width: int = 0  # of a fraction with a declared number of digits
+    width: int = 0  # number of digits of a fraction, if the pattern declares it
 
 
 @lru_cache(maxsize=64)
 def pieces(pattern: str) -> tuple[Piece, ...]:
-    """Raises UserError naming the part that is not known."""
+    """Pieces of a pattern. Raises UserError for an unknown part, a field that comes twice, or no field."""
     found = _strptime(pattern) if "%" in pattern else _letters(pattern)
     kinds = [piece.kind for piece in found if piece.kind]
     twice = sorted({kind for kind in kinds if kinds.count(kind) > 1})
@@ -100,10 +100,10 @@ def _letters(pattern: str) -> list[Piece]:
 
 
 class Reader:
-    """One text of that pattern -> nanoseconds since the epoch.
+    """Reads texts of a pattern, one by one, as nanoseconds since the epoch.
 
-    What a pattern leaves out is that of 1970-01-01 00:00:00. A naive time means its zone; one that the zone has
-    twice means the earlier, one that it skips is read with the offset before the gap.
+    Fields that the pattern leaves out are those of 1970-01-01 00:00:00. A time without an offset is one of the zone. If
+    the zone has it twice, the earlier one is meant; if the zone skips it, the offset before the gap applies.
     """
 
     def __init__(self, pattern: str, zone: str) -> None:
@@ -111,7 +111,7 @@ class Reader:
         self._expression = re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
 
     def __call__(self, text: str) -> int:
-        """Raises ValueError."""
+        """Nanoseconds since the epoch. Raises ValueError if the text is not of the pattern, or no such time exists."""
         match = self._expression.fullmatch(text)
         if match is None:
             raise ValueError(text)
@@ -136,7 +136,7 @@ class Reader:
 
 
 def epoch_seconds(moment: datetime, offset: int | None, zone: ZoneInfo) -> int:
-    """Of a naive moment; offset in seconds east of UTC, or None for the zone's own."""
+    """Seconds since the epoch of a naive moment; offset in seconds east of UTC, None for that of the zone."""
     if offset is None:
         own = moment.replace(tzinfo=zone).utcoffset()
         offset = 0 if own is None else own.days * 86400 + own.seconds

@@ -1,4 +1,4 @@
-"""Files as newline-aligned byte ranges, or as blocks of whole lines where they are compressed."""
+"""Reads files as newline-aligned byte ranges, or as blocks of whole lines if they are compressed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamgauge.places import reading
 
 BOM = b"\xef\xbb\xbf"
 _STEP = 4 << 20
-#: Arrow's 32-bit offsets end at 2 GiB
+#: bytes; a block of lines must fit into Arrow's 32-bit offsets, which end at 2 GiB
 _LONGEST_LINE = 1 << 30
 
 
@@ -25,7 +25,7 @@ def is_gzip(path: str) -> bool:
 
 
 def first_line(path: str) -> tuple[int, bytes]:
-    """Where the first line begins (after a BOM), and that line with its newline; of a gzip file: unpacked."""
+    """(byte at which the first line begins, after a BOM; that line with its newline); a gzip file is unpacked."""
     with _opened(path) as handle:
         data = handle.read(3)
         start = 3 if data == BOM else 0
@@ -37,11 +37,12 @@ def first_line(path: str) -> tuple[int, bytes]:
 
 
 def splits(start: int, end: int, step: int) -> list[tuple[int, int]]:
+    """Cuts [start, end) into ranges [low, high) of `step` bytes; the last may be shorter."""
     return [(at, min(at + step, end)) for at in range(start, end, step)]
 
 
 def read_lines(path: str, start: int, low: int, high: int) -> bytes:
-    """The whole lines whose first byte lies in [low, high), of the lines that begin at `start`."""
+    """The whole lines whose first byte lies in [low, high); the file's first line begins at `start`."""
     with reading(path) as handle:
         low, high = _aligned(handle, start, low), _aligned(handle, start, high)
         if high - low > _LONGEST_LINE:
@@ -53,7 +54,7 @@ def read_lines(path: str, start: int, low: int, high: int) -> bytes:
 
 
 def count_lines(path: str, start: int, low: int, high: int) -> int:
-    """How many lines read_lines would give, in bounded memory."""
+    """Number of lines that read_lines would give, counted in bounded memory."""
     with reading(path) as handle:
         low, high = _aligned(handle, start, low), _aligned(handle, start, high)
         handle.seek(low)
@@ -66,7 +67,7 @@ def count_lines(path: str, start: int, low: int, high: int) -> int:
 
 
 def blocks(path: str, start: int, size: int) -> Iterator[bytes]:
-    """Whole lines of a gzip file from its unpacked byte `start` on, about `size` bytes at a time."""
+    """Yields whole lines of a gzip file from its unpacked byte `start` on, about `size` bytes at a time."""
     with _opened(path) as handle:
         _read(handle, start)
         rest = b""
@@ -87,13 +88,13 @@ def line_count(data: bytes) -> int:
 
 
 def first_lines(data: bytes, count: int) -> bytes:
-    """The first `count` of more lines."""
+    """The first `count` lines of data, which must hold as many."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
     return data[: int(ends[count - 1]) + 1]
 
 
 def normalised(data: bytes) -> bytes:
-    """Every line ended by one newline."""
+    """The lines, each ended by one newline without a carriage return."""
     if data and data[-1:] != b"\n":
         data += b"\n"
     return data.replace(b"\r\n", b"\n") if b"\r" in data else data
@@ -101,7 +102,7 @@ def normalised(data: bytes) -> bytes:
 
 @contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
-    """The file's bytes, unpacked where it is compressed. Raises UserError where that is broken."""
+    """Opens a file for reading bytes, unpacked if it is gzip. Raises UserError if the gzip file is broken."""
     try:
         packed = is_gzip(path)
         with reading(path) as handle, gzip.GzipFile(fileobj=handle) if packed else nullcontext(handle) as opened:
@@ -111,7 +112,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
 
 
 def _read(handle: BinaryIO, count: int) -> bytes:
-    """Exactly count bytes where the file has them: a raw read may give fewer."""
+    """Reads count bytes, fewer only at the file's end; a single raw read may give fewer."""
     data = handle.read(count)
     while data and len(data) < count and (more := handle.read(count - len(data))):
         data += more

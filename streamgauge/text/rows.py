@@ -1,4 +1,4 @@
-"""Rows of a Parquet file as the text lines that they would be in a CSV file."""
+"""Turns rows of a Parquet file into the text lines that they would be in a CSV file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.errors import UserError
 
 
 def unwritable(schema: pa.Schema) -> str | None:
-    """The first column that has no text form, or None."""
+    """Name and type of the first column that has no text form, or None."""
     for field in schema:
         if pa.types.is_nested(field.type):
             return f"{field.name} ({field.type})"
@@ -19,7 +19,10 @@ def unwritable(schema: pa.Schema) -> str | None:
 
 
 def lines(rows: pa.RecordBatch, separator: str, quote: str | None, where: str) -> bytes:
-    """One line per row; null is an empty field; texts are quoted where they must be, line ends in them are blanks."""
+    """CSV lines, one per row. Null is an empty field; texts are quoted if need be, and line ends in them are blanks.
+
+    Raises UserError for a column that cannot be written as text.
+    """
     quote = quote or '"'
     columns = [
         _texts(column, separator, quote, f"{where}: {name}")

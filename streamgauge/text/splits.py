@@ -1,4 +1,4 @@
-"""A source as a list of splits: pieces of its files in order, each of which one task can read on its own."""
+"""Plans how a source is read: a list of splits, pieces of its files in order that a task can read on its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamgauge.text.parse import Layout, layout_of, names_in
 
 @dataclass(frozen=True)
 class Split:
-    """Lines of one file: of text those that begin in bytes [low, high), of gzip all, of Parquet row group low."""
+    """Lines of one file. text: those that begin in bytes [low, high); gzip: all; parquet: those of row group `low`."""
 
     path: str
     file: int  # position among the source's files
@@ -32,7 +32,7 @@ class Split:
     mark: tuple[int, int]  # size and mtime of the file when the plan was made
 
     def count(self) -> int:
-        """Its lines, in bounded memory."""
+        """Number of lines, counted in bounded memory."""
         if self.kind == "gzip":
             return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
         if self.kind == "parquet":
@@ -40,7 +40,7 @@ class Split:
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Its lines, normalised; of compressed files about `size` bytes at a time."""
+        """Yields its lines, normalised; those of gzip files about `size` bytes at a time."""
         if self.kind == "gzip":
             yield from map(ranges.normalised, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
@@ -52,17 +52,18 @@ class Split:
             yield ranges.normalised(data)
 
     def changed(self) -> bool:
-        """Whether the file is no longer the one that the plan was made for."""
+        """True if the file is no longer the one that the plan was made for, by size and mtime."""
         return mark_of(self.path) != self.mark
 
 
 def mark_of(path: str) -> tuple[int, int]:
+    """(size, mtime in ns) of a source file. Raises UserError."""
     stat = stat_source(path)
     return stat.st_size, stat.st_mtime_ns
 
 
 def header(source: Source) -> bytes:
-    """The line of names that all files share, ended by a newline; empty without one. Raises UserError."""
+    """The header line, ended by a newline; empty without one. Raises UserError if the files' headers differ."""
     first, *others = source.files
     own = _header(first, source)
     for path in others:
@@ -128,7 +129,10 @@ def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, in
 
 
 def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
-    """A typed time needs the right description: a timestamp none, an integer its unit."""
+    """Checks the type of a Parquet time column: a timestamp needs no description, an integer needs its unit.
+
+    Raises UserError, for floats too.
+    """
     if pa.types.is_temporal(field.type) and not column.is_iso:
         raise UserError(f"{where}: {field.name} is a {field.type}; leave out unit and format")
     if pa.types.is_integer(field.type) and column.unit is None:

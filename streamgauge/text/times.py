@@ -1,6 +1,6 @@
-"""Time fields to int64 ticks, for many fields at once.
+"""Reads time fields as int64 ticks, many fields at once.
 
-Texts of a known width are read by their columns of digits; whatever is left is read once per distinct text.
+Texts of a known width are read by their columns of digits; every other is read once per distinct text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BILLION = 10**9
 
 
 def times(column: TimeColumn, tick: Tick, buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
-    """Ticks of each field and a code: READABLE, UNREADABLE or OUT_OF_RANGE. Finer than a tick is rounded down."""
+    """(ticks, codes) of fields; codes: READABLE, UNREADABLE, OUT_OF_RANGE. Parts of a tick are rounded down."""
     if column.unit is not None:
         of_unit, of_tick = PS[column.unit], PS[tick]
         return decimals(buffer, starts, lengths, max(of_unit // of_tick, 1), max(of_tick // of_unit, 1))
@@ -60,14 +60,14 @@ def times(column: TimeColumn, tick: Tick, buffer: Bytes, starts: Ints, lengths: 
     rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
     if len(rest):
         values[rest], codes[rest] = by_unique(buffer, starts[rest], lengths[rest], _reader(column.format, column.zone))
-    if tick == "ps":  # an arrival of another kind than its ps event time
+    if tick == "ps":  # an arrival time that is a datetime, beside an event time in ps
         codes[np.abs(values) > INT64_MAX // 1000] = OUT_OF_RANGE
         values = np.where(codes == READABLE, values, 0) * 1000
     return values, codes
 
 
 def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, Mask]:
-    """Seconds since the epoch, nanoseconds and what could be read, of texts that are all as wide as the template."""
+    """(seconds since the epoch, nanoseconds, readable) of texts (rows of bytes) that are as wide as the template."""
     good: Mask = np.ones(len(rows), bool)
     got: dict[str, Ints] = {}
     at = 0
@@ -108,7 +108,7 @@ def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, M
 
 
 def _in_zone(local: Ints, zone: str) -> Ints:
-    """Epoch seconds of naive ones: the earlier of two, and the offset before a gap inside it."""
+    """Seconds since the epoch of local times: the earlier of two; in a gap, with the offset before it."""
     naive = int64s(local).cast(pa.timestamp("s"))
     known = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
     # inside a gap `known` is the last second before it: its offset holds
@@ -123,7 +123,7 @@ def _width(piece: Piece) -> int:
 
 @lru_cache(maxsize=64)
 def _templates(pattern: str | None) -> dict[int, list[Template]]:
-    """By total width; of ISO-8601 the usual forms."""
+    """Templates of a pattern by total width; without a pattern, those of the usual forms of ISO-8601."""
     found: dict[int, list[Template]] = {}
     for template in _iso_templates() if pattern is None else [pieces(pattern)]:
         if all(_width(piece) or not piece.kind for piece in template):
@@ -149,7 +149,7 @@ def _reader(pattern: str | None, zone: str) -> Callable[[str], int]:
 
 
 class _IsoReader:
-    """Any ISO-8601 text that datetime.fromisoformat reads, with a fraction of any length."""
+    """Reads any ISO-8601 text that datetime.fromisoformat reads, also with a fraction of any length."""
 
     _FRACTION = re.compile(r"(.+[T ][0-9]{2}:?[0-9]{2}:?[0-9]{2})[.,]([0-9]+)(.*)", re.ASCII)
 
@@ -157,7 +157,7 @@ class _IsoReader:
         self._zone = ZoneInfo(zone)
 
     def __call__(self, text: str) -> int:
-        """Raises ValueError."""
+        """Nanoseconds since the epoch; finer digits are dropped. Raises ValueError."""
         match = self._FRACTION.fullmatch(text)
         moment = datetime.fromisoformat(match[1] + match[3] if match else text.replace("z", "Z"))
         nanoseconds = int(match[2][:9].ljust(9, "0")) if match else moment.microsecond * 1000

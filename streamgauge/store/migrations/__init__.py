@@ -1,1 +1,1 @@
-"""Steps from each schema of the index to the next; never edited once released."""
+"""Alembic migrations from each schema of the index to the next; they are never edited once released."""

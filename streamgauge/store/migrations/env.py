@@ -1,4 +1,4 @@
-"""Alembic's entry: runs on the connection that the index hands over."""
+"""Alembic's entry point: runs the migrations on the connection that the index hands over."""
 
 from alembic import context
 

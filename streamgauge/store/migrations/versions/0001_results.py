@@ -1,4 +1,4 @@
-"""Series and their points."""
+"""Creates the tables of series and of their points."""
 
 import sqlalchemy as sa
 from alembic import op

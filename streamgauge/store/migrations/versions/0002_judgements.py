@@ -1,4 +1,4 @@
-"""What was said about a change of a series."""
+"""Creates the table of judgements of a series' changes."""
 
 import sqlalchemy as sa
 from alembic import op

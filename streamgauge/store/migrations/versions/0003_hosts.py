@@ -1,4 +1,4 @@
-"""Hosts that share a database may give their runs one id: a point is known by its series and moment too."""
+"""Extends the primary keys by series and time: hosts that share a database may give two runs the same id."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -32,7 +32,8 @@ def _key(table: str, key: tuple[str, ...]) -> None:
     names = [column.name for column in old.columns]
     op.create_table(
         f"{table}_new",
-        *(sa.Column(c.name, c.type, *_references(c), primary_key=c.name in key, nullable=c.nullable) for c in old.columns),
+        *(sa.Column(c.name, c.type, *_references(c), primary_key=c.name in key, nullable=c.nullable)
+          for c in old.columns),
     )  # fmt: skip
     fields = ", ".join(names)
     op.execute(f"INSERT INTO {table}_new ({fields}) SELECT {fields} FROM {table}")

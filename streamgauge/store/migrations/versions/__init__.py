@@ -1,1 +1,1 @@
-"""One file per step."""
+"""The migrations, one file each."""
