@@ -145,7 +145,7 @@ def _serve(
     position = [[0] * connection.partitions for connection in connections]
     rows = batches = 0
     cpu_begin_s = time.process_time()
-    first_row = begin = free_at = reported = time.monotonic()
+    first_row = last_row = free_at = reported = time.monotonic()
     idle, stall_at_s = True, wired.stall_at_s
     readers = ThreadPoolExecutor(len(connections))  # uses all hosts' links at the same time
     side_by_side = map if len(connections) == 1 else readers.map
@@ -158,10 +158,10 @@ def _serve(
             idle = True
             if all(new.finished for new in latest):
                 break
-            if now - max(begin, first_row) > patience_s:
+            if now - last_row > patience_s:
                 raise WireError(f"no row came for {patience_s} s")
         else:
-            first_row = now if rows == 0 else first_row
+            first_row, last_row = now if rows == 0 else first_row, now
             share = min(1.0, limit / count)
             wanted = [[-(-int(n * share * 1000) // 1000) for n in new] for new in there]
             taken = sum(side_by_side(partial(_take, emitter), connections, position, wanted))

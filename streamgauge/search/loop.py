@@ -117,9 +117,11 @@ def _doubts(plan: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
         doubts.append("one process: how much processes differ is unknown; raise search.processes to know it")
     if not plan.proof_steps:
         doubts.append("no recovery trial proved the estimate, as search.proof_steps is 0")
-    if (drift := max((abs(one.drift) for one in found), default=0.0)) > plan.max_drift:
+    drift = max((one.drift for one in found), key=abs, default=0.0)
+    if abs(drift) > plan.max_drift:
+        became = "cheaper" if drift > 0 else "dearer"
         doubts.append(
-            f"a batch still became {drift:.0%} cheaper when the ladder ended, which was estimated; raise "
+            f"a batch still became {abs(drift):.0%} {became} when the ladder ended, which was estimated; raise "
             "search.warmup_seconds"
         )
     if any(one.misfit > 4 for one in found):
