@@ -23,6 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge import config
+from streamgauge.search.records import Sample, TrialObservation
+from streamgauge.search.verdict import judge
 
 TOLERANCE = 0.2
 Json = dict[str, Any]
@@ -56,8 +58,10 @@ def row(record: Json, first: Json | None) -> list[str]:
             close = predicted is not None and age is not None and abs(age / predicted - 1) <= TOLERANCE
             cells += [f"{predicted or 0:.2f}", f"{age or 0:.2f}", "yes" if close else "NO", right]
         else:
-            grows = run["outcome"] == "unsustainable" or run["overflow"]
-            cells += [f"{run['last_age_s'] or 0:.1f}", "yes" if grows else f"NO: {run['outcome']}"]
+            samples = tuple(Sample(*sample) for sample in run["samples"])
+            seen = TrialObservation(run["rate_events_per_s"], run["seconds"], samples, 0, 0, run["overflow"])
+            settles = judge(seen, config.Search()).outcome == "sustainable"
+            cells += [f"{run['last_age_s'] or 0:.1f}", "NO" if settles else "yes"]
     return cells
 
 

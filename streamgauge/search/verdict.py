@@ -31,6 +31,8 @@ _RESAMPLES = 200
 _CONFIDENCE = 0.90
 #: seconds of age per second that still count as steady
 _STEADY_SLOPE = 0.03
+#: it still grows if it surely gained more than this part of its median during the trial
+_STILL_GROWS = 0.5
 #: a drift is believed beyond so many standard errors, though it is looked at after each batch
 _SIGMAS, _ONE_SIDED = 2.5, 0.994
 _LEAST_LOOKS = 4
@@ -170,7 +172,8 @@ def _growth(looks: Sequence[Sample], search: Search) -> Verdict:
     if not math.isfinite(slope):
         return Verdict("inconclusive", "all samples were taken at one instant")
     found = f"age grows by {slope:+.3f} s/s, {_CONFIDENCE:.0%} interval {low:+.3f} to {high:+.3f}"
-    if high <= _STEADY_SLOPE:
+    gained = low * (looks[-1].at_s - looks[0].at_s)
+    if high <= _STEADY_SLOPE and gained <= _STILL_GROWS * statistics.median(s.age_s for s in looks):
         return Verdict("sustainable", f"{found}, at most {_STEADY_SLOPE:g}", figures)
     return Verdict("inconclusive", f"{found}: it still settles, or is too fast; run a longer trial", figures)
 
