@@ -137,7 +137,7 @@ class ReadyCell:
         plan = self.benchmark.search
         plan = plan if seconds is None else plan.model_copy(update={"warmup_seconds": seconds})
         while not is_warm(plan, windows):
-            step = warm_up_step(1, MOST_ROWS)
+            step = warm_up_step(plan, 1, MOST_ROWS, windows)
             round_s = min(step.least_s, plan.warmup_seconds)
             step = replace(step, least_s=round_s, most_s=round_s)
             early = sum(w.seconds for w in windows) < UNPINNED * plan.warmup_seconds

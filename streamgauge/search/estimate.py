@@ -157,6 +157,14 @@ def _best(points: Sequence[Point], taus: Sequence[float | None]) -> _Fit:
     return best if flat.chi2 - best.chi2 > _BELIEVED * best.scale else flat
 
 
+def excesses(points: Sequence[Point]) -> Floats:
+    """How much longer a batch of each window took than the line through all of them, a + b·n, on logarithms."""
+    n, t = np.array([p.rows for p in points]), np.array([p.seconds for p in points])
+    a, b = _line(n, t, 1 / (t * np.array([p.error for p in points])))
+    found: Floats = np.log(t / (a + b * n))
+    return found
+
+
 def best_rows(estimate: Estimate, allowed_age_s: float, part: float) -> float:
     """Rows of a batch that lasts that part of the allowed age."""
     a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamgauge.config import Search
-from streamgauge.search.estimate import Estimate, Point, best_rows, fit
+from streamgauge.search.estimate import Estimate, Point, best_rows, excesses, fit
 from streamgauge.search.proof import refuted
 from streamgauge.search.records import Measurement, Window
 from streamgauge.search.steps import LEAST_BATCHES, Hold, Limits
 
-#: rows held while a process warms up: small batches, as their fixed cost is compiled last
-WARM_UP_ROWS = 20_000
+#: rows held while a process warms up, in turns: small batches, whose fixed cost is compiled last, and large ones, whose
+#: rows take other paths through the engine
+WARM_UP_ROWS, _LARGER = 20_000, 10
 #: seconds of one window of the warm-up
 _ROUND_S = 5.0
 #: the cost of a batch is steady when its trend over so many seconds is known to be below that part
@@ -41,12 +42,13 @@ def next_window(plan: Search, limits: Limits, process: int, windows: Sequence[Wi
     most = limits.most_rows
     compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
     if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < plan.warmup_seconds * UNPINNED:
-        return dataclasses.replace(warm_up_step(process, most), purpose="compile", reason="on all CPUs, to compile")
+        step = warm_up_step(plan, process, most, windows)
+        return dataclasses.replace(step, purpose="compile", reason="on all CPUs, to compile")
     warm = [w for w in windows if w.purpose == "warm-up" and w.invalid is None]
     ladder = [w for w in windows if w.purpose == "ladder" and w.invalid is None]
     first = int(min(WARM_UP_ROWS, most))
     if not ladder and not again and not is_warm(plan, warm):
-        return warm_up_step(process, most)
+        return warm_up_step(plan, process, most, warm)
     if len(ladder) >= _MOST_RUNGS:
         return None
     sound = [*warm, *ladder]
@@ -113,10 +115,17 @@ def _has(held: Sequence[float], rows: float) -> bool:
     return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
 
 
-def warm_up_step(process: int, most_rows: float) -> Hold:
-    """One window of small batches."""
-    rows = int(min(WARM_UP_ROWS, most_rows))
-    return Hold(process, "warm-up", rows, "until the cost of a batch is steady", _ROUND_S, _ROUND_S, 1.0, 2)
+def warm_up_step(plan: Search, process: int, most_rows: float, before: Sequence[Window]) -> Hold:
+    """The next window of the warm-up after these: small batches and large ones in turns.
+
+    Large ones are ten times as large, and last for half of the allowed age at most.
+    """
+    rows = min(WARM_UP_ROWS, most_rows)
+    if len(before) % 2 and before[-1].batches:
+        spent = before[-1].seconds / len(before[-1].batches)
+        rows *= min(_LARGER, max(1.0, _PARTS[-1] * plan.max_age.seconds / max(spent, 1e-9)))
+    why = "until the cost of a batch is steady"
+    return Hold(process, "warm-up", int(min(rows, most_rows)), why, _ROUND_S, _ROUND_S, 1.0, 2)
 
 
 def is_warm(plan: Search, warm: Sequence[Window]) -> bool:
@@ -125,17 +134,18 @@ def is_warm(plan: Search, warm: Sequence[Window]) -> bool:
     if spent >= plan.warmup_seconds:
         return True
     points = [Point.of(w) for w in warm if w.batches]
-    recent = points[len(points) // 3 :]
+    skipped = len(points) // 3
+    recent = points[skipped:]
     if len(points) < 4 or recent[-1].at_s - recent[0].at_s < 0.6 * _TREND_S:
         return False
-    at, cost = np.array([p.at_s for p in recent]), np.log([p.seconds / max(1.0, p.rows) for p in recent])
-    weight = np.array([p.error**-2 for p in recent])
+    cost = excesses(points)[skipped:]
+    at, weight = np.array([p.at_s for p in recent]), np.array([p.error**-2 for p in recent])
     centre = at - (weight * at).sum() / weight.sum()
     information = float((weight * centre**2).sum())
     trend = float((weight * centre * cost).sum()) / information * _TREND_S
     if abs(trend) + _TREND_S / math.sqrt(information) > _STEADY:
         return False
-    found = fit(warm, plan.max_age.seconds, continuous=True, most_rows=math.inf)
+    found = fit(warm, plan.max_age.seconds, continuous=False, most_rows=math.inf)
     return found is not None and abs(found.drift) <= _STEADY
 
 
