@@ -1,4 +1,4 @@
-"""The release check as a DAG: streams, the check on an otherwise idle machine, a task that fails unless it is go."""
+"""The release check as a DAG: streams, the check on an idle machine, and a task that fails unless the verdict is go."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class SparkLink:
             def addInPlace(self, value1: Any, value2: Any) -> Any:
                 try:
                     link._succeeded(value2)
-                except Exception as problem:  # Spark's event loop waits here
+                except Exception as problem:  # it must not reach Spark's event loop, which waits here
                     link._once("committed values are incomplete", problem)
                 return value1
 

@@ -82,7 +82,7 @@ class Registry:
         finally:
             self._local.batch = outer
 
-    # -- news from tasks
+    # -- reports from tasks
 
     def heard(self, word: dict[str, Any]) -> None:
         """Takes a worker's report of all that one run has counted; with `ended`, the run counts no more."""
@@ -142,7 +142,7 @@ class Registry:
             pending = self._batches[batch] = _Finished(run)
         return pending
 
-    # -- questions
+    # -- queries
 
     def query(
         self, namespace: str | None = None, name: str | None = None, step: str | None = None

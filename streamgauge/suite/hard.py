@@ -106,7 +106,7 @@ def judge(
     work: Path,
     conf: Mapping[str, str] | None = None,
 ) -> tuple[Record, tuple[MicroBatch, ...]]:
-    """Compares a query's answer with DuckDB's; in streaming, without the rows that the run's own logs show as late.
+    """Compares a query's answer with DuckDB's, which in streaming leaves out the rows that the run's logs show as late.
 
     Returns the record, and the micro-batches in streaming.
     """

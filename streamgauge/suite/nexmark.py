@@ -83,7 +83,10 @@ def in_batch(spark: SparkSession, spec: Spec, query: Query, events: Events, fram
 
 
 def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, batches: int, work: Path) -> Record:
-    """Compares a streaming run with the answer without exactly the rows that its offsets and watermarks let it drop."""
+    """Runs a query in streaming and compares it with DuckDB's answer.
+
+    That answer leaves out exactly the rows that the run's offsets and watermarks let it drop.
+    """
     if "partitioned file sink" in query.features:
         output, seconds = to_files(spark, spec, query, events.batches(batches), work)
         return _judged(query, "streaming", output, ask(spec, (events.plain,)), seconds, events)

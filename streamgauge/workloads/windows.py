@@ -38,7 +38,7 @@ def exact(frame: DataFrame, column: str | None) -> Column:
 
 
 def marked(spec: Spec) -> Column:
-    """True if an event is of the second kind."""
+    """A column that is true for events of the second kind."""
     return F.coalesce(F.col(str(spec.value)).cast("string") == F.lit(spec.mark), F.lit(False))
 
 
