@@ -1,4 +1,4 @@
-"""Airflow shows an import error per DAG file: this one is for benchmark files that don't load, and harms no other."""
+"""Fails to import if a benchmark file does not load: Airflow shows the error, and the other DAG file still loads."""
 
 from streamgauge.airflow.factory import config_files, load_all
 

@@ -1,4 +1,4 @@
-"""spark-submit application: events -> profile."""
+"""spark-submit application: measures the disorder of events and writes their profile."""
 
 from streamgauge.spark import analyze
 from streamgauge.spark.job import job

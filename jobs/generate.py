@@ -1,4 +1,4 @@
-"""spark-submit application: events and an experiment -> stream."""
+"""spark-submit application: makes the stream of one experiment from the events."""
 
 from streamgauge.spark import generate
 from streamgauge.spark.job import job

@@ -1,4 +1,4 @@
-"""spark-submit application: latency of one cell at fractions of its sustainable rate."""
+"""spark-submit application: measures the latency of one cell at fractions of its sustainable rate."""
 
 from streamgauge.measure import latency
 from streamgauge.spark.job import job

@@ -1,4 +1,4 @@
-"""spark-submit application: the Nexmark suite on one experiment's stream, every answer checked."""
+"""spark-submit application: runs the Nexmark suite on one experiment's stream and checks every answer."""
 
 from streamgauge.spark.job import job
 from streamgauge.suite import stage

@@ -1,4 +1,4 @@
-"""spark-submit application: judges a night against those before it, and draws the page of all of them."""
+"""spark-submit application: judges a night against earlier nights, and draws the page of all nights."""
 
 from streamgauge.errors import UserError
 from streamgauge.measure.nightly import BAD, Night

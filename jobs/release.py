@@ -1,4 +1,7 @@
-"""spark-submit application: a candidate against a baseline. It only controls; both systems are processes of their own."""
+"""spark-submit application: compares a candidate with a baseline.
+
+It only controls; both systems are processes of their own.
+"""
 
 from streamgauge import store
 from streamgauge.measure import release

@@ -1,4 +1,4 @@
-"""spark-submit application of the stage report; it only reads records, so no session is ever started."""
+"""spark-submit application: puts a run on one HTML page. It only reads records, so no session is ever started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""spark-submit application: the sustainable rate of one cell. It only controls; the system is a process of its own."""
+"""spark-submit application: finds one cell's sustainable rate. It only controls; the system is a process of its own."""
 
 from streamgauge.measure import search
 from streamgauge.spark.job import job

@@ -1,11 +1,14 @@
-"""spark-submit jobs/validate.py --config FILE --run-id ID --experiment NAME"""
+"""spark-submit application: validates the stream of one experiment.
+
+Usage: spark-submit jobs/validate.py --config FILE --run-id ID --experiment NAME
+"""
 
 from pathlib import Path
 
 from streamgauge.spark import validate
 from streamgauge.spark.job import job
 
-#: where Spark unpacks what was submitted, in deploy mode cluster
+#: where Spark unpacks the submitted suites, in deploy mode cluster
 UNPACKED = Path("expectations")
 BESIDE = Path(__file__).resolve().parents[1] / "expectations"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # .venv/spark.jsa: the classes that Spark loads, laid out as a JVM maps them (AppCDS, JEP 350), for a quicker start.
-# All works without it: a failure is told and no more. It appears whole, as a JVM trusts what it maps.
+# Everything works without it, so a failure is only reported. It is renamed when complete: a JVM trusts what it maps.
 half=.venv/.spark.jsa.$$
 trap 'rm -f "$half"' EXIT
 echo "laying out Spark's classes for a quicker start: about a minute"

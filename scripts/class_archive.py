@@ -1,4 +1,4 @@
-"""spark-submit application: does what the batch stages do, so that its JVM loads the classes that they need."""
+"""spark-submit application: runs the batch stages once, so that its JVM loads the classes that they need."""
 
 import tempfile
 from pathlib import Path

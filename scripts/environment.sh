@@ -1,5 +1,5 @@
 #!/bin/sh
-# dist/environment.tar.gz: this library and what its jobs import, without Spark, for executors on other hosts.
+# Makes dist/environment.tar.gz: this library and what its jobs import, without Spark, for executors on other hosts.
 set -eu
 uv=.venv/bin/uv
 place=$(mktemp -d)

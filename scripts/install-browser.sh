@@ -1,5 +1,5 @@
 #!/bin/sh
-# The page's tests look at it in a real browser. Without one they are skipped (in CI they fail).
+# Installs the browser in which tests look at the page. Without one they are skipped (in CI they fail).
 if { command -v chromium || command -v google-chrome; } >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1; then
     exit 0
 fi

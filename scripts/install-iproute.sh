@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests with network namespaces as hosts need iproute2 and root. Without them they are skipped.
+# Installs iproute2. Tests with network namespaces as hosts need it, and root; without them they are skipped.
 command -v ip >/dev/null 2>&1 && command -v tc >/dev/null 2>&1 && exit 0
 command -v apt-get >/dev/null 2>&1 || { echo "no apt-get here: install iproute2 for the tests on several hosts"; exit 0; }
 run=""

@@ -1,5 +1,5 @@
 #!/bin/sh
-# One clear line before anything starts: Python, Java, room on the disk.
+# Checks Python, Java and disk space before anything starts; fails with one clear line.
 python=$1
 fail() { echo "streamgauge: $1" >&2; exit 1; }
 

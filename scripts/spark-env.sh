@@ -1,5 +1,5 @@
 #!/bin/sh
-# .venvs/spark-VERSION: another Spark and what a system's driver process imports beside it, versions as in the lock.
+# Makes .venvs/spark-VERSION: another Spark, and what a system's driver process imports, in the lock's versions.
 version=$1
 fail() { echo "streamgauge: $1" >&2; exit 1; }
 

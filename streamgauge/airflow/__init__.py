@@ -1,1 +1,1 @@
-"""Airflow: benchmark files become DAGs, and one command or one page runs them."""
+"""Airflow: turns benchmark files into DAGs, which a command or Airflow's web page runs."""

@@ -1,7 +1,7 @@
-"""Benchmark files to DAGs. Tasks and their order come from the stage table; nothing here imports Spark.
+"""Builds DAGs from benchmark files. Tasks and their order come from the stage table; nothing here imports Spark.
 
 Read from the environment: STREAMGAUGE_CONFIGS (a folder, or one file), STREAMGAUGE_ARTIFACTS,
-STREAMGAUGE_PYTHON (the jobs' interpreter), STREAMGAUGE_SLOTS (of the pool), STREAMGAUGE_RUN_ID.
+STREAMGAUGE_PYTHON (the jobs' interpreter), STREAMGAUGE_SLOTS (size of the pool), STREAMGAUGE_RUN_ID.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from streamgauge.stages import STAGES, Stage
 
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
 ARTIFACTS = place(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"))
-SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # of the pool; a measuring stage takes all of them
+SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
 GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
 
 
 def config_files(place: Path = CONFIGS) -> list[Path]:
-    """The benchmark files in a folder, or the one file."""
+    """Lists the benchmark files in a folder, or the one file."""
     if place.is_file():
         return [place]
     return sorted(file for file in place.glob("*") if file.suffix in (".yaml", ".yml", ".json"))
 
 
 def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
-    """Benchmarks by file, and one line for each file that is none or repeats a name."""
+    """Maps files to their benchmarks; also returns one line for each file that is invalid or repeats a name."""
     benchmarks: dict[Path, Benchmark] = {}
     problems: list[str] = []
     for file in files:
@@ -67,9 +67,9 @@ def dag_id(benchmark: Benchmark, *, nightly: bool = False) -> str:
 
 
 def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
-    """One DAG: plan, the stages that the benchmark has, and a leaf that fails when any of them did.
+    """One DAG: the plan, the benchmark's stages, and a leaf that fails if any of them failed.
 
-    nightly: judged against the nights before it, and reported.
+    nightly: adds the stage that judges the run against earlier nights, and the task that sends its report.
     """
     has_cells = bool(benchmark.all_cells())
     stages = [
@@ -106,7 +106,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
             if scope == "experiment":
                 scopes = plan
-            else:  # cells of experiments that went well are measured, whatever became of the others
+            else:  # cells of experiments that succeeded are measured even if other experiments failed
                 scopes = task(task_id="cells", retries=0, trigger_rule=TriggerRule.ALL_DONE)(plan_cells)(
                     str(file.absolute())
                 )
@@ -126,17 +126,17 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
 
 
 def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
-    """The experiments of this run. Fails with one line on wrong parameters."""
+    """Scopes of this run's experiments. Raises UserError, which is one line, for wrong parameters."""
     return [{"experiment": experiment.name} for experiment in _chosen(file, params).experiments]
 
 
 def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
-    """The cells of this run."""
+    """Scopes of this run's cells."""
     return [cell.model_dump() for cell in _chosen(file, params).all_cells()]
 
 
 def notify(file: str, run: str) -> list[str]:
-    """Tells of the night where the benchmark file says. Fails with one line where it could not."""
+    """Sends the night's report where the benchmark file says. Raises AirflowException with one line if that fails."""
     try:
         return notices.send(load(Path(file)), ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run))
     except UserError as problem:
@@ -144,7 +144,7 @@ def notify(file: str, run: str) -> list[str]:
 
 
 def overrides_json(params: dict[str, Any]) -> str:
-    """What was chosen in the form, as the jobs take it; nothing chosen means as the file says."""
+    """The choices of the trigger form as JSON for the jobs' --overrides; an empty choice leaves what the file says."""
     chosen = {key: value for key, value in params.items() if key in Overrides.model_fields}
     return json.dumps({key: value for key, value in chosen.items() if value not in (None, [])})
 
@@ -167,7 +167,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
             "--overrides", "{{ params | overrides }}",
         ],
         python=os.environ.get("STREAMGAUGE_PYTHON", sys.executable),
-        # what measures has its processes and its lock here, and what only reads records needs no cluster
+        # a measuring stage has its processes and its lock here; one that only reads records needs no cluster
         stays=stage.measures or stage.writes == "page",
         map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,
         pool=home.POOL,
@@ -178,7 +178,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
 
 
 def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Path, scopes: XComArg) -> TaskGroup:
-    """The stages in a row, once for each scope: one that fails stops only its own row."""
+    """Task group that runs the stages in order, once per scope: a failure stops only the stages of its own scope."""
 
     def body(scope: Any) -> None:
         made: dict[str, StageOperator] = {}
@@ -199,13 +199,13 @@ def _unique(items: Iterable[Any]) -> list[Any]:
 
 
 def _run_namer(benchmark: Benchmark, nightly: bool) -> Any:
-    """A DAG run's id as the name of a directory; with the DAG's, since two DAGs may share a run id."""
+    """Returns a function from a DAG run's id to a directory name; the DAG's name is in it, since DAGs may share ids."""
     name = f"{benchmark.name}-nightly" if nightly else benchmark.name
     return lambda run_id: f"{name}-{run_id if run_id == '<run id>' else re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
 
 
 def _params(benchmark: Benchmark) -> dict[str, Param]:
-    """The form of the trigger dialog."""
+    """Fields of the trigger form."""
     names = [experiment.name for experiment in benchmark.experiments]
     outputs = list(get_args(get_args(Experiment.model_fields["outputs"].annotation)[0]))
     return {
@@ -244,7 +244,8 @@ def _document(benchmark: Benchmark, file: Path, stages: list[Stage], run: str) -
             "| experiment | target | delay | seed |",
             "|---|---|---|---|",
             *(
-                f"| {e.name} | {e.target_percent:g} % | {e.delay.distribution} {e.delay.min} to {e.delay.max} | {e.seed} |"
+                f"| {e.name} | {e.target_percent:g} % "
+                f"| {e.delay.distribution} {e.delay.min} to {e.delay.max} | {e.seed} |"
                 for e in benchmark.experiments
             ),
         ]

@@ -1,4 +1,4 @@
-"""An Airflow of our own inside the artifacts: SQLite, our DAGs, our pool, a connection to Spark."""
+"""Sets up a private Airflow inside the artifacts: SQLite, our DAGs, our pool, a connection to Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLOTS = "2"  # stages at a time; each brings a JVM of its own
 
 
 def environment(home: Path, artifacts: Path, configs: Path, master: str | None) -> dict[str, str]:
-    """Environment of every Airflow process. The user's own connection is kept unless a master is given."""
+    """Environment variables of every Airflow process. The user's own connection is kept unless a master is given."""
     bin_folder = str(Path(sys.executable).parent)  # holds spark-submit
     ours = {
         "AIRFLOW_HOME": str(home),
@@ -43,7 +43,7 @@ def environment(home: Path, artifacts: Path, configs: Path, master: str | None) 
 
 
 def prepare(environment: dict[str, str]) -> None:
-    """Database and pool, made once per Airflow version and number of slots. Raises UserError with the cause."""
+    """Makes database and pool, once per Airflow version and number of slots. Raises UserError with the cause."""
     for module in ("airflow", "pyspark"):
         if find_spec(module) is None:
             raise UserError(f"{module} is not installed in {sys.prefix}; run make setup")
@@ -84,5 +84,5 @@ def _version(package: str) -> str:
 
 
 def tell(line: str) -> None:
-    """To standard output at once, also through a pipe."""
+    """Prints a line to standard output at once, also into a pipe."""
     print(line, flush=True)

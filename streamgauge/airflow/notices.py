@@ -1,6 +1,7 @@
-"""Tells of a night: a log line each, a webhook, an e-mail. Secrets come from the environment, and are never logged.
+"""Sends the report of a nightly run: log lines, a webhook, an e-mail.
 
-What was delivered is in the run's notices.jsonl: a task that is tried again delivers only what is missing.
+Secrets come from the environment and are never logged. The run's notices.jsonl holds what was delivered, so that a
+retried task delivers only what is missing.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ Report = dict[str, Any]
 
 
 def send(benchmark: Benchmark, run: Path) -> list[str]:
-    """Delivers the run's report where the benchmark wants it; the channels that took it. Raises UserError for others."""
+    """Delivers the run's report to the benchmark's channels and returns those that have it by now.
+
+    Nothing is delivered where only problems are to be reported and there are none. Raises UserError for channels that
+    failed.
+    """
     plan, report = benchmark.nightly or Nightly(), report_of(benchmark, run)
     for line in report["lines"]:
         log.info("%s: %s: %s", line["state"], line["what"], line["said"])
     if report["state"] == "good" and plan.notify == "problems":
         return []
-    run.mkdir(parents=True, exist_ok=True)  # of a run whose first stage could not even start
+    run.mkdir(parents=True, exist_ok=True)  # it is missing if not even the first stage could start
     delivered = {record["channel"] for record in read_jsonl(run / DELIVERED)}
     channels: dict[str, Callable[[], None]] = {}
     if webhook := plan.webhook:
@@ -58,7 +63,7 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
 
 
 def report_of(benchmark: Benchmark, run: Path) -> Report:
-    """What the stage regressions left, and that it did not run to its end."""
+    """The report that the stage regressions left, with a line added if the stage did not run to its end."""
     try:
         report: Report = json.loads((run / REPORT).read_text())
     except (OSError, ValueError):
@@ -72,7 +77,7 @@ def report_of(benchmark: Benchmark, run: Path) -> Report:
 
 
 def post(settings: Webhook, report: Report) -> None:
-    """As JSON; anything but 2xx is a failure, and nothing is followed."""
+    """Posts the report as JSON. Raises UserError for any answer but 2xx: redirects are not followed."""
     url = settings.url or _secret(settings.url_variable or "", "url_variable")
     headers = secret_headers(settings.headers_from_env)
     logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)  # below that it logs URLs
@@ -113,7 +118,7 @@ def _secret(variable: str, key: str) -> str:
 
 
 def _harmless(problem: Exception) -> str:
-    """Messages of libraries hold URLs and servers' answers, which may hold secrets."""
+    """Describes a problem without secrets: libraries' messages hold URLs and servers' answers, which may hold some."""
     if isinstance(problem, UserError):
         return str(problem)
     if isinstance(problem, smtplib.SMTPResponseException):

@@ -1,4 +1,4 @@
-"""One stage as an Airflow task: a spark-submit job that fails with one line and dies as a whole."""
+"""One stage as an Airflow task: a spark-submit job that fails with one line and leaves no process when it is killed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _USER_ERROR = re.compile(r"^streamgauge \w+: .+$", re.MULTILINE)
 
 
 class StageOperator(SparkSubmitOperator):
-    """scope: {"experiment": name, …}, given to the job as arguments of these names, and part of Spark's app name.
+    """Runs the job of one stage through spark-submit.
 
-    python: the jobs' interpreter on this host. stays: the stage's driver runs on this host in any case.
+    scope: {"experiment": name, …}, passed to the job as arguments of these names and added to Spark's app name.
+    python: the jobs' interpreter on this host. stays: the stage runs on this host in any case.
     """
 
     name: str
@@ -38,7 +39,7 @@ class StageOperator(SparkSubmitOperator):
         self.scope, self._python, self._stays = scope, python, stays
 
     def execute(self, context: Any) -> None:
-        """Raises AirflowFailException (no retry) with the job's own line for a user's mistake."""
+        """Runs the job. Raises AirflowFailException (no retry) with the job's own line for a user's mistake."""
         self.submit_as_connected()
         try:
             super().execute(context)
@@ -56,7 +57,7 @@ class StageOperator(SparkSubmitOperator):
                 process.kill()
 
     def submit_as_connected(self) -> None:
-        """Sets what spark-submit is told from the connection. Raises AirflowFailException for a wrong one."""
+        """Sets spark-submit's parameters from the connection. Raises AirflowFailException for a wrong one."""
         self.name = " ".join([self.name, *self.scope.values()])
         arguments = [*self.application_args, *(f"--{key}={value}" for key, value in self.scope.items())]
         master, extra = self._connected()
@@ -69,7 +70,10 @@ class StageOperator(SparkSubmitOperator):
         self._deploy_mode, self._archives, self.files = told["deploy_mode"], told["archives"], told.get("files")
 
     def _connected(self) -> tuple[str, dict[str, Any]]:
-        """Master and extra. A missing one would silently mean master yarn, an unreachable one a long wait."""
+        """Master and extra of the connection. Raises AirflowFailException if it is missing or cannot be used.
+
+        Without this, a missing connection would silently mean master yarn, and an unreachable master a long wait.
+        """
         try:
             connection = BaseHook.get_connection(CONNECTION)
         except AirflowNotFoundException:

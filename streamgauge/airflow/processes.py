@@ -1,4 +1,4 @@
-"""A command in a session of its own, and the end of everything it started, however deep."""
+"""Starts a command in a process session of its own, and ends every process of that session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 
 
 def start(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """Starts it with its output appended to the log; its process id is also its session's id."""
+    """Starts the command with its output appended to the log; its process id is also its session's id."""
     with open(log, "ab") as output:
         return subprocess.Popen(
             command,
@@ -27,9 +27,9 @@ def start(command: list[str], environment: dict[str, str], log: Path) -> subproc
 
 
 def stop(*leaders: subprocess.Popen[bytes], grace_seconds: float = 8.0) -> None:
-    """Ends every process of the leaders' sessions: asked first, then made to.
+    """Ends every process of the leaders' sessions: by SIGTERM, then after the grace time by SIGKILL.
 
-    Airflow's and PySpark's children leave their process group, none leaves its session.
+    Airflow's and PySpark's children leave their process group, but none leaves its session.
     """
     sessions = {leader.pid for leader in leaders}
     for signal_number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, 2.0), (signal.SIGKILL, 2.0)):
@@ -53,9 +53,9 @@ def members(sessions: set[int]) -> list[psutil.Process]:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """A request to end this process becomes a KeyboardInterrupt, so that `finally` blocks run.
+    """Turns SIGINT, SIGTERM and SIGHUP into a KeyboardInterrupt, so that `finally` blocks run.
 
-    SIGINT too: a shell starts background jobs with it ignored.
+    SIGINT needs it too: a shell starts background jobs with SIGINT ignored.
     """
 
     def interrupt(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""The release check as a DAG: streams, the check on a quiet machine, and a task that ends as the verdict says."""
+"""The release check as a DAG: streams, the check on an idle machine, and a task that fails unless the verdict is go."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ PAIR = {side: f"{{{{ params.{side} }}}}" for side in ("baseline", "candidate")}
 
 
 def run_name(benchmark: Benchmark, run_id: str) -> str:
-    """The directory of a DAG run's records."""
+    """Name of the directory that holds a DAG run's records."""
     return f"{benchmark.name}-release-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
 
 
 def build(benchmark: Benchmark, file: Path) -> DAG:
-    """The DAG of a benchmark with a release section; what it compares is chosen in its form."""
+    """The DAG of a benchmark with a release section; its trigger form chooses the systems to compare."""
     names = [system.name for system in benchmark.systems]
     with DAG(
         dag_id=f"streamgauge-release_{benchmark.name}",
         description=f"Release check: {benchmark.description}",
-        doc_md=f"{RELEASE.does}\n\nFrom `{file}`; page: `{ARTIFACTS}/runs/{run_name(benchmark, '<run id>')}/release.html`",
+        doc_md=f"{RELEASE.does}\n\nFrom `{file}`; "
+        f"page: `{ARTIFACTS}/runs/{run_name(benchmark, '<run id>')}/release.html`",
         schedule=None,
         catchup=False,
         max_active_runs=1,
@@ -65,7 +66,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
 
 
 def verdict(run: str) -> str:
-    """Fails with the verdict's line unless it is go: what is inconclusive has not passed."""
+    """Returns the verdict's line if it is go. Raises AirflowFailException with it otherwise, also if inconclusive."""
     found = json.loads(
         (ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run) / "release.json").read_text()
     )

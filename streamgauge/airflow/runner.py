@@ -1,4 +1,4 @@
-"""`streamgauge run`: one benchmark through an Airflow of its own, told in short lines."""
+"""`streamgauge run`: runs one benchmark through a private Airflow and reports its progress in short lines."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def run(
     master: str | None = None,
     say: Callable[[str], None] = home.tell,
 ) -> int:
-    """Runs every stage of the benchmark file; 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
+    """Runs every stage of the benchmark file; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
 
-    overrides: experiments, scale, seed, outputs. Raises UserError for what can be told before anything starts.
+    overrides: experiments, scale, seed, outputs. Raises UserError for problems that are found before anything starts.
     """
     path, store = Path(path).absolute(), Store(artifacts)
     chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
@@ -75,7 +75,7 @@ def run(
 
 
 def _relay(process: subprocess.Popen[bytes], run_log: RunLog, say: Callable[[str], None]) -> None:
-    """Tells each stage's start and end until the process ends."""
+    """Reports each stage's start and end until the process ends."""
     told: dict[str, str] = {}
     running = True
     while running:
@@ -96,7 +96,7 @@ def _line(stage: StageRecord) -> str:
 
 
 def _last_complaint(log: Path) -> str:
-    """A job's line for a user's mistake, what spark-submit said last, or else the last line with an error."""
+    """Cause of a failure by the log: a job's line for a user's mistake, spark-submit's last line, or the last error."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     told = [line for line in lines if _TOLD.match(line)]
     submitted = [number for number, line in enumerate(lines) if line == "Last spark-submit output:"]

@@ -1,4 +1,4 @@
-"""When a benchmark's DAGs run by themselves."""
+"""The cron schedules by which a benchmark's DAGs run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from streamgauge.errors import UserError
 
 
 def schedules(benchmark: Benchmark) -> dict[str, str]:
-    """Key of the benchmark file -> cron expression, of those that it has."""
+    """Maps the schedule keys that the benchmark file sets to their cron expressions."""
     nightly = benchmark.nightly.schedule if benchmark.nightly else None
     return {key: found for key, found in (("schedule", benchmark.schedule), ("nightly.schedule", nightly)) if found}
 
 
 def check(benchmark: Benchmark) -> None:
-    """Raises UserError for one that is no cron expression; needs the extra `airflow`."""
+    """Raises UserError for a schedule that is no cron expression; needs the extra `airflow`."""
     from croniter import croniter
 
     for key, schedule in schedules(benchmark).items():

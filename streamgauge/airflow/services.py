@@ -1,4 +1,4 @@
-"""`make ui`: Airflow's real services for a person, and nothing left of them afterwards."""
+"""`make ui`: runs Airflow's services with the web page, and stops all of their processes at the end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ui(
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",  # what a dead scheduler ran goes on soon
+        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",  # a dead scheduler's tasks soon go on
     }
     environment.pop("STREAMGAUGE_RUN_ID", None)
     started: list[subprocess.Popen[bytes]] = []
@@ -89,7 +89,7 @@ def _free_port(wanted: int) -> int:
 
 
 def _await_health(port: int, started: list[subprocess.Popen[bytes]], base: Path) -> None:
-    """Until the page answers, and scheduler and DAG processor report to it."""
+    """Waits until the page answers and scheduler and DAG processor are healthy. Raises UserError if that takes long."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         _check_alive(started, base)

@@ -1,8 +1,8 @@
-"""What spark-submit is told of a cluster: all of it comes from the Airflow connection.
+"""Derives spark-submit's settings for a cluster from the Airflow connection alone.
 
-Its host is the master; its extra, JSON, may hold `deploy-mode` (client or cluster), `environment` (an archive of
-Python and the jobs' packages, see docs/clusters.md), `python` (the executors' interpreter where it is installed),
-`conf` (further Spark settings), and the provider's own `queue` and `namespace`.
+The connection's host is the master. Its extra (JSON) may hold `deploy-mode` (client or cluster), `environment` (an
+archive of Python and the jobs' packages, see docs/clusters.md), `python` (the interpreter where executors have one
+installed), `conf` (further Spark settings), and the provider's own `queue` and `namespace`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def settings(
 ) -> dict[str, Any]:
     """Parameters of SparkSubmitOperator beyond the application itself.
 
-    stays: the stage runs on this host, its Spark too, hence in deploy mode client and with the Python that is here,
-    whatever the extra says. Raises UserError.
+    stays: the stage and its Spark run on this host, hence in deploy mode client and with this host's `python`,
+    whatever the extra says. Raises UserError for an extra that is wrong or does not fit the master.
     """
     mode = extra.get("deploy-mode") or "client"
     if not isinstance(extra.get("conf") or {}, Mapping):
@@ -79,7 +79,7 @@ def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, 
 
 
 def _zipped(folder: Path) -> str:
-    """A folder as a zip that lives as long as this process' host keeps temporary files."""
+    """Zips a folder into this host's temporary directory, where nothing removes it, and returns the file's path."""
     return shutil.make_archive(
         str(Path(tempfile.gettempdir()) / f"streamgauge-{folder.name}-{os.getpid()}"), "zip", folder
     )

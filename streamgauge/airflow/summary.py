@@ -1,4 +1,4 @@
-"""The end of a run on the terminal: what each stage did, which disorder each stream got, what each cell carries."""
+"""Prints a run's summary on the terminal: each stage's state, each stream's disorder, each cell's rate and latency."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console |
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
-    """Every stage that the benchmark has, also those that a failure before them kept from running."""
+    """Table of every stage that the benchmark has, including those that did not run after an earlier failure."""
     table = Table("stage", "of", "state", "seconds", "note", title="Stages")
     for stage in (s for s in STAGES if not s.nightly and s.source in ("any", benchmark.source.format)):
         for scope in _scopes(benchmark, stage.scope):
@@ -67,7 +67,10 @@ def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
 
 
 def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
-    """Event-time latency p50 / p99 in ms at each fraction of the rate; what is not confirmed or not sound says so."""
+    """Table of the cells' rates, and of the event-time latency p50 / p99 in ms at each fraction of the rate.
+
+    Figures that are not confirmed or not sound are marked.
+    """
     fractions = benchmark.latency.fractions
     columns = ("cell", "events/s", "90 % interval", "limited by", *(f"at {100 * f:g} %" for f in fractions), "output")
     table = Table(*columns, title="Cells")

@@ -1,4 +1,4 @@
-"""The `streamgauge` command. Each room of commands imports its heavy parts only when it is called."""
+"""The `streamgauge` command. Each module of commands imports its heavy parts only when a command is called."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def version() -> None:
 
 
 def main() -> None:
-    """Runs the command; a user's mistake is one line and exit code 2, an outage one and 3."""
+    """Runs the command. A user's mistake is reported in one line, exit code 2; an outage is 3, Ctrl-C 130."""
     try:
         app()
     except UserError as problem:

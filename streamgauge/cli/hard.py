@@ -1,4 +1,4 @@
-"""hard: the hard queries on a finite stream, with state growth and each operator's watermarks."""
+"""The command hard: runs the hard queries on a finite stream, with state growth and each operator's watermarks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def register(app: typer.Typer) -> None:
 
 
 def hard(
-    events: Annotated[int, typer.Option(min=10, help="how many, one a second of event time")] = 400,
+    events: Annotated[int, typer.Option(min=10, help="number of events, one per second of event time")] = 400,
     disorder: Annotated[float, typer.Option(min=0, max=100, help="percent of the events that come late")] = 20.0,
     system: Annotated[str, typer.Option(help=SYSTEM_HELP)] = "spark",
-    run: Annotated[str | None, typer.Option(help="a run whose page shall show the record")] = None,
+    run: Annotated[str | None, typer.Option(help="a run, whose page will show the record")] = None,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""compare and changes: judgement over files of numbers; no benchmark file, no Spark, no database."""
+"""The commands compare and changes, which judge files of numbers without a benchmark file, Spark or a database."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ def register(app: typer.Typer) -> None:
 def compare(
     baseline: Annotated[Path, typer.Option(help="a file with one number a line")],
     candidate: Annotated[Path, typer.Option(help="a file with one number a line")],
-    higher_is_better: Annotated[bool, typer.Option("--higher-is-better", help="a rate, not a latency")] = False,
+    higher_is_better: Annotated[
+        bool, typer.Option("--higher-is-better", help="the values are a rate, not a latency")
+    ] = False,
     effect: Annotated[float, typer.Option(help="the smallest relative change that matters")] = 0.02,
     same: Annotated[
         tuple[Path, Path] | None,
-        typer.Option("--self", help="two files of a standing A/A run: they set the noise floor", show_default="none"),
+        typer.Option("--self", help="two files of an A/A run, which set the noise floor", show_default="none"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,8 +58,10 @@ def changes(
     file: Annotated[Path, typer.Argument(help="CSV of time,value; times: ISO-8601, epoch seconds or rising numbers")],
     segment: Annotated[int, typer.Option(help="least number of values on either side of a change")] = 4,
     magnitude: Annotated[float, typer.Option(help="the smallest relative step that matters")] = 0.02,
-    alpha: Annotated[float, typer.Option(help="false alarms in a month of nightly looks at this series")] = 0.01,
-    series: Annotated[int, typer.Option(help="how many series are looked at: each gets its share of alpha")] = 1,
+    alpha: Annotated[
+        float, typer.Option(help="probability of a false alarm in a month of nightly looks at this series")
+    ] = 0.01,
+    series: Annotated[int, typer.Option(help="number of series looked at: each gets its share of alpha")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Find the change points of a history, with their magnitude and confidence."""

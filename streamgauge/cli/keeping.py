@@ -1,4 +1,4 @@
-"""results and gc: what was measured, and the room that it takes."""
+"""The commands results, dashboard and gc: the index of what was measured, its page, and the disk space in use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ Filters = Annotated[
         "--where", help="NAME=VALUE: benchmark, experiment, workload, system, mode, metric, unit, key, run_id"
     ),
 ]
-Since = Annotated[str | None, typer.Option(help="only points from this moment on, ISO-8601; UTC unless it says")]
+Since = Annotated[
+    str | None, typer.Option(help="only points from this moment on: ISO-8601, UTC unless it has an offset")
+]
 
 results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
 
@@ -45,7 +47,7 @@ def register(app: typer.Typer) -> None:
 def list_(
     where: Filters = None,
     since: Since = None,
-    limit: Annotated[int, typer.Option(min=1, help="the newest so many")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="most results to list: the newest ones")] = 50,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
     as_json: AsJson = False,
@@ -79,7 +81,8 @@ def series_(
 
 
 @results.command("history")
-def history(key: Annotated[str, typer.Argument(help="a series' key")], out: Annotated[Path, typer.Argument(help="CSV to write: time,value")],
+def history(key: Annotated[str, typer.Argument(help="key of a series, see `results series`")],
+            out: Annotated[Path, typer.Argument(help="CSV to write: time,value")],
             artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:  # fmt: skip
     """Write a series as time,value, for `streamgauge changes`; void points become gaps."""
     rows = _index(artifacts, database).history(key)
@@ -111,11 +114,11 @@ def export(
 
 @results.command()
 def rebuild(
-    others: Annotated[bool, typer.Option("--others", help="also drop what no record here holds")] = False,
+    others: Annotated[bool, typer.Option("--others", help="drop results that no record here holds")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
 ) -> None:
-    """Empty the index and fill it from the JSON lines of all runs, all or nothing."""
+    """Empty the index and fill it from the records (JSON lines) of all runs, all or nothing."""
     if not (runs := _runs(artifacts)):
         raise UserError(f"{artifacts}/runs: found no run, so all would be lost; name the folder with --artifacts")
     added = _index(artifacts, database).rebuild(runs, others=others)
@@ -124,7 +127,7 @@ def rebuild(
 
 @results.command()
 def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
-    """Add what the JSON lines of all runs hold and the index lacks; nothing is removed."""
+    """Add results that the records of all runs hold and the index lacks; nothing is removed."""
     if not (runs := _runs(artifacts)):
         raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
     index = _index(artifacts, database)
@@ -143,7 +146,7 @@ def dashboard(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
 ) -> None:
-    """Put every series over time on one page, its changes marked."""
+    """Write one HTML page with every series over time, its changes marked."""
     from streamgauge.report import dashboard
 
     for line in dashboard.build(_index(artifacts, database), out):
@@ -152,13 +155,13 @@ def dashboard(
 
 
 def gc(
-    budget: Annotated[str, typer.Option(help="the room that artifacts may take, such as 20GiB")] = "20GiB",
-    keep_runs: Annotated[int, typer.Option(min=0, help="the newest runs of each benchmark keep their data")] = 3,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only tell")] = False,
+    budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "20GiB",
+    keep_runs: Annotated[int, typer.Option(min=0, help="how many newest runs of each benchmark keep their data")] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be removed")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Remove leftovers, and the oldest data that can be made again, until the artifacts fit the budget."""
+    """Remove leftovers, and the oldest data that can be made again until the artifacts fit the budget."""
     from streamgauge.artifacts import Store
     from streamgauge.store import retention
 
@@ -192,7 +195,7 @@ def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> I
 
 
 def _moment(text: str | None) -> str | None:
-    """As the index has it."""
+    """Converts --since to the form of times in the index: UTC, ISO-8601, whole seconds. Raises UserError."""
     if text is None:
         return None
     try:

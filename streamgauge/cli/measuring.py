@@ -1,4 +1,4 @@
-"""calibrate, trial, search, driver, workloads: what measures an engine."""
+"""The commands calibrate, trial, search, driver and workloads, which measure an engine or check the instrument."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ExperimentName = Annotated[str, typer.Option("--experiment", help="an experiment
 WorkloadName = Annotated[str, typer.Option("--workload", help="a workload of the file")]
 SystemName = Annotated[str, typer.Option("--system", help="a system of the file")]
 _OUTPUT = {True: "equals the oracle's answer", False: "wrong", None: "not checked"}
-RunId = Annotated[str | None, typer.Option(help="a run to go on with; without it, a new one")]
+RunId = Annotated[str | None, typer.Option(help="a run to continue; by default a new one")]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,35 +41,41 @@ def register(app: typer.Typer) -> None:
     app.command()(search)
     app.command(
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-        help="Start one driver process by hand, on this or another host (--help tells its options).",
+        help="Start one driver process by hand, on this or another host (--help lists its options).",
     )(driver)
     app.command()(workloads)
 
 
 def calibrate(
-    capacity: Annotated[float, typer.Option(help="rows/s within a batch (1/b); what a continuous system carries")],
+    capacity: Annotated[float, typer.Option(help="rows/s within a batch (1/b), or that a continuous system carries")],
     batch_cost: Annotated[float, typer.Option(help="seconds that a batch takes besides its rows (a)")] = 0.0,
     batch_rows: Annotated[int, typer.Option(help="most rows of a batch (N)")] = 1_000_000_000,
-    noise: Annotated[float, typer.Option(help="relative standard deviation of what a batch takes")] = 0.0,
+    noise: Annotated[float, typer.Option(help="relative standard deviation of a batch's time")] = 0.0,
     hiccups: Annotated[float, typer.Option(help="share of batches that take three times as long")] = 0.0,
     compile_seconds: Annotated[
-        float, typer.Option("--compile", help="it starts 1.5 times as slow; the excess decays with this time, seconds")
+        float,
+        typer.Option(
+            "--compile",
+            help="a process starts 1.5 times as slow; the excess decays with this time constant, in seconds",
+        ),
     ] = 0.0,
-    between: Annotated[float, typer.Option(help="how much fresh processes differ: a deviation of logarithms")] = 0.0,
+    between: Annotated[
+        float, typer.Option(help="how much fresh processes differ: standard deviation of the logarithm of their speed")
+    ] = 0.0,
     wander: Annotated[
-        float, typer.Option(help="how much the machine's speed wanders: a deviation of logarithms")
+        float, typer.Option(help="how much the machine's speed varies: standard deviation of its logarithm")
     ] = 0.0,
-    continuous: Annotated[bool, typer.Option("--continuous", help="it takes row by row, without batches")] = False,
-    processes: Annotated[int, typer.Option(min=1, max=20, help="fresh processes of each search")] = 1,
+    continuous: Annotated[bool, typer.Option("--continuous", help="takes rows one by one, without batches")] = False,
+    processes: Annotated[int, typer.Option(min=1, max=20, help="number of fresh processes of each search")] = 1,
     age: Annotated[float, typer.Option(help="allowed age, seconds")] = 10.0,
-    seeds: Annotated[int, typer.Option(min=1, help="searches, each with another seed")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="number of searches, each with another seed")] = 1,
     seed: Annotated[int, typer.Option(help="the first seed")] = 0,
     real: Annotated[
-        bool, typer.Option("--real", help="on the real clock and wire, two minutes for each process")
+        bool, typer.Option("--real", help="use the real clock and wire: two minutes for each process")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run whole searches against a system whose truth is known: does the instrument tell the truth?"""
+    """Run whole searches against a system whose sustainable rate is known, to check the instrument."""
     from streamgauge.search import simulate
     from streamgauge.search.behaviour import Behaviour
 
@@ -124,15 +130,17 @@ def trial(
     experiment: ExperimentName,
     workload: WorkloadName,
     system: SystemName,
-    rate: Annotated[list[float], typer.Option(help="events/s; given again: one trial after the other, in one process")],
-    seconds: Annotated[float, typer.Option(help="how long each")],
+    rate: Annotated[
+        list[float], typer.Option(help="events/s; may be repeated: one trial after the other, in one process")
+    ],
+    seconds: Annotated[float, typer.Option(help="length of each trial")],
     behind: Annotated[
-        float, typer.Option(help="begin with a backlog of that age, seconds: does the system catch up?")
+        float, typer.Option(help="begin with a backlog of this age, in seconds: does the system catch up?")
     ] = 0.0,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Run one trial of a cell at each rate; exit code 1 if one is invalid: it measured nothing."""
+    """Run one trial of a cell at each rate. Exit code 1 if a trial is invalid, that is, measured nothing."""
     for one in rate:
         if not (0 < one < math.inf):
             raise UserError(f"--rate: found {one:g}, allowed: events per second above 0")
@@ -173,7 +181,7 @@ def search(
     system: SystemName,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     processes: Annotated[
-        int | None, typer.Option(min=1, max=20, help="fresh systems; else as search.processes says")
+        int | None, typer.Option(min=1, max=20, help="number of fresh processes; by default search.processes")
     ] = None,
     long_runs: Annotated[
         float, typer.Option(min=0, help="then run 0.9 and 1.1 of the rate for so many seconds each: does it hold?")
@@ -240,7 +248,7 @@ def workloads(as_json: AsJson = False) -> None:
 
 
 def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Benchmark, Store]:
-    """The benchmark, with this cell among its cells."""
+    """Loads the benchmark with this cell among its cells, and checks it. Raises UserError."""
     benchmark = config.load(file)
     benchmark.experiment(cell.experiment), benchmark.workload(cell.workload), benchmark.system(cell.system)
     if cell not in benchmark.all_cells():
@@ -249,7 +257,7 @@ def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Bench
 
 
 def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
-    """Where artifacts are kept, once everything is there that a measurement needs. Raises UserError."""
+    """Returns the store after checking that everything that a measurement needs is there. Raises UserError."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     from streamgauge import preflight
@@ -263,9 +271,9 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
 
 @contextmanager
 def sessions(benchmark: config.Benchmark, store: Store, run: Path, *experiments: str) -> Iterator[Any]:
-    """Gives a Spark session when it is asked for; builds the experiments' streams first where they are missing.
+    """Yields a function that starts a Spark session when it is first called; builds missing streams before.
 
-    The run's records name the streams that it uses: gc leaves those of a run that goes on.
+    The run's records name the streams that it uses, so that gc keeps them while the run is in progress.
     """
     from streamgauge.metrics.pipeline import Pipeline
 
@@ -324,7 +332,7 @@ def _show_trial(record: dict[str, Any]) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
+    """Replaces NaN and infinities by None: JSON has neither."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""nexmark: the suite in batch and streaming, every answer checked."""
+"""The command nexmark: runs the suite in batch and streaming and checks every answer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def register(app: typer.Typer) -> None:
 
 
 def nexmark(
-    events: Annotated[int, typer.Option(min=50, help="how many, spread over 100 s of event time")] = 100_000,
+    events: Annotated[int, typer.Option(min=50, help="number of events, spread over 100 s of event time")] = 100_000,
     queries: Annotated[str, typer.Option(help="all, or some of q0 to q23: q5,q7")] = "all",
     mode: Annotated[Literal["batch", "streaming", "both"], typer.Option()] = "both",
     disorder: Annotated[float, typer.Option(min=0, max=100, help="percent of the events out of order")] = 0.0,
     system: Annotated[str, typer.Option(help=SYSTEM_HELP)] = "spark",
-    seed: Annotated[int, typer.Option(min=0, help="of the events and their disorder")] = 1,
-    batches: Annotated[int, typer.Option(min=1, help="micro-batches of a stream")] = 4,
-    run: Annotated[str | None, typer.Option(help="a run whose page shall show the rows")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the events and their disorder")] = 1,
+    batches: Annotated[int, typer.Option(min=1, help="number of micro-batches in streaming")] = 4,
+    run: Annotated[str | None, typer.Option(help="a run, whose page will show the rows")] = None,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
@@ -64,7 +64,7 @@ def nexmark(
 
 
 def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
-    """One Spark application per mode; the events are made by the first."""
+    """Yields a record per query and mode. There is one Spark application per mode; the first one makes the events."""
     from streamgauge import preflight
     from streamgauge.spark.session import batch_session, end
     from streamgauge.suite.events import benchmark, make_events
@@ -87,7 +87,10 @@ def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any,
 
 @contextmanager
 def _only_results_on_stdout() -> Iterator[Any]:
-    """Spark's Python workers print on the standard output that they inherit: they get standard error instead."""
+    """Yields a function that prints to standard output; everything else that is printed goes to standard error.
+
+    Spark's Python workers print on the standard output that they inherit.
+    """
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

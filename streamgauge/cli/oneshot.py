@@ -1,4 +1,4 @@
-"""analyze and generate: one file, one question, no benchmark file and no Airflow."""
+"""The commands analyze, generate and datasets, which work on event files without a benchmark file and Airflow."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from streamgauge.units import PS, Tick, show_ticks
 
 Files = Annotated[list[str], typer.Argument(help="event files, in order (CSV or other flat text, .gz, .parquet)")]
 Time = Annotated[str | None, typer.Option("--time", help="event time: a column's name or 0-based index")]
-Unit = Annotated[str | None, typer.Option(help="times are whole numbers of ps, ns, us, ms or s")]
+Unit = Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")]
 Pattern = Annotated[str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")]
 Iso = Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")]
-Zone = Annotated[str, typer.Option(help="zone of times without an offset")]
+Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
 Separator = Annotated[str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
 Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
-Order = Annotated[str, typer.Option(help="file, arrival or event_time")]
+Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
 MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
 Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
 Master = Annotated[str, typer.Option(help="Spark master")]
@@ -57,12 +57,14 @@ def analyze(
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
     full: Annotated[bool, typer.Option("--full", help="also inversions, distance and interleaved runs")] = False,
-    save: Annotated[Path | None, typer.Option("--profile", help="also write all of it, for --delay empirical")] = None,
+    save: Annotated[
+        Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
+    ] = None,
     master: Master = "local[*]",
     as_json: AsJson = False,
 ) -> None:
     """Measure how disordered an event file is."""
-    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # told now, not after the measurement
+    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # found now, not after the measurement
         why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
         raise UserError(f"--profile {save}: cannot be written: {why}")
     source = _source(
@@ -95,9 +97,9 @@ def analyze(
 
 def generate(
     files: Files,
-    target: Annotated[float, typer.Option(help="percent of events that shall be out of order")],
-    seed: Annotated[int, typer.Option(help="the same seed gives the same stream, bit by bit")],
-    out: Annotated[Path, typer.Option(help="directory to make; must not exist yet")],
+    target: Annotated[float, typer.Option(help="percent of events that are to be out of order")],
+    seed: Annotated[int, typer.Option(help="seed: the same one gives the same stream, bit by bit")],
+    out: Annotated[Path, typer.Option(help="directory to create; it must not exist yet, or be empty")],
     time: Time = None,
     unit: Unit = None,
     pattern: Pattern = None,
@@ -111,7 +113,10 @@ def generate(
     dataset: Dataset = None,
     delay: Annotated[
         str,
-        typer.Option(help="uniform, constant, normal, exponential, lognormal, pareto, empirical, package.module:name"),
+        typer.Option(
+            help="distribution of delays: uniform, constant, normal, exponential, lognormal, pareto, empirical, "
+            "or package.module:name"
+        ),
     ] = "uniform",
     minimum: Annotated[str, typer.Option("--min", help="least delay")] = "0ms",
     maximum: Annotated[str, typer.Option("--max", help="largest delay")] = "2s",
@@ -120,13 +125,15 @@ def generate(
     sigma: Annotated[float | None, typer.Option(help="lognormal: deviation of the logarithm")] = None,
     alpha: Annotated[float | None, typer.Option(help="pareto: shape")] = None,
     profile: Annotated[str | None, typer.Option(help="empirical: a profile.json to draw from")] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="also CSV, as one ordered file")] = False,
-    csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also CSV, as ordered parts")] = False,
-    on_infeasible: Annotated[str, typer.Option(help="error, or closest")] = "error",
+    csv: Annotated[bool, typer.Option("--csv", help="also write CSV, as one ordered file")] = False,
+    csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also write CSV, as ordered parts")] = False,
+    on_infeasible: Annotated[
+        str, typer.Option(help="what to do if the target cannot be reached: error, or closest")
+    ] = "error",
     master: Master = "local[*]",
     as_json: AsJson = False,
 ) -> None:
-    """Write a stream with exactly the wanted disorder."""
+    """Generate a stream with exactly the wanted disorder from event files."""
     source = _source(
         files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
     )
@@ -168,7 +175,7 @@ def generate(
 
 
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="one of them: printed to paste into a benchmark file")] = None,
+    name: Annotated[str | None, typer.Argument(help="print this one, to paste it into a benchmark file")] = None,
 ) -> None:
     """List the ready-made source descriptions, for --dataset or a benchmark file."""
     from streamgauge import datasets as known
@@ -184,7 +191,7 @@ def _source(
     files: list[str], time: str | None, unit: str | None, pattern: str | None, iso: bool, zone: str, separator: str,
     no_header: bool, arrival: str | None, order: str, max_bad_fraction: float, dataset: str | None,
 ) -> config.Source:  # fmt: skip
-    """The source that the options describe. Raises UserError."""
+    """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
     located = [str(Path(f).absolute()) for f in files]
     if dataset is not None:
         from streamgauge import datasets as known
@@ -231,7 +238,7 @@ def _spark(name: str, master: str, store: Store, source: config.Source) -> Itera
     from streamgauge.text import splits
 
     preflight.check(store, source.files)
-    splits.plan(source, 1 << 40)  # tells a file that is not as described before Spark starts
+    splits.plan(source, 1 << 40)  # finds a file that is not as described before Spark starts
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
@@ -248,7 +255,7 @@ def _spark(name: str, master: str, store: Store, source: config.Source) -> Itera
 
 @contextmanager
 def _progress(what: str) -> Iterator[None]:
-    """A spinner with seconds on a terminal, a line elsewhere; always on standard error."""
+    """Shows what is being done: a spinner on a terminal, a line elsewhere; always on standard error."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -262,7 +269,7 @@ def _progress(what: str) -> Iterator[None]:
 
 @contextmanager
 def _beside(out: Path) -> Iterator[Store]:
-    """A scratch store on the same file system, so that publishing is one rename."""
+    """Yields a scratch store beside `out`, so that publishing is one rename. Raises UserError if `out` is taken."""
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
         raise UserError(f"--out {out}: exists already; name a directory that does not")
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
@@ -310,7 +317,7 @@ def _in_ns(summary: dict[str, Any], tick: Tick) -> dict[str, Any]:
 
 
 def _ns(ticks: float, tick: Tick) -> float:
-    """Nanoseconds; an integer wherever it is one."""
+    """Converts ticks to nanoseconds; an integer wherever that is exact."""
     size = PS["ns"] // PS[tick]
     return ticks if size == 1 else ticks // size if ticks % size == 0 else ticks / size
 

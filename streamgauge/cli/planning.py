@@ -1,4 +1,4 @@
-"""check, schema, run, ui: what works on a whole benchmark file."""
+"""The commands check, schema, run and ui, which work on whole benchmark files, and options that commands share."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
 
 
 def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
-    """What a run would do, from file hashes alone. Raises UserError for what can be told before it starts."""
+    """What a run would do, found from file hashes alone. Raises UserError for problems found before a run starts."""
     from streamgauge.artifacts import stat_source
 
     check_all(benchmark)
-    store.require_space(0)  # tells a store that does not answer
+    store.require_space(0)  # raises if the store does not answer
     # a file that no run has hashed has no artifacts here: a large one need not be read to say so
     quick = store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
 
@@ -92,7 +92,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
 
 
 def check_all(benchmark: config.Benchmark) -> None:
-    """The files' columns, delays, queries, engines and verdict: told now, not in an hour. Raises UserError."""
+    """Checks the files' columns, delays, queries, engines and verdict now, not in an hour. Raises UserError."""
     from streamgauge.delays import table
     from streamgauge.measure import plan
     from streamgauge.text import splits
@@ -119,9 +119,9 @@ def run(
     file: ConfigFile,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     master: Annotated[
-        str | None, typer.Option(help="Spark master; without it the Airflow connection's, or local[2]")
+        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
     ] = None,
-    experiment: Annotated[list[str] | None, typer.Option(help="only these experiments")] = None,
+    experiment: Annotated[list[str] | None, typer.Option(help="only this experiment; may be repeated")] = None,
     scale: Annotated[float | None, typer.Option(help="fraction of the source's lines, from its beginning")] = None,
     seed: Annotated[int | None, typer.Option(help="seed for all experiments")] = None,
 ) -> None:
@@ -140,9 +140,9 @@ def run(
 def ui(
     configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    port: Annotated[int, typer.Option(help="port of the web page")] = 8080,
+    port: Annotated[int, typer.Option(help="port of the web page; 0 takes a free one")] = 8080,
     master: Annotated[
-        str | None, typer.Option(help="Spark master; without it the Airflow connection's, or local[2]")
+        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
     ] = None,
 ) -> None:
     """Start Airflow with its web page; Ctrl-C stops all of it."""

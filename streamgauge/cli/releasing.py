@@ -1,4 +1,4 @@
-"""release-check: go, no-go or inconclusive, also for CI."""
+"""The command release-check, whose exit code tells CI go, no-go or inconclusive."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, Confi
 from streamgauge.errors import UserError
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
-#: whatever kept the check from a verdict: a user's mistake, too
+#: exit code if something kept the check from a verdict, such as a user's mistake
 NO_VERDICT = 3
 
 
 class _Verdict(TyperCommand):
-    """0, 1 and 2 are verdicts: nothing else ends with them."""
+    """A command whose exit codes 0, 1 and 2 are verdicts: any error ends it with NO_VERDICT."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().make_context(*args, **kwargs)
         except typer.Exit:
             raise
-        except Exception as problem:  # a wrong option ends with 2
+        except Exception as problem:  # a wrong option would end with 2
             vars(problem)["exit_code"] = NO_VERDICT
             raise
 
@@ -51,10 +51,10 @@ def register(app: typer.Typer) -> None:
 
 def release_check(
     file: ConfigFile,
-    baseline: Annotated[str, typer.Option(help="a system of the file: what is known")],
-    candidate: Annotated[str, typer.Option(help="a system of the file: what is new")],
+    baseline: Annotated[str, typer.Option(help="a system of the file: the known one")],
+    candidate: Annotated[str, typer.Option(help="a system of the file: the new one")],
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    run_id: Annotated[str | None, typer.Option(help="the run's name; without it, a new one")] = None,
+    run_id: Annotated[str | None, typer.Option(help="the run's name; by default a new one")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""

@@ -1,6 +1,6 @@
 """Counters, distributions and gauges of a running pipeline, pushed to the backend that a user already has.
 
-See docs/metrics.md. What runs in Spark's tasks needs the standard library alone.
+See docs/metrics.md. The code that runs in Spark's tasks imports only the standard library; `update_many` needs numpy.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ __all__ = [
 
 
 def start(spark: Any = None, **settings: Any) -> Pipeline:
-    """Begins to collect and to push: see `streamgauge.metrics.pipeline.start`."""
+    """Starts to collect and to push: see `streamgauge.metrics.pipeline.start`."""
     from streamgauge.metrics.pipeline import start
 
     return start(spark, **settings)
 
 
 def query(namespace: str | None = None, name: str | None = None, step: str | None = None) -> tuple[Metric, ...]:
-    """Metrics of the pipeline that runs in this process or ran last, filtered by what is given."""
+    """Metrics of the pipeline that runs in this process, or ran last, that match all given arguments."""
     from streamgauge.metrics.pipeline import settle
 
     settle()

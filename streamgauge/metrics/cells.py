@@ -1,4 +1,4 @@
-"""What a metric holds: mergeable values of counters, distributions and gauges. Standard library only."""
+"""Mergeable values (cells) of counters, distributions and gauges. Standard library, and numpy in `spread_of`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Number = int | float
 
 
 class Key(NamedTuple):
-    """Names a metric: two of the same key are one."""
+    """Identifies a metric: two with the same key are one."""
 
     kind: str  # counter, distribution, gauge
     namespace: str
@@ -64,7 +64,7 @@ class Spread:
 
 @dataclass(slots=True)
 class Latest:
-    """The value of the latest timestamp (wall, ns since the epoch); of two at one instant the larger."""
+    """The value with the latest timestamp (wall time, ns since the epoch); at equal timestamps, the larger value."""
 
     kind: ClassVar[str] = "gauge"
     value: Number | None = None
@@ -89,7 +89,7 @@ KINDS: dict[str, type[Cell]] = {cell.kind: cell for cell in (Count, Spread, Late
 
 
 def merge_into(cells: Cells, key: Key, delta: Cell) -> None:
-    """Adds what a cell of the same kind has seen; the delta itself is never kept."""
+    """Merges a delta into the cell of its key; the delta object itself is never kept."""
     cell = cells.get(key)
     if cell is None:
         cell = cells[key] = KINDS[key.kind]()
@@ -97,7 +97,7 @@ def merge_into(cells: Cells, key: Key, delta: Cell) -> None:
 
 
 def encode(cells: Cells) -> list[list[Any]]:
-    """For JSON and for Spark's accumulators; `decode` is the inverse."""
+    """Encodes cells as lists for JSON and for Spark's accumulators; `decode` is the inverse."""
     return [[*key, *cell.state()] for key, cell in list(cells.items())]  # another thread may add one
 
 
@@ -106,7 +106,7 @@ def decode(rows: list[list[Any]]) -> Cells:
 
 
 def number(value: Any) -> Number | None:
-    """A plain int or finite float of any number, numpy's included; None for anything else."""
+    """Converts any number, also of numpy or Arrow, to an int or a finite float; None for anything else."""
     if type(value) is int:
         return value
     try:
@@ -119,7 +119,7 @@ def number(value: Any) -> Number | None:
 
 
 def spread_of(values: Any) -> Spread:
-    """Of an Arrow or numpy array, a series or any iterable; nulls, NaN and infinities are left out."""
+    """Spread of an Arrow or numpy array, a series or any iterable; nulls, NaN and infinities are left out."""
     import numpy as np
 
     if hasattr(values, "drop_null"):  # Arrow
@@ -142,7 +142,7 @@ def spread_of(values: Any) -> Spread:
         return Spread()
     low, high = values.min().item(), values.max().item()
     if total is None:
-        wide = max(abs(low), abs(high)) * values.size >= 2**63  # in halves, as a sum of int64 may not fit into one
+        wide = max(abs(low), abs(high)) * values.size >= 2**63  # int64 would overflow: sum both halves
         total = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum()) if wide else int(values.sum())
     return Spread(int(values.size), total, low, high)
 
@@ -151,7 +151,7 @@ _NOT_NAME = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def check_name(what: str, value: Any) -> str:
-    """A non-empty text without control characters, at most 200 long. Raises ValueError."""
+    """Returns the value. Raises ValueError unless it is a text of 1 to 200 characters without control characters."""
     if not isinstance(value, str) or not 0 < len(value) <= 200 or _NOT_NAME.search(value):
         raise ValueError(f"{what}: found {value!r}, allowed: a text of 1 to 200 printable characters")
     return value

@@ -1,7 +1,7 @@
-"""The channel of attempted values: a small TCP server in the Spark driver that workers tell what they counted.
+"""Receives attempted values: a small TCP server in the Spark driver, to which workers report what they counted.
 
-A connection begins with the token on a line; each further line is the JSON of one word, answered by one byte when
-it is known. Spark's own accumulators cannot do this: it throws away those of a failed task.
+A connection begins with the token on a line; each further line is one report (word) as JSON, acknowledged by one byte.
+Spark's own accumulators cannot do this: Spark discards those of a failed task.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_LINE = 16 << 20
 
 
 class Collector:
-    """Listens until closed. told: called with each word, by several threads."""
+    """Listens until it is closed, and calls `told` with each word, from several threads."""
 
     def __init__(self, told: Callable[[dict[str, Any]], None], bind: str) -> None:
         self.token = secrets.token_hex(16)

@@ -1,4 +1,4 @@
-"""The link to a running Spark: workers find the collector, accumulators bring what is committed, batches are told."""
+"""The link to a running Spark: tells workers where the collector is, takes committed counts, follows micro-batches."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SETTLE_MS = 2_000
 
 
 class SparkLink:
-    """Made on a session, closed before it stops. Functions given to Spark in between take the link along."""
+    """The link to one session; close it before the session stops. Functions given to Spark in between carry it."""
 
     def __init__(self, spark: SparkSession, registry: Registry) -> None:
         from pyspark.accumulators import AccumulatorParam
 
         class Words(AccumulatorParam[Any]):
-            """Hands over what a kept attempt counted; the accumulator itself stays empty."""
+            """Passes the counts of an attempt that Spark keeps to the registry; the accumulator itself stays empty."""
 
             def zero(self, value: Any) -> Any:
                 return value
@@ -33,7 +33,7 @@ class SparkLink:
             def addInPlace(self, value1: Any, value2: Any) -> Any:
                 try:
                     link._succeeded(value2)
-                except Exception as problem:  # Spark's event loop waits here
+                except Exception as problem:  # it must not reach Spark's event loop, which waits here
                     link._once("committed values are incomplete", problem)
                 return value1
 
@@ -66,7 +66,7 @@ class SparkLink:
         self._collector.close()
 
     def settle(self) -> None:
-        """Waits shortly for what Spark has still to tell of finished micro-batches."""
+        """Waits up to SETTLE_MS for Spark's pending events of finished micro-batches."""
         if self._listener is not None:
             try:
                 self._context._jsc.sc().listenerBus().waitUntilEmpty(SETTLE_MS)
@@ -82,8 +82,11 @@ class SparkLink:
         self._registry.succeeded(word, self._stages[stage])
 
     def _identity(self, stage: int) -> tuple[str, int]:
-        """Of a stage over its reruns. Lost shuffle files are made again by a later job under another stage id:
-        only the shuffle's own id stays. Called while Spark's scheduler waits, so the stage is known to it."""
+        """Identity of a stage that is the same in its reruns.
+
+        A later job makes lost shuffle files again under another stage id: only the shuffle's own id stays. Called while
+        Spark's scheduler waits, so the scheduler knows the stage.
+        """
         try:
             known = self._context._jsc.sc().dagScheduler().stageIdToStage().get(stage)
             if known.isDefined() and known.get().getClass().getSimpleName() == "ShuffleMapStage":

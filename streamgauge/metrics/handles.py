@@ -21,7 +21,7 @@ _step: ContextVar[str] = ContextVar("streamgauge_step", default=DEFAULT_STEP)
 
 @dataclass(frozen=True, slots=True)
 class _Handle:
-    """Named, not bound to a process: it may be pickled into a task. Values that are no finite number are dropped."""
+    """A metric's name, not bound to a process: it may be pickled into a task. Drops values that are not finite."""
 
     namespace: str
     name: str
@@ -56,12 +56,12 @@ class Distribution(_Handle):
             self._add(Spread(1, one, one, one))
 
     def update_many(self, values: Any) -> None:
-        """One update for a whole Arrow or numpy array, a series or an iterable; nulls and NaN left out."""
+        """Adds a whole Arrow or numpy array, series or iterable in one update; leaves out nulls, NaN and infinities."""
         if (spread := spread_of(values)).count:
             self._add(spread)
 
     def update_summary(self, count: int, total: Any, low: Any, high: Any) -> None:
-        """One update for values that were summed up elsewhere."""
+        """Adds values that were summed up elsewhere in one update."""
         figures = [number(value) for value in (count, total, low, high)]
         if count > 0 and None not in figures:
             self._add(Spread(*figures))  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ class Gauge(_Handle):
     """The latest value by timestamp."""
 
     def set(self, value: Any, at_ns: int | None = None) -> None:
-        """at_ns: wall time in ns since the epoch; now where left out."""
+        """Sets the value. at_ns: wall time in ns since the epoch; by default now."""
         if (one := number(value)) is not None:
             self._add(Latest(one, time.time_ns() if at_ns is None else int(at_ns)))
 
@@ -102,7 +102,7 @@ def step(name: str, function: F) -> F: ...
 
 
 def step(name: str, function: Callable[..., Any] | None = None) -> Any:
-    """Updates within count for this step: `with step("parse"):`, `@step("parse")`, or `step("parse", function)`.
+    """Counts the updates within for a step: `with step("parse"):`, `@step("parse")`, or `step("parse", function)`.
 
     Steps within steps are joined by a slash. A decorated function or generator takes its full name along into
     Spark's tasks. In a streaming query's foreachBatch, what a decorated function counts is committed with its batch.
@@ -129,7 +129,7 @@ class _Step(ContextDecorator):
 
 
 def counted_for(name: str, function: F) -> F:
-    """The function, whose updates count for exactly this step wherever it runs."""
+    """Wraps a function so that its updates count for exactly this step wherever it runs."""
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
@@ -146,13 +146,13 @@ def counted_for(name: str, function: F) -> F:
 
 
 def _looks_like(function: F, wrapper: Any) -> F:
-    """PySpark counts the arguments of some functions, and does not look behind a wrapper."""
-    with suppress(ValueError, TypeError):  # a builtin may not tell
+    """Gives a wrapper the function's signature: PySpark counts arguments and does not look behind wrappers."""
+    with suppress(ValueError, TypeError):  # a builtin may have no signature
         wrapper.__signature__ = inspect.signature(function)
     return cast(F, wrapper)
 
 
-# what follows stands apart from the wrappers, as those are pickled with all that they name
+# these are not nested in the wrappers, which are pickled with all that they refer to
 
 
 def _called(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -166,7 +166,7 @@ def _called(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> 
 
 
 def _counted(name: str, inner: Generator[Any, Any, Any]) -> Iterator[Any]:
-    """The same items; the step holds only while the generator itself runs, as other code runs between its items."""
+    """Yields the generator's items; the step is set only while the generator itself runs, not between its items."""
     try:
         while True:
             token = _step.set(name)

@@ -36,9 +36,10 @@ def start(
     period: str = "5s",
     buffer: int = 60,
 ) -> Pipeline:
-    """Begins to collect and to push; use it as a context manager, or call stop(). Raises UserError.
+    """Starts to collect and to push; use it as a context manager, or call stop().
 
-    sinks: as in the benchmark file, or objects with write(snapshot) and close(). name: of the pipeline, for backends.
+    sinks: as in the benchmark file, or objects with a name, write(snapshot) and close(). name: the pipeline's name in
+    backends. Raises UserError for wrong settings, or if another pipeline's metrics run in this process.
     """
     given = list(sinks)
     described = [sink for sink in given if isinstance(sink, Mapping)]
@@ -48,7 +49,7 @@ def start(
 
 
 class Pipeline:
-    """Collects from its start; pushes every period and a last time when it stops; may be asked at any time."""
+    """Collects from its start, pushes every period and a last time when it stops; query() works at any time."""
 
     def __init__(self, settings: config.Metrics | None, name: str, sinks: Iterable[Sink] = ()) -> None:
         """Without settings nothing is pushed, and Spark's workers count nothing."""
@@ -62,7 +63,7 @@ class Pipeline:
             self._pusher = Pusher([*made, *sinks], self._snapshot, settings.period.seconds, settings.buffer)
 
     def start(self, spark: SparkSession | None = None) -> Self:
-        """Raises UserError when another pipeline's metrics run in this process."""
+        """Starts to collect. Raises UserError if another pipeline's metrics run in this process."""
         global _running
         with _lock:
             if _running is not None:
@@ -76,7 +77,7 @@ class Pipeline:
         return self
 
     def attach(self, spark: SparkSession) -> None:
-        """From now on the tasks of this session count as well. Never fails."""
+        """Counts the tasks of this session as well from now on. Never raises: a failure is logged."""
         if self._settings is None:
             return
         try:
@@ -87,7 +88,7 @@ class Pipeline:
             log.warning("metrics: this Spark's tasks cannot be counted, only the driver's own code is: %s", problem)
 
     def detach(self) -> None:
-        """Before the session stops."""
+        """Ends the link to the session; call it before the session stops."""
         if self._link is not None:
             self._link.close()
             self._link = None
@@ -99,17 +100,17 @@ class Pipeline:
     def query(
         self, namespace: str | None = None, name: str | None = None, step: str | None = None
     ) -> tuple[Metric, ...]:
-        """Metrics that match all that is given, also when the pipeline has stopped."""
+        """Metrics that match all given arguments, also when the pipeline has stopped."""
         self.settle()
         return self.registry.query(namespace, name, step)
 
     def push(self) -> None:
-        """One push now, besides the periodic ones; does not wait for backends."""
+        """Pushes once now, besides the periodic pushes; does not wait for backends."""
         if self._pusher is not None:
             self._pusher.push()
 
     def stop(self) -> None:
-        """Pushes a last time, waits shortly for backends that answer, and ends all threads. Safe to call twice."""
+        """Pushes a last time, waits a few seconds at most for backends, and ends all threads. Safe to call twice."""
         global _running
         self.detach()
         if self._pusher is not None:
@@ -140,6 +141,6 @@ def settle() -> None:
 
 
 def push() -> None:
-    """One push now, where a pipeline's metrics run."""
+    """Pushes once now if a pipeline's metrics run in this process."""
     if _running is not None:
         _running.push()

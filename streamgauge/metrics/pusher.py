@@ -1,7 +1,7 @@
-"""The pusher: a thread takes a snapshot every period, and a thread of each sink delivers them at its own pace.
+"""Pushes metrics: a thread takes a snapshot every period, and a thread per sink delivers them at its own pace.
 
-Whatever a backend does, the pipeline waits for nothing: snapshots queue up to a bound, the oldest go first when it
-is reached, and as each snapshot is cumulative, the next that arrives makes the values right again.
+The pipeline never waits for a backend. Snapshots queue up to a bound, beyond which the oldest are dropped. Each
+snapshot is cumulative, so the next one that arrives makes the values right again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pusher:
         self._snapshot, self._period = snapshot, period_s
         self._senders = [Sender(sink, buffer) for sink in sinks]
         self._stopping = threading.Event()
-        self._order = threading.Lock()  # or a snapshot taken before the last would be offered after it
+        self._order = threading.Lock()  # no snapshot may be offered after a later one
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="metrics-pusher", daemon=True)
 
@@ -56,7 +56,7 @@ class Pusher:
                     sender.offer(snapshot)
 
     def stop(self) -> None:
-        """The last push; backends that answer get it, the others are given up within FINAL_SECONDS."""
+        """Pushes a last time; backends that answer get it, the others are given up within FINAL_SECONDS."""
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -81,7 +81,7 @@ class Pusher:
 
 
 class Sender(threading.Thread):
-    """Delivers to one sink; what it may not deliver waits in a buffer of bounded length."""
+    """Delivers to one sink; undelivered snapshots wait in a buffer of bounded length."""
 
     def __init__(self, sink: Sink, buffer: int) -> None:
         super().__init__(name=f"metrics-{sink.name}", daemon=True)
@@ -131,9 +131,9 @@ class Sender(threading.Thread):
                 log.warning("metrics: %s: did not close: %s", self._sink.name, self._words(problem))
 
     def _deliver(self) -> None:
-        """The oldest that waits; while it is under way the buffer may push it out.
+        """Delivers the oldest waiting snapshot, which the buffer may drop meanwhile.
 
-        A backend that is down when the pipeline ends gets one try, with what is newest.
+        A backend that is down when the pipeline ends gets one try, with the newest snapshot.
         """
         with self._change:
             while self._closing.is_set() and self._silent and len(self._buffer) > 1:

@@ -1,9 +1,9 @@
-"""The driver's truth about metrics: attempted and committed values, whatever order the news arrive in.
+"""Holds the driver's metrics: attempted and committed values, correct in whatever order workers' reports arrive.
 
-Attempted is every update that was made, as far as it is known: each run of a worker on a task tells the whole of
-what it counted, again and again, and the latest word counts. Committed is what Spark keeps: of each partition of
-each stage, the first attempt that succeeded. Within a streaming query it is withheld until the micro-batch is
-finished, and a batch that runs again replaces what it counted before.
+Attempted values count every update, as far as it is known: each run of a worker on a task repeatedly reports all that
+it has counted, and its latest report (word) counts. Committed values count what Spark keeps: for each partition of
+each stage, the first attempt that succeeded. In a streaming query they are withheld until the micro-batch is finished,
+and a batch that runs again replaces what it counted before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from streamgauge.metrics.cells import Cell, Cells, Key, decode, merge_into
 
-LIVE_RUNS = 2_000  # of killed tasks never end; the oldest are then taken as they are
+LIVE_RUNS = 2_000  # runs of killed tasks never report their end; beyond this number the oldest is taken as ended
 KNOWN_RUNS = 50_000
 KNOWN_STAGES = 5_000
 
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric as seen at one instant; committed is None where nothing was committed yet."""
+    """One metric at one instant; committed is None if nothing has been committed yet."""
 
     kind: str
     namespace: str
@@ -43,7 +43,7 @@ class Metric:
 
 @dataclass
 class _Finished:
-    """What a batch counted so far, in its latest run."""
+    """Counts of an unfinished batch so far, in its latest run."""
 
     run: str
     cells: Cells = field(default_factory=dict)
@@ -82,15 +82,15 @@ class Registry:
         finally:
             self._local.batch = outer
 
-    # -- news from tasks
+    # -- reports from tasks
 
     def heard(self, word: dict[str, Any]) -> None:
-        """What a worker counted in one run so far; `ended`: it will not count any more."""
+        """Takes a worker's report of all that one run has counted; with `ended`, the run counts no more."""
         with self._lock:
             self._hear(word["run"], word["number"], decode(word["cells"]), word["ended"])
 
     def succeeded(self, word: dict[str, Any], stage: Any) -> None:
-        """The same of an attempt that Spark keeps; stage: identifies it over its reruns."""
+        """Takes the report of an attempt that Spark keeps. stage: identifies the stage over its reruns."""
         with self._lock:
             cells = decode(word["cells"])
             self._hear(word["run"], word["number"], cells, True)
@@ -104,13 +104,13 @@ class Registry:
                 self.finished(Batch(batch.query, batch.number - 1))  # a query's batches run one after the other
                 pending = self._batch(batch, word["query_run"])
                 into, partitions = pending.cells, pending.partitions.setdefault(stage, {})
-            # two workers may serve one attempt, so the attempt counts, not the word
+            # two workers may serve one attempt: each of its words counts, those of other attempts do not
             if partitions.setdefault(word["partition"], word["attempt"]) == word["attempt"]:
                 for key, cell in cells.items():
                     merge_into(into, key, cell)
 
     def finished(self, batch: Batch) -> None:
-        """This batch and those before it are done."""
+        """Commits this batch and the earlier ones of its query."""
         with self._lock:
             if batch.number <= self._finished.get(batch.query, -1):
                 return
@@ -136,18 +136,18 @@ class Registry:
             merge_into(self._attempted, key, cell)
 
     def _batch(self, batch: Batch, run: str) -> _Finished:
-        """Of a batch that runs again, only the new run counts."""
+        """Counts of an unfinished batch; if it runs again, only the new run counts."""
         pending = self._batches.get(batch)
         if pending is None or pending.run != run:
             pending = self._batches[batch] = _Finished(run)
         return pending
 
-    # -- questions
+    # -- queries
 
     def query(
         self, namespace: str | None = None, name: str | None = None, step: str | None = None
     ) -> tuple[Metric, ...]:
-        """Metrics that match all that is given, sorted; a step matches those within it, too."""
+        """Metrics that match all given arguments, sorted by key; a step also matches the steps within it."""
         with self._lock:
             attempted: Cells = {}
             for cells in (self._attempted, *(cells for _, cells in self._live.values())):

@@ -1,4 +1,4 @@
-"""Where an update goes: to the running task within a Spark worker, to the driver's registry anywhere else."""
+"""Routes updates: to the running task within a Spark worker, to the driver's registry anywhere else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _registry = Registry()
 
 
 def registry() -> Registry:
-    """That of this process; in a worker it stays empty."""
+    """The registry of this process; in a worker it stays empty."""
     return _registry
 
 
@@ -33,7 +33,7 @@ def add(key: Key, delta: Cell) -> None:
 
 
 def of_batch() -> AbstractContextManager[None]:
-    """Updates within are committed when the micro-batch is that runs on this thread; in a task: nothing to do."""
+    """Commits the updates made within when this thread's micro-batch is committed; does nothing in a task."""
     return nullcontext() if _task_context() is not None else _registry.of_batch()
 
 

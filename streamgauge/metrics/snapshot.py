@@ -1,4 +1,4 @@
-"""What is pushed: all metrics of a pipeline at one instant, cumulative since its start."""
+"""Snapshots, which are what is pushed: all metrics of a pipeline at one instant, cumulative since its start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgauge.metrics.registry import Metric
 class Snapshot:
     pipeline: str
     instance: str  # unique: a pipeline started again counts from zero
-    at_ns: int  # wall, since the epoch
+    at_ns: int  # wall time, ns since the epoch
     final: bool
     metrics: tuple[Metric, ...]
 
@@ -21,14 +21,14 @@ class Snapshot:
         return tuple(metric for metric in self.metrics if metric.kind == kind)
 
     def without(self, parts: frozenset[str]) -> Snapshot:
-        """Without those kinds, and without the committed values if named."""
+        """Copy without these kinds of metrics, and without committed values if "committed" is among the parts."""
         kept = (metric for metric in self.metrics if metric.kind not in parts)
         if "committed" in parts:
             kept = (replace(metric, committed=None) for metric in kept)
         return replace(self, metrics=tuple(kept))
 
     def body(self) -> dict[str, Any]:
-        """For JSON, as docs/metrics.schema.json says."""
+        """The snapshot for JSON, as docs/metrics.schema.json specifies it."""
         return {
             "pipeline": self.pipeline,
             "instance": self.instance,

@@ -1,8 +1,8 @@
-"""In a Spark worker: what one run of the worker on a task counts, and how the driver hears of it.
+"""Counts in a Spark worker: holds what one run of the worker on a task counts, and reports it to the driver.
 
-Two ways. Spark's accumulators bring home what an attempt counted that Spark keeps. The collector (see collector.py)
-hears of everything: at the end of the worker's part of a task, whether it failed or not, and about every second.
-Nothing here may fail a task: a collector that does not answer is left alone for a while.
+A report is called a word. It takes two ways. Spark's accumulators bring the counts of attempts that Spark keeps. The
+collector (see collector.py) gets all counts: about every second, and at the end of the worker's part of a task, failed
+or not. Nothing here may fail a task: a collector that does not answer gets nothing for SILENT_SECONDS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from streamgauge.metrics.cells import Cell, Cells, Key, encode, merge_into
 
-#: host, port, token, id of the accumulator; an environment variable reaches every kind of Python function
+#: holds host, port, token, id of the accumulator; an environment variable reaches every kind of Python function
 VARIABLE = "STREAMGAUGE_METRICS"
 TELL_SECONDS = 1.0
 ANSWER_SECONDS = 2.0
@@ -26,7 +26,7 @@ SILENT_SECONDS = 30.0
 
 
 class Run:
-    """One worker on one task. Two workers may serve one task, and one worker many tasks, so each run has its id."""
+    """One run of a worker on a task, with an id: two workers may serve one task, and one worker many tasks."""
 
     def __init__(self, context: Any, link: Link) -> None:
         local = context.getLocalProperty
@@ -51,7 +51,7 @@ class Run:
             self.tell()
 
     def tell(self, *, ended: bool = False) -> None:
-        """To the collector; at most once when ended."""
+        """Sends all counts so far to the collector; does nothing after a call with `ended`."""
         if self._ended:
             return
         self._ended, self._told = ended, time.monotonic()
@@ -62,7 +62,7 @@ class Run:
         return {**self._about, "number": self._number, "ended": ended, "cells": encode(self._cells)}
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """PySpark pickles the value of an accumulator when the worker's part of a task is done."""
+        """Sends and pickles the last word: PySpark pickles an accumulator when the worker's part of a task is done."""
         self.tell(ended=True)
         return dict, (list(self.word(ended=True).items()),)
 
@@ -78,7 +78,7 @@ class Link:
         self._not_before = 0.0
 
     def send(self, word: dict[str, Any]) -> None:
-        """Returns when the collector has it, or when it does not answer."""
+        """Sends a word; returns when the collector has it, or does not answer."""
         if time.monotonic() < self._not_before:
             return
         line = json.dumps(word).encode() + b"\n"
@@ -109,7 +109,7 @@ _current: tuple[object, Run | None] | None = None
 
 
 def run_of(context: object) -> Run | None:
-    """The run of this task; None where nobody listens. A reused worker gets a new context for each task."""
+    """The run of this task; None if there is no collector. A reused worker gets a new context for each task."""
     global _link, _current
     if _current is None or _current[0] is not context:
         address = os.environ.get(VARIABLE)
@@ -134,7 +134,7 @@ def _report_with(accumulator: int, run: Run) -> None:
 
 
 def _tell_before_exit() -> None:
-    """A worker whose task failed calls sys.exit, and then os._exit, which runs nothing that is registered for it."""
+    """Makes sys.exit send the last word: a worker whose task failed calls it, then os._exit without exit handlers."""
     leave = sys.exit
 
     def tell_and_leave(*code: Any) -> None:

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about one run; reads records and artifacts, never Spark."""
+"""Builds self-contained HTML pages from records and artifacts, without Spark: `build` makes the page of one run."""
 
 from streamgauge.report.page import build
 

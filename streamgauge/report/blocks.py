@@ -1,4 +1,4 @@
-"""What a page is made of. Sections build these; the template only lays them out."""
+"""The blocks of a page, which sections build and the template only lays out, and the formatting of numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Cell = str | int | float | None | Text
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; `cards` turns rows into cards on a phone; with `folded` only that line shows at first."""
+    """Rows under columns. cards: rows become cards on a phone. folded: if set, only this line is shown at first."""
 
     columns: list[str]
     rows: list[list[Cell]]
@@ -39,13 +39,13 @@ class Table:
 
     @property
     def numeric(self) -> list[bool]:
-        """Per column: all of its cells are numbers, with or without a unit."""
+        """For each column, True if all of its cells are numbers, with or without a unit."""
         return [all(_NUMERIC.match(_text(row[i])) for row in self.rows) for i in range(len(self.columns))]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A plotly figure (plain data) and the table of the same numbers."""
+    """A plotly figure (plain data) and a table of the same numbers."""
 
     title: str
     figure: dict[str, Any]
@@ -71,7 +71,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Hole:
-    """What should be here and is not, and why."""
+    """A placeholder for something that is missing, with the reason."""
 
     what: str
     why: str
@@ -95,23 +95,23 @@ def _text(cell: Cell) -> str:
 
 
 def attempt(what: str, make: Callable[..., Block], *args: Any, **more: Any) -> Block:
-    """A record with a key missing leaves a hole in the page, never a page missing."""
+    """Returns what `make` builds, or a Hole if it fails: a damaged record must not cost the whole page."""
     try:
         return make(*args, **more)
     except Exception as problem:
         return Hole(what, f"the record lacks or garbles something: {type(problem).__name__} {problem}")
 
 
-# -- numbers for people
+# -- formatting of numbers
 
 
 def count(value: float | None) -> str:
-    """1 234 567, with narrow spaces that never break."""
+    """Formats as 1 234 567, with narrow no-break spaces."""
     return MISSING if value is None else f"{value:,.0f}".replace(",", "\u202f")
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Four significant digits; whole thousands as counts."""
+    """Formats with four significant digits; from 1000 on like a count."""
     if value is None:
         return MISSING
     text = count(value) if abs(value) >= 1000 else f"{value:.4g}"
@@ -119,13 +119,13 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def between(interval: tuple[float | None, float | None]) -> str:
-    """Both ends, on one line."""
+    """Formats both ends of an interval so that they stay on one line."""
     low, high = interval
     return MISSING if low is None or high is None else f"{number(low)}\u00a0–\u2060\u00a0{number(high)}"
 
 
 def percent(part: float | None, whole: float | None) -> str:
-    """part of whole, with as many digits as tell it from its neighbours up to a ten-thousandth."""
+    """Formats part ÷ whole in percent, with up to four decimals."""
     if part is None or not whole:
         return MISSING
     return f"{100 * part / whole:.4f}".rstrip("0").rstrip(".") + "\u202f%"

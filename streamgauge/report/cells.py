@@ -1,4 +1,4 @@
-"""Each cell: how its sustainable rate was found, and its latency at fractions of that rate."""
+"""The page's section on cells: how each sustainable rate was found, and the latency at fractions of that rate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from streamgauge.report.trials import thinned
 _SPLITS = (trials.split, trials.split_over_time)
 #: the verdict of a latency run in plain words
 _OUTCOMES = {"sustainable": "settled", "unsustainable": "not sustained", "inconclusive": "not settled"}
-#: what stands beside a rate whose search ended well; else its reason
+#: remark beside a rate, by the outcome of its search; after any other outcome the search's reason is shown
 _PROVEN = {
     "found": "recovery trials below and above it agree",
     "all_sustained": "the highest rate that was offered",
@@ -108,7 +108,7 @@ def _figures(record: CellRecord) -> Tiles:
 
 
 def _costs(found: Json) -> list[tuple[str, str, str]]:
-    """What a batch and a row cost a typical process; of an engine without micro-batches the row alone."""
+    """Tiles with the cost of a batch and of a row in a typical process; without micro-batches, only of a row."""
     one = typical(found)
     if one is None:
         return []
@@ -137,7 +137,7 @@ def _percent(part: float | None) -> str:
 
 
 def _noise(found: Json) -> str:
-    """How far the machine itself was steady while the windows were measured."""
+    """Says how steady the machine itself was while the windows were measured."""
     if found.get("yardstick_spread") is None:
         return "the yardstick was not run"
     stolen = found.get("steal")
@@ -146,7 +146,7 @@ def _noise(found: Json) -> str:
 
 
 def _predicted(record: CellRecord) -> Table:
-    """The age that the model predicts at each latency run's rate, beside the one that was measured."""
+    """Table of the age that the model predicts at each latency run's rate, beside the measured one."""
     model = typical(record.search or {})
     measured = {run["fraction"]: settled_age(run) for run in record.latency_trials}
     rows: list[list[Cell]] = []
@@ -238,7 +238,7 @@ def _latency_over_time(runs: list[Json]) -> Chart:
 
 
 def _correctness(runs: list[Json]) -> Table:
-    """Speed of a wrong answer is no speed."""
+    """Table of output checks, late drops and work of the latency runs: the speed of a wrong answer does not count."""
     rows: list[list[Cell]] = []
     for run in runs:
         correct = recovery.OUTPUT.get(run.get("correct"), recovery.NOT_COMPARED)

@@ -1,4 +1,4 @@
-"""Figures as plain plotly data: axes that read in s, min, h; colours of Okabe and Ito."""
+"""Builds figures as plain plotly data: axes labelled in s, min, h; the colours of Okabe and Ito."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.units import Tick, ticks_per_second
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, INK, GREY = "#CC79A7", "#56B4E9", "#1b2430", "#8a94a3"
 PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, INK)
-#: colour is never the only sign
+#: traces also differ by dash or symbol, since colour must not be the only sign
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon")
 
@@ -49,7 +49,7 @@ def axis(title: str, **more: Any) -> Axis:
 
 
 def delay_axis(title: str, values: Iterable[float], unit_s: float = 1.0) -> Axis:
-    """Logarithmic, ticks at durations that people say; values in units of `unit_s` seconds."""
+    """Logarithmic axis with ticks at round durations such as 2 min; values are in units of `unit_s` seconds."""
     shown = [v for v in values if v is not None and v > 0]
     if not shown:
         return axis(title)
@@ -81,7 +81,7 @@ def line(name: str, x: Sequence[Any], y: Sequence[Any], nth: int = 0, **more: An
 
 
 def steps(name: str, bins: Sequence[Sequence[float]], per_second: float, nth: int = 0, scale: float = 1.0) -> Trace:
-    """A histogram's outline; bins [low, high, count] in ticks, gaps drawn as zero."""
+    """Trace of a histogram's outline; bins are [low, high, count] in ticks, and gaps are drawn as zero."""
     x: list[float] = []
     y: list[float] = []
     before: float | None = None
@@ -103,7 +103,7 @@ def steps(name: str, bins: Sequence[Sequence[float]], per_second: float, nth: in
 
 
 def edges(bins: Sequence[Sequence[float]], per_second: float) -> list[float]:
-    """Bin edges in seconds, without the thin tail of small values that holds a thousandth of all."""
+    """Bin edges in seconds, without the tail of small values that holds less than a thousandth of the events."""
     total, below, kept = sum(events for _, _, events in bins), 0.0, []
     for low, high, events in bins:
         below += events
@@ -118,7 +118,7 @@ def translucent(colour: str, alpha: float = 0.18) -> str:
 
 
 def moment(ticks: int, tick: Tick) -> str | float:
-    """A date for an epoch clock, seconds for a relative one."""
+    """Converts ticks to a UTC date and time for an epoch clock, to seconds for a relative one."""
     whole, part = divmod(ticks, ticks_per_second(tick))
     if whole < _FIRST_DATE_S:
         return whole + part / ticks_per_second(tick)

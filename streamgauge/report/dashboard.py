@@ -24,7 +24,7 @@ from streamgauge.store import Index
 
 Row = dict[str, Any]
 _DAY_S = 86_400
-#: a longer silence than so many usual distances is drawn as a gap
+#: a pause between points longer than this many times the usual one is drawn as a gap
 _SILENCE = 1.5
 
 
@@ -35,7 +35,7 @@ class Curve:
     series: Row
     points: list[Row]
     found: Found
-    outcomes: dict[int, str]  # index of a change -> what reruns said of it, or of one close by
+    outcomes: dict[int, str]  # index of a change -> outcome of the judgement on it, or on a change close by
     self_test: Row | None  # the comparison of the latest A/A run
 
     @property
@@ -52,7 +52,7 @@ class Curve:
 
     @property
     def is_output(self) -> bool:
-        """What a query answers: any difference is an error at once."""
+        """True if the series describes a query's answer, where any difference is an error at once."""
         return functional.is_output(str(self.series["metric"]))
 
     @property
@@ -61,12 +61,12 @@ class Curve:
 
     @property
     def detectable(self) -> float | None:
-        """By an A/A run, or by nights to come."""
+        """Least detectable relative change: that of the latest A/A run, else that of Found.detectable."""
         return self.self_test["detectable_effect"] if self.self_test else self.found.detectable
 
 
 def build(index: Index, out: Path) -> list[str]:
-    """Writes the page; gives one line per change on it. Raises UserError when the disk refuses."""
+    """Writes the page and returns one line per change on it. Raises UserError if it cannot be written."""
     series = index.series()
     curves = [_curve(index, one, len(series)) for one in series]
     verdict = _verdict(curves)
@@ -103,7 +103,11 @@ def _curve(index: Index, series: Row, together: int) -> Curve:
 
 
 def _outcomes(changes: Sequence[Change], told: list[tuple[int, Row]]) -> dict[int, str]:
-    """By a change's place what was judged of it: a judgement is of the change nearest to it, and of no other."""
+    """Maps the index of a change to its judgement.
+
+    A judgement counts only for the nearest change, at most SEGMENT points away. Of several, the closest one counts,
+    then the latest.
+    """
     near: dict[int, list[tuple[int, str]]] = {}
     for place, judged in reversed(told):
         for change in sorted(changes, key=lambda change: abs(change.index - place))[:1]:
@@ -113,7 +117,7 @@ def _outcomes(changes: Sequence[Change], told: list[tuple[int, Row]]) -> dict[in
 
 
 def _confirmed_too(changes: list[Change], told: list[tuple[int, Row]]) -> list[Change]:
-    """With those that a rerun confirmed: a night looks at fewer series, so it sees smaller steps than this page."""
+    """Adds the changes that a rerun confirmed: a night tests fewer series, so it sees smaller steps than this page."""
     found = list(changes)
     for place, judged in told:
         sure = judged["outcome"] in ("regression", "improvement") and "change" in judged["evidence"]
@@ -138,7 +142,7 @@ def _verdict(curves: list[Curve]) -> Verdict:
 
 
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:
-    """(state, what, reason) of everything that changed; an output's change needs no statistics."""
+    """Lists (state, what, reason) of every change in a series; a change of an output needs no statistics."""
     what = " ".join(
         str(curve.series[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
     )
@@ -158,7 +162,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
 
 
 def _limits(curve: Curve) -> str:
-    """What stands beside every verdict."""
+    """The noise floor and the detectable change, as shown beside every verdict."""
     floor = f"noise floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
     return f"{floor}detectable {share(_rounded(curve.detectable))}; "
 
@@ -243,7 +247,7 @@ def _part(title: str, curves: list[Curve]) -> Section:
 
 
 def _band(name: str, curve: Curve, nth: int) -> Trace:
-    """Two standard deviations around each level, as one outline per level."""
+    """Trace of the noise band: two standard deviations around each level, one outline per level."""
     noise = 2 * (curve.found.noise or 0)
     edges = [0, *(change.index for change in curve.found.changes), len(curve.sound)]
     x: list[Any] = []
@@ -264,7 +268,7 @@ def _band(name: str, curve: Curve, nth: int) -> Trace:
 
 
 def _with_gaps(points: list[Row]) -> list[Row]:
-    """The points, and one without a value in every silence that is longer than usual."""
+    """Inserts a point without a value into every pause that is longer than usual, so that the line is interrupted."""
     moments = [_moment(point) for point in points]
     distances = [b - a for a, b in pairwise(moments)]
     usual = median(distances) if distances else math.inf

@@ -1,4 +1,4 @@
-"""Delays in tables and sentences: bins and quantiles in ticks, shown in people's units."""
+"""Formats delays for tables and sentences: bins and quantiles are given in ticks and shown in readable units."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ def quantile_cells(delay: Json | None, tick: Tick) -> list[Cell]:
 def sentence(delay: Json | None, tick: Tick) -> str:
     if not delay or delay.get("max") is None:
         return ""
-    return f"Median {ticks(delay.get('p50'), tick)}, p90 {ticks(delay.get('p90'), tick)}, p99 {ticks(delay.get('p99'), tick)}, largest {ticks(delay['max'], tick)}; mean {ticks(delay.get('mean'), tick)}."
+    return (
+        f"Median {ticks(delay.get('p50'), tick)}, p90 {ticks(delay.get('p90'), tick)}, "
+        f"p99 {ticks(delay.get('p99'), tick)}, largest {ticks(delay['max'], tick)}; "
+        f"mean {ticks(delay.get('mean'), tick)}."
+    )
 
 
 def bin_rows(bins: list[list[int]], tick: Tick, whole: int) -> list[list[Cell]]:
-    """[low, high, count] as from, to, events, share of the whole."""
+    """Turns bins [low, high, count] into table rows: from, to, events, share of `whole`."""
     return [
         [show_ticks(low, tick), show_ticks(high, tick), count(events), percent(events, whole)]
         for low, high, events in bins

@@ -1,4 +1,4 @@
-"""Each experiment's stream: what was wanted, what came out, what proves it."""
+"""The page's section on the experiments' streams: the wanted disorder, the achieved one, and the validation."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _delays(found: dict[str, Json], tick: Tick) -> Chart:
 
 
 def _validation(validation: Validation) -> list[Block]:
-    """What failed is seen at once; what passed is there for whoever asks."""
+    """Table of the failed expectations, and a folded one of all of them."""
     columns = ["expectation", "result", "observed"]
     failed = [check for check in validation.checks if not check.success]
     passed = len(validation.checks) - len(failed)

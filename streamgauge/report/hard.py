@@ -1,4 +1,4 @@
-"""The hard queries: answers, state growth, and what a watermark for each operator changes."""
+"""The page's section on the hard queries: answers, state growth, and what a watermark for each operator changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ END_MS = 10**11  # a watermark beyond this is the sentinel's
 
 
 def section(records: list[Json]) -> Section:
-    """records: of suite.hard.run_hard, by system and disorder."""
+    """Builds the section from records of suite.hard.run_hard, sorted by system and disorder."""
     lead = (
         "In a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
     )
@@ -21,7 +21,8 @@ def section(records: list[Json]) -> Section:
     example = Section(
         "per-operator-watermarks",
         "A watermark for each operator, and one for all",
-        "The largest value of each 3 s window, then the sum of two such windows. An operator gives out a window when the "
+        "The largest value of each 3 s window, then the sum of two such windows. "
+        "An operator gives out a window when the "
         "watermark has passed its end; for a second one with the same watermark that row is late.",
         [
             attempt("Side by side", _beside, list(examples.values())),
@@ -33,7 +34,10 @@ def section(records: list[Json]) -> Section:
 
 def _part(record: Json, nth: int) -> Section:
     late = f"{record.get('disorder_percent', 0):g}\u202f%"
-    lead = f"{count(record.get('events'))} events, {late} of them late by up to {number(record.get('longest_delay_s'), 's')}."
+    lead = (
+        f"{count(record.get('events'))} events, {late} of them late "
+        f"by up to {number(record.get('longest_delay_s'), 's')}."
+    )
     blocks: list[Block] = [
         attempt("Answers of the hard queries", _answers, record),
         attempt("State of the hard queries", _state, record),
@@ -67,7 +71,7 @@ def _streaming(record: Json) -> list[Json]:
 
 
 def _state(record: Json) -> Chart:
-    """Rows of all operators of a query after each micro-batch; bytes in the table."""
+    """Charts the state rows of each query, all operators together, after each micro-batch; the table adds the bytes."""
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
     for nth, found in enumerate(_streaming(record)):
@@ -87,7 +91,10 @@ def _state(record: Json) -> Chart:
 
 
 def _watermarks(record: Json) -> Chart:
-    """Of the query with two operators: by which watermark each judged late rows and ended state."""
+    """Charts, for a query with two operators, the watermarks by which each judged late rows and ended state.
+
+    Raises LookupError if no such query has answered.
+    """
     found = next((one for one in _streaming(record) if len(one["batches"][0]["operators"]) > 1), None)
     if found is None:
         raise LookupError("no query with two operators has answered in streaming")
@@ -108,7 +115,7 @@ def _watermarks(record: Json) -> Chart:
 
 
 def _beside(cases: list[Json]) -> Table:
-    """The first case and the others with its values, batch by batch."""
+    """Compares the first case with the others that got the same values, batch by batch."""
     alike = [case for case in cases if case["given"] == cases[0]["given"]]
     rows: list[list[Cell]] = [
         [batches[0]["batch"], _values(alike[0], batches[0]), *map(_with_losses, batches)]

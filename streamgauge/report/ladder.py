@@ -21,7 +21,7 @@ _FAINT = 0.4
 
 @dataclass(frozen=True)
 class _Seen:
-    """A window in the numbers that the page shows."""
+    """A window with the numbers that the page shows."""
 
     number: int
     window: Window
@@ -45,7 +45,7 @@ class _Seen:
 
     @property
     def half_width(self) -> float | None:
-        """Of the 90 % interval of the mean of its batches, by Student's t; None for a single batch."""
+        """Half width in seconds of the 90 % interval of the mean batch time (Student's t); None for one batch."""
         if self.count < 2:
             return None
         error = statistics.stdev(batch.seconds for batch in self.window.batches) / math.sqrt(self.count)
@@ -62,12 +62,12 @@ class _Seen:
 
 
 def is_continuous(record: CellRecord) -> bool:
-    """True for an engine without micro-batches, as the search knew it."""
+    """True if the search treated the engine as one without micro-batches."""
     return any((window.get("limits") or {}).get("continuous") for window in record.windows)
 
 
 def costs(record: CellRecord) -> Chart:
-    """Seconds of a batch over its rows, one point per window, with the fitted line of each process."""
+    """Charts the seconds of a batch over its rows: one point per window, and the fitted line of each process."""
     seen = _seen(record)
     found = estimates(record.search or {})
     traces: list[Trace] = []
@@ -90,13 +90,14 @@ def costs(record: CellRecord) -> Chart:
             showlegend=True,
         ),
         _table(seen),
-        "One point per window: the mean of its batches with a 90 % interval; fainter points are the warm-up. The line is "
+        "One point per window: the mean of its batches with a 90 % interval; fainter points are the warm-up. "
+        "The line is "
         "the fitted cost, a fixed part and a part for each row; the star marks the batch at which the limit lies.",
     )
 
 
 def carried(record: CellRecord) -> Chart:
-    """Events/s over the rows that waited, for an engine without micro-batches."""
+    """Charts events/s over the rows that waited, for an engine without micro-batches."""
     seen = _seen(record)
     found = estimates(record.search or {})
     traces: list[Trace] = []
@@ -130,7 +131,7 @@ def carried(record: CellRecord) -> Chart:
 
 
 def over_time(record: CellRecord) -> Chart:
-    """The cost of each window relative to the fit, over the time since its process began; in µs a row without a fit."""
+    """Charts the cost of each window over the time since its process began: relative to the fit, else in µs per row."""
     seen = [one for one in _seen(record) if one.drawn]
     found = estimates(record.search or {})
     processes = _processes(seen)
@@ -175,7 +176,7 @@ def over_time(record: CellRecord) -> Chart:
 
 
 def processes(record: CellRecord) -> Table:
-    """The estimate of each process with what it follows from."""
+    """Table of each process's estimate and of the quantities from which it follows."""
     rows: list[list[Cell]] = []
     for process, one in estimates(record.search or {}).items():
         fixed = None if one.batch_cost_s is None else 1000 * one.batch_cost_s
@@ -199,11 +200,11 @@ def processes(record: CellRecord) -> Table:
 
 
 def _seen(record: CellRecord) -> list[_Seen]:
-    """The windows in the order in which they were measured; those of a process that was lost are left out of the fit."""
+    """Windows in the order in which they were measured; those of a lost process are marked as left out of the fit."""
     windows = [
         (line.get("number", nth), Window.from_dict(line["window"])) for nth, line in enumerate(record.windows, 1)
     ]
-    lives = {window.process: window.life for _, window in windows}  # the last one stays
+    lives = {window.process: window.life for _, window in windows}  # the last life of each process
     return [_Seen(number, window, _why_left_out(window, lives)) for number, window in windows]
 
 
@@ -226,7 +227,7 @@ def _cost_points(name: str, nth: int, seen: Sequence[_Seen], faint: bool) -> Tra
 
 
 def _points(name: str, nth: int, x: Sequence[float], y: Sequence[float], faint: bool) -> Trace:
-    """Marks of one process; only those of the ladder stand in the legend."""
+    """Trace with the marks of one process; only the ladder's marks are in the legend."""
     marker = {"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9, "color": PALETTE[nth % len(PALETTE)]}
     hover = f"{name}{', warm-up' if faint else ''}: %{{x:,.0f}} rows, %{{y:,.4r}}<extra></extra>"
     return line(
@@ -236,7 +237,7 @@ def _points(name: str, nth: int, x: Sequence[float], y: Sequence[float], faint: 
 
 
 def _fitted(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
-    """The line a + b·n of a process, and its limit."""
+    """Traces of the line a + b·n of a process, and of its limit."""
     rows = [0, max([estimate.backlog_rows, *(one.rows for one in seen)])]
     style = {"width": 1.5, "dash": DASHES[nth % len(DASHES)]}
     fit = line("fit", rows, [batch_s(estimate, n) for n in rows], nth, line=style, showlegend=False, hoverinfo="skip")
@@ -249,13 +250,13 @@ def _fitted(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
 
 
 def _left_out(x: Sequence[float], y: Sequence[float | None]) -> Trace:
-    """Marks of windows that say nothing of the cost."""
+    """Trace with the marks of windows that the fit leaves out."""
     marker = {"symbol": "x-thin-open", "size": 9, "color": GREY, "line": {"width": 2, "color": GREY}}
     return line("left out of the fit", x, y, mode="markers", marker=marker)
 
 
 def _relative(one: _Seen, found: Mapping[int, Estimate]) -> float | None:
-    """Percent of what the fit says of a batch of so many rows; None where it says that rows cost nothing."""
+    """A window's cost in percent of what the fit expects for its rows; None if the fit expects no cost."""
     expected = batch_s(found[one.window.process], one.rows)
     return 100 * one.seconds / expected if expected > 0 else None
 

@@ -1,4 +1,4 @@
-"""Where and how long: the environment of a run, and its stages in time."""
+"""The page's sections on the environment of a run and on its stages in time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def environment(records: Records) -> Section:
 
 
 def timings(records: Records) -> Section:
-    """Every attempt at a stage, in the order of its start."""
+    """Charts every attempt at a stage, in the order of its start."""
     if not records.stages:
         return Section("timings", "Timings", blocks=[Hole("No stages", "nothing was recorded in this run")])
     begin = min(_at(s) for s in records.stages)
@@ -99,8 +99,10 @@ def timings(records: Records) -> Section:
 
 
 def _spark_log(s: StageRecord) -> Cell:
-    """Its page in the history server where one is known, else the folder of the event log; of a measurement the
-    measured Spark's."""
+    """Link to the stage's page in the history server or, where none is known, to the folder of the event log.
+
+    For a measurement, it is the log of the measured Spark. None without a log.
+    """
     spark = s.outcome.get("system") or s.outcome.get("spark") or {}
     if "events" not in spark:
         return None

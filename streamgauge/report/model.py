@@ -1,4 +1,4 @@
-"""What the search says of a cell, as the page's words and figures: the cost of a batch, what limits the rate."""
+"""Derives what the page shows of a cell's search: the cost of a batch, what limits the rate, the settled age."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS = {one.name for one in dataclasses.fields(Estimate)}
 
 
 def estimates(search: Json) -> dict[int, Estimate]:
-    """The estimate of each process, by its number; a process without a finite rate has none."""
+    """Maps the number of each process to its estimate; one without a finite rate and backlog is left out."""
     found: dict[int, Estimate] = {}
     for nth, one in enumerate(search.get("processes") or [], 1):
         estimate = Estimate(**{key: value for key, value in one.items() if key in _FIELDS})
@@ -26,7 +26,10 @@ def estimates(search: Json) -> dict[int, Estimate]:
 
 
 def typical(search: Json) -> Estimate | None:
-    """The processes' estimates as one: means of their costs and backlogs, the geometric mean of their rates."""
+    """Merges the processes' estimates into one; None if there is none.
+
+    Costs and backlogs are means, the rate is the geometric mean, and the other fields are those of the last process.
+    """
     found = list(estimates(search).values())
     if not found:
         return None
@@ -41,18 +44,18 @@ def typical(search: Json) -> Estimate | None:
 
 
 def batch_s(estimate: Estimate, rows: float) -> float:
-    """Seconds that a warm process takes for so many rows."""
+    """Seconds that a warm process takes for a batch of this many rows."""
     return (estimate.batch_cost_s or 0.0) + estimate.row_cost_s * rows
 
 
 def fixed_share(estimate: Estimate) -> float | None:
-    """The part of a batch's time at the limit that is its fixed cost; None for an engine without micro-batches."""
+    """Share (0 to 1) of the fixed cost in a batch's time at the limit; None for an engine without micro-batches."""
     whole = batch_s(estimate, estimate.backlog_rows)
     return None if estimate.batch_cost_s is None or whole <= 0 else estimate.batch_cost_s / whole
 
 
 def limited_by(search: Json) -> tuple[str, str]:
-    """What binds the rate, in two or three words, and what that means; both empty where nothing is known."""
+    """The binding constraint in two or three words, and a phrase that explains it; both empty if it is unknown."""
     caps = [one["cap_rows"] for one in search.get("processes") or [] if one.get("cap_rows")]
     cap = f" of {count(max(caps))} rows" if caps else ""
     age = number(search.get("allowed_age_s"), "s")
@@ -76,7 +79,10 @@ def settled_age(trial: Json) -> float | None:
 def ratio(rate: float, base: float, interval: Sequence[float | None], base_interval: Sequence[float | None]) -> tuple[
     float, tuple[float, float] | None
 ]:  # fmt: skip
-    """rate ÷ base with its interval: on logarithms, the half width is the root of the sum of both squared half widths."""
+    """Returns rate ÷ base and its interval; None in place of the interval if an end of either is missing.
+
+    On logarithms, the half width is the root of the sum of both squared half widths.
+    """
     both = [end for end in (*interval, *base_interval) if end]
     if len(both) < 4:
         return rate / base, None

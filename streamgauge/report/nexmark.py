@@ -1,4 +1,7 @@
-"""The Nexmark suite and the hard queries: what works, what not and why, the slowest, every answer with size and hash."""
+"""The page's section on the Nexmark suite and the hard queries.
+
+It shows what works, what does not and why, the slowest queries, and every answer with its size and hash.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _MARK: dict[str, State] = {"works": "good", "correct": "good", "not run": "open"
 
 
 def expected(records: Records) -> list[Json]:
-    """Every answer that the stage should leave, as a row that says why it is missing."""
+    """Rows for all answers that the stage nexmark should leave, each with the reason why the answer is missing."""
     system = asked(records.benchmark)[0].name
     return [
         {
@@ -32,7 +35,7 @@ def expected(records: Records) -> list[Json]:
 
 
 def section(rows: Sequence[Json], wanted: Sequence[Json] = ()) -> Section:
-    """rows: of nexmark.jsonl. wanted: rows that stand where none of these does."""
+    """Builds the section from the rows of nexmark.jsonl; a row of `wanted` stands in for one that is missing there."""
     lead = (
         "The queries of the online auction and the hard queries: in batch against DuckDB, in streaming against batch "
         "without exactly what the run's own logs say came too late."
@@ -57,7 +60,7 @@ def _which(row: Json) -> tuple[str, float]:
 
 
 def matrices(rows: Sequence[Json]) -> list[Block]:
-    """What each system can do, by feature and by query, and the reasons of what it cannot."""
+    """Tables of what each system can do, by feature and by query, and of why the rest does not work."""
     matrix = capabilities(rows)
     bad = [cell for cell in matrix["queries"] if cell["status"] != "works"]
     return [
@@ -72,7 +75,7 @@ def _key(row: Json) -> tuple[str, str, str, float]:
 
 
 def _matrix(cells: list[Json], what: str) -> Table:
-    """A row per query or feature, a column per system."""
+    """Table with a row per query or feature and a column per system."""
     systems = list(dict.fromkeys(cell["system"] for cell in cells))
     found: dict[str, dict[str, list[Json]]] = {}
     for cell in cells:
@@ -85,7 +88,7 @@ def _matrix(cells: list[Json], what: str) -> Table:
 
 
 def _modes(cells: list[Json]) -> Text:
-    """One word if both modes have it, else what does not work in which."""
+    """One status if it holds in both modes, else the status and its mode: "unsupported in streaming"."""
     told = [cell for cell in cells if cell["status"] != "works"] or cells
     both = len(told) == len(MODES) and len({cell["status"] for cell in told}) == 1
     text = told[0]["status"] if both else ", ".join(f"{cell['status']} in {cell['mode']}" for cell in told)
@@ -95,7 +98,7 @@ def _modes(cells: list[Json]) -> Text:
 
 
 def _reasons(cells: list[Json]) -> Table:
-    """Queries with the same reason share a row. Long names may break."""
+    """Table of what does not work; queries with the same reason share a row. Long names may break at dots and "_"."""
     alike: dict[tuple[Any, ...], list[str]] = {}
     for cell in cells:
         key = cell["system"], cell["mode"], cell["status"], cell.get("why")
@@ -141,7 +144,7 @@ def _status(status: str, why: str | None) -> Text:
 
 
 def _late(row: Json) -> Text:
-    """Rows that should be dropped, and what the engine says it dropped."""
+    """Number of late drops expected / number that the engine reported."""
     told = f"{count(row.get('late_drops_expected'))} / {count(row.get('late_drops_reported'))}"
     return Text(told, hint=f"counted in {row.get('late_drops_counted_in') or 'none'}")
 

@@ -1,4 +1,4 @@
-"""The head of the page: what passed, what failed and why, what is missing; one row per experiment."""
+"""The head of the page: what passed, what failed and why, what is missing; one row per experiment and per cell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamgauge.report.records import (
     one_line,
 )
 
-#: how a doubt of the search begins that is no fault of the cell: one process is what is measured unless more are asked
+#: a doubt that begins like this is no fault of the cell: one process is measured unless more are asked for
 _ONE_PROCESS = "one process:"
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 _NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
@@ -33,7 +33,7 @@ class Verdict:
 
 
 def verdict(records: Records) -> Verdict:
-    """Good only if every stage that the benchmark asks for is done and every stream passed its validation."""
+    """Verdict on the run: good only if every stage is done, every stream is validated and no cell is in doubt."""
     problems = [
         (_MARK[s.outcome], s.what, s.reason)
         for s in expected(records)
@@ -141,7 +141,7 @@ def _cells(cells: list[CellRecord]) -> Table:
 
 
 def _covers(record: CellRecord) -> list[str]:
-    """What the interval is of, on one line; nothing without one."""
+    """What the interval covers, on one line; an empty list without an interval."""
     return [f"of {record.interval_of}".replace(" ", "\u00a0")] if record.interval_of else []
 
 
@@ -157,9 +157,7 @@ def _no_rate(record: CellRecord) -> Text:
 
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
-    """What a finished cell leaves to be desired: no rate or one that is in doubt, a wrong output, a latency that
-    measures nothing.
-    """
+    """Lists the problems of a finished cell: no rate or a doubtful one, a wrong output, an unusable latency run."""
     name, search, found = record.cell.name, record.search or {}, list[tuple[State, str, str]]()
     if record.void:
         found.append(("bad", f"search {name}", "the output of a recovery trial was wrong: the rate is void"))
@@ -183,7 +181,7 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
-    """What a reader should know and what makes no cell doubtful; cells of which the same is said share a line."""
+    """Lists the search's remarks that put no cell in doubt; cells with the same remark share a line."""
     said: dict[str, list[str]] = {}
     for record in cells:
         for doubt in filter(_is_plain, _told(record.search or {})):

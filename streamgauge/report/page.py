@@ -1,4 +1,4 @@
-"""Puts the sections together and writes the page, whole or not at all."""
+"""Assembles the sections of a page and writes it, whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 
 def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
-    """Writes index.html into the run's directory. Raises UserError when the disk refuses."""
+    """Writes index.html into the run's directory and returns its path. Raises UserError if it cannot be written."""
     path = store.run(run_id) / "index.html"
     publish(path, render(Records(benchmark, store, run_id)))
     return path
 
 
 def publish(path: Path, page: str) -> None:
-    """Writes the page whole or not at all. Raises UserError when the disk refuses."""
+    """Writes the page, whole or not at all. Raises UserError if it cannot be written."""
     try:
         write_whole(path, page.encode())
     except OSError as problem:
@@ -59,7 +59,7 @@ def render(records: Records) -> str:
 def fill(
     title: str, lead: str, meta: list[str], verdict: overview.Verdict, sections: list[Section], footer: str = ""
 ) -> str:
-    """The page's template, filled."""
+    """Renders the page's template."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -81,5 +81,5 @@ def fill(
 
 @cache
 def _plotly() -> str:
-    """plotly.js as gzip in base64: a page of 2 MB instead of 5; the browser unpacks it."""
+    """plotly.js as gzip in base64, which the browser unpacks: the page takes 2 MB instead of 5."""
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()

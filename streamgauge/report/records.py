@@ -1,4 +1,4 @@
-"""Reads what a run left behind. Nothing here raises for a record that is missing or torn: it gives None."""
+"""Reads the records of a run. A record that is missing or torn gives None, never an exception."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from streamgauge.runs import RunLog, StageRecord
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
 Json = dict[str, Any]
-#: outcomes of a search whose rate stands
+#: outcomes of a search that confirm its rate
 CONFIRMED = ("found", "all_sustained")
 
 
 @dataclass(frozen=True)
 class Status:
-    """How a stage ended, in one line."""
+    """How a stage ended, with the reason in one line."""
 
     stage: str
     scope: dict[str, str]
@@ -38,7 +38,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation of a validation; success None: it was not evaluated."""
+    """One expectation of a validation; success is None if it was not evaluated."""
 
     name: str
     note: str
@@ -50,12 +50,12 @@ class Check:
 class Validation:
     success: bool | None
     checks: list[Check]
-    docs: str | None  # relative to the page
+    docs: str | None  # path of the Data Docs, relative to the page
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One experiment: its two stages and what they left."""
+    """One experiment: the status of its two stages, the stream's manifest, the validation."""
 
     experiment: Experiment
     generate: Status
@@ -74,7 +74,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """experiment × workload × system, with what its search and latency stages left."""
+    """One cell (experiment × workload × system) with the records of its search and latency stages."""
 
     cell: Cell
     search_status: Status
@@ -95,23 +95,23 @@ class CellRecord:
 
     @property
     def void(self) -> bool:
-        """True where the output of a recovery trial was wrong: the rate of a wrong answer is no rate."""
+        """True if the output of a recovery trial was wrong: the rate of a wrong answer does not count."""
         return (self.search or {}).get("correct") is False
 
     @property
     def split_runs(self) -> list[Json]:
-        """Latency runs that tell where the latency went."""
+        """Latency runs that recorded the latency split."""
         return [run for run in self.latency_trials if (run.get("details") or {}).get("latency_split_ns")]
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
-        """Both ends of the 90 % interval; None without one."""
+        """Both ends of the 90 % interval in events/s; (None, None) without one."""
         low, high = (self.search or {}).get("interval") or (None, None)
         return low, high
 
     @property
     def interval_of(self) -> str:
-        """What the interval covers; empty without one."""
+        """What the interval covers: "3 processes", or "the fit alone"; empty without one."""
         search = self.search or {}
         if not search.get("interval"):
             return ""
@@ -121,7 +121,7 @@ class CellRecord:
 
     @property
     def output(self) -> Output:
-        """What comparing the output with the batch answer said, over recovery trials and latency runs."""
+        """Result of comparing the outputs of recovery trials and latency runs with the batch answer."""
         found = {run.get("correct") for run in self.latency}
         if (self.search or {}).get("trials"):
             found.add((self.search or {}).get("correct"))
@@ -142,7 +142,7 @@ class Records:
         self.stages = [replace(s, error=self._relative(s.error)) for s in stages]
 
     def status(self, stage: str, **scope: str) -> Status:
-        """The last attempt at a stage within that scope."""
+        """Status of the last attempt at a stage within this scope."""
         found = [s for s in self.stages if s.stage == stage and s.scope == scope]
         if not found:
             return Status(stage, scope, "missing", "not run")
@@ -154,7 +154,7 @@ class Records:
         return Status(stage, scope, "unfinished", "started and not ended: still running, or killed", last)
 
     def blocker(self, status: Status) -> Status | None:
-        """What kept a stage from running: the stage before it that did not end well."""
+        """Status of the earlier stage that kept this one from running; None if it ran, or if there is no such stage."""
         scope = {"experiment": status.scope.get("experiment", "")}
         before = {
             "analyze": [self.status("ingest")],
@@ -167,7 +167,7 @@ class Records:
         return next((s for s in before if s.outcome != "done"), None) if status.outcome == "missing" else None
 
     def why(self, status: Status) -> str:
-        """The reason of a hole."""
+        """Says why something is missing from the page."""
         blocker = self.blocker(status)
         return f"not run: see {blocker.what}" if blocker else status.reason or "not found"
 
@@ -187,18 +187,18 @@ class Records:
 
     @cached_property
     def hard(self) -> list[Json]:
-        """What suite.hard left in this run, by system and disorder."""
+        """Records of the hard queries (suite.hard) in this run, sorted by system and disorder."""
         found = [_json(path, dict) for path in self.directory.glob("hard-*.json")]
         return sorted(filter(None, found), key=lambda one: (one.get("system", ""), one.get("disorder_percent", 0)))
 
     @cached_property
     def nexmark(self) -> list[Json]:
-        """Rows that suite.record left in this run."""
+        """Rows that suite.record wrote in this run."""
         return read_jsonl(self.directory / "nexmark.jsonl")
 
     @cached_property
     def suites(self) -> list[Status]:
-        """The stage nexmark of each experiment, where the source has one."""
+        """Status of the stage nexmark for each experiment; empty for a source of another format."""
         names = [e.name for e in self.benchmark.experiments if self.benchmark.source.format == "nexmark"]
         return [self.status("nexmark", experiment=name) for name in names]
 
@@ -208,7 +208,7 @@ class Records:
 
     @cached_property
     def environments(self) -> list[Json]:
-        """Each different one in which a stage ended well; usually one."""
+        """Distinct environments (machine and software) in which stages ended well; usually one."""
         found: list[Json] = []
         for record in read_jsonl(self.directory / "stages.jsonl"):
             environment = record.get("environment")
@@ -217,7 +217,7 @@ class Records:
         return found
 
     def _relative(self, text: str | None) -> str | None:
-        """A page travels with its run: places of this machine say nothing elsewhere."""
+        """Makes the paths in a text relative: a page may be moved with its run to another machine."""
         for place in (self.directory, self._store.root):
             text = text and text.replace(f"{place.absolute()}/", "").replace(f"{place}/", "")
         return text
@@ -229,7 +229,7 @@ class Records:
         return Stream(experiment, generate, validate, stream.manifest if stream else None, self._validation(validate))
 
     def _validation(self, status: Status) -> Validation | None:
-        """What the stage put beside the page, whatever came of it; of an unfinished attempt nothing is believed."""
+        """Reads the result beside the page, also of a failed stage; None if the stage is unfinished or was not run."""
         place = self.directory / f"validation-{status.scope['experiment']}"
         result = _json(place / "result.json", dict)
         if result is None or status.outcome in ("unfinished", "missing"):
@@ -256,7 +256,7 @@ class Records:
         )
 
     def _artifact(self, status: Status, kind: str, key: Callable[[Benchmark], str]) -> Artifact | None:
-        """What this run's stage names; without a record of the stage, what an earlier run left for the same inputs."""
+        """Artifact that the stage recorded; without a record, the one an earlier run made from the same inputs."""
         if status.outcome in ("failed", "unfinished"):
             return None
         recorded = status.record.outcome.get("key") if status.record else None
@@ -267,27 +267,27 @@ class Records:
 
 
 def _last_plan(*files: list[Json]) -> list[list[Json]]:
-    """Of each file the lines of the plan that was searched last: changed settings begin anew in the same files.
+    """Keeps of each file the lines of the last search plan: changed settings start a new plan in the same files.
 
-    A search begins with windows, so the first file that has lines tells which plan that was.
+    A search begins with windows, so the last line of the first file that has lines names that plan.
     """
     plan = next((lines[-1].get("plan") for lines in files if lines), None)
     return [[line for line in lines if line.get("plan") == plan] for lines in files]
 
 
 def _last_runs(trials: list[Json]) -> list[Json]:
-    """A stage that is tried again measures every fraction anew in the same file."""
+    """Keeps the last run at each fraction: a retried stage measures every fraction again into the same file."""
     return list({trial["fraction"]: trial for trial in trials if "fraction" in trial}.values())
 
 
 def is_sound(run: Json) -> bool:
-    """A latency run that measured something at a rate that it sustained, with an output that was not wrong."""
+    """True if a latency run is valid, measured a latency, sustained its rate, and had no wrong output."""
     measured = (run.get("event_latency") or {}).get("p99_ms") is not None and "fraction" in run
     return measured and bool(run.get("valid")) and run.get("correct") is not False and is_settled(run)
 
 
 def is_settled(run: Json) -> bool:
-    """True where the rate of a latency run was sustained: else its latency tells how long it ran."""
+    """True if a latency run sustained its rate; otherwise its latency only depends on how long it ran."""
     return run.get("outcome", "sustainable") == "sustainable"
 
 
@@ -296,7 +296,7 @@ def one_line(text: str | None) -> str:
 
 
 def expected(records: Records) -> Iterable[Status]:
-    """The status of every stage that the benchmark asks for, in the order of the stage table."""
+    """Yields the status of every stage that the benchmark asks for, in the order of the stage table."""
     yield records.status("ingest")
     yield records.status("analyze")
     for stream in records.streams:

@@ -16,7 +16,7 @@ NOT_COMPARED = Text("not compared", "open")
 
 
 def table(record: CellRecord) -> Table:
-    """What each trial was asked and what it said."""
+    """Table of the recovery trials: the rate offered, the verdict and its reason, the output."""
     rows: list[list[Cell]] = []
     for nth, trial in enumerate(record.trials, 1):
         rate = trial["rate_events_per_s"]
@@ -37,7 +37,7 @@ def table(record: CellRecord) -> Table:
 
 
 def _verdict(trial: Json) -> Text:
-    """What the trial said, and whether the estimate had said so: below it a system catches up, above it not."""
+    """A trial's verdict, marked by whether it agrees with the estimate: below it a system catches up, above it not."""
     outcome = outcome_of(trial)
     expected = {"below": "sustainable", "above": "unsustainable"}.get(trial.get("purpose", ""))
     state: State = (
@@ -48,13 +48,13 @@ def _verdict(trial: Json) -> Text:
 
 
 def ages(trials: list[Json]) -> Chart:
-    """Age over time from the first sample on, one line per trial."""
+    """Charts the age over the time since the first sample, one line per trial."""
     title = "Recovery trials: age of the oldest waiting event"
     return over_time(trials, _ages, title, "age (s)", since="first sample")
 
 
 def _ages(trial: Json) -> Iterable[tuple[float, float, list[Cell]]]:
-    """The samples by the clock, else those of micro-batches."""
+    """Yields (seconds, age, no further cells) for the samples by the clock or, without any, for those by the batch."""
     seen = trial.get("observation") or {}
     samples = seen.get("clock") or seen.get("samples") or []
     for sample in samples:

@@ -1,4 +1,4 @@
-"""The release verdict on one page: reasons, series with their noise, repetitions in turns, answers, how to rerun it."""
+"""The page of a release check: verdict, reasons, series with their noise, repetitions, answers, how to rerun it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REASONS: dict[str, State] = {"passed": "good", "failed": "bad", "open": "open",
 
 
 def build(directory: Path) -> Path:
-    """Writes release.html beside the records of the run. Raises UserError when the disk refuses."""
+    """Writes release.html beside the records of the run and returns its path. Raises UserError if that fails."""
     record: Json = json.loads((directory / "release.json").read_text())
     manifest: Json = json.loads((directory / "manifest.json").read_text())
     path = directory / "release.html"
@@ -29,7 +29,7 @@ def build(directory: Path) -> Path:
 
 
 def _answers(directory: Path) -> list[Json]:
-    """The rows of both sides; the same system against itself as two."""
+    """Reads the rows of both sides; the side becomes part of the name, so a system compared with itself shows twice."""
     rows = read_jsonl(directory / "release-answers.jsonl")
     return [{**row, "system": f"{row['system']} ({row['side']})"} for row in rows]
 

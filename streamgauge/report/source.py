@@ -1,4 +1,4 @@
-"""The source's own disorder: counts, delays, frequency, watermark curve of the events as they were read."""
+"""The page's section on the source's own disorder: counts, delays, frequency and watermark curve of its events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, sente
 from streamgauge.report.records import Json, Records
 from streamgauge.units import Tick, show_ticks, ticks_per_second
 
-#: lengths of time over which events are counted for people
+#: units of the frequency, in seconds: the first in which the peak reaches 10 events is used
 _PER = (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))
 
 
@@ -86,7 +86,7 @@ def _watermark(p: Json, tick: Tick) -> Block:
     curve = p["watermark_curve"]
     if not curve[0][1]:
         return Note("No event is late, however short a watermark's delay.")
-    # of the steps that change nothing yet, one is enough
+    # of the first steps, which all have the same count, one is enough
     unchanged = max(i for i, (_, late) in enumerate(curve) if late == curve[0][1])
     shown = curve[max(unchanged, 1) :]
     rows: list[list[Cell]] = [
@@ -117,7 +117,7 @@ def _frequency(p: Json, tick: Tick) -> Block:
     width = f["bin_ticks"]
     x = [moment(f["start"] + i * width, tick) for i in range(len(f["counts"]))]
     per_second = [events * ticks_per_second(tick) / width for events in f["counts"]]
-    # a slow source has no figure to show for a second
+    # for a slow source, a rate per second would be close to zero
     unit, long = next((u for u in _PER if max(per_second, default=0) * u[1] >= 10), _PER[-1])
     y = [rate * long for rate in per_second]
     rows: list[list[Cell]] = [

@@ -1,4 +1,4 @@
-"""How things stand: what each system can do by its latest answers, and what the latest release checks said."""
+"""The dashboard's sections on the current state: what each system can do by its latest answers, and release checks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from streamgauge.report.blocks import Cell, Section, State, Table, Text, attempt
 from streamgauge.store import Index
 
 Row = dict[str, Any]
-#: series that the matrix tells, not a chart
+#: metrics that the capability matrix shows, instead of a chart
 TOLD_APART = (HASH, SUPPORTED, CORRECT)
-#: outcome of a judgement: a candidate against a baseline as a whole
+#: outcome of the judgements that record a whole release check
 RELEASE_CHECK = "release_check"
 _STATES: dict[str, State] = {"go": "good", "no-go": "bad"}
-SHOWN = 10
+SHOWN = 10  # latest release checks
 
 
 def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Section]:
-    """series: each with its points, oldest first."""
+    """Builds the sections; each of the series comes with its points, oldest first."""
     checks = [one for one in index.judgements() if one["outcome"] == RELEASE_CHECK]
     rows = list(answers(series))
     found = []
@@ -33,13 +33,14 @@ def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Sect
 
 
 def answers(series: Iterable[tuple[Row, list[Row]]]) -> Iterable[Row]:
-    """The latest answer of each query, system, mode and experiment, as rows of the suite."""
+    """Yields the latest answer of each query, system, mode and experiment, as a row of the suite."""
     last: dict[tuple[str, ...], dict[str, Row]] = {}
     for one, points in series:
         if one["metric"] in (SUPPORTED, CORRECT) and points:
             key = tuple(str(one[name]) for name in ("workload", "system", "mode", "experiment"))
             kept = last.setdefault(key, {})
-            if one["metric"] not in kept or kept[one["metric"]]["at"] < points[-1]["at"]:  # of several machines
+            # several machines may have measured it: the latest point counts
+            if one["metric"] not in kept or kept[one["metric"]]["at"] < points[-1]["at"]:
                 kept[one["metric"]] = points[-1]
     for (query, system, mode, experiment), kept in last.items():
         point = kept.get(SUPPORTED) or kept[CORRECT]

@@ -9,12 +9,15 @@ from streamgauge.report.charts import SYMBOLS, axis, figure, line
 from streamgauge.report.model import ratio
 from streamgauge.report.records import CellRecord, Json, Records, is_sound
 
-#: makes further cells of a row of a chart's table
+#: returns further columns of a cell's row in a chart's table
 More = Callable[[CellRecord], list[Cell]]
 
 
 def section(records: Records) -> Section:
-    lead = "Throughput and latency against disorder: the same workload and system on streams of different out-of-order factors."
+    lead = (
+        "Throughput and latency against disorder: "
+        "the same workload and system on streams of different out-of-order factors."
+    )
     factors = {
         stream.experiment.name: _factor(stream.manifest, stream.experiment.target_percent) for stream in records.streams
     }
@@ -31,7 +34,10 @@ def section(records: Records) -> Section:
 
 
 def _rates(cells: list[CellRecord], factors: dict[str, float]) -> Block:
-    """Rates with their intervals, and where the first experiment has the least disorder each rate as a part of its."""
+    """Charts the rates with their intervals.
+
+    If the first experiment is the least disordered, the table adds each rate's ratio to that experiment's.
+    """
     first = next(iter(factors))
     note = "The bars are 90\u202f% intervals."
     columns: tuple[str, ...] = ("90\u202f% interval",)
@@ -51,7 +57,7 @@ def _rates(cells: list[CellRecord], factors: dict[str, float]) -> Block:
 
 
 def _relative(cell: CellRecord, base: CellRecord | None) -> list[Cell]:
-    """The ratio of a cell's rate to that of the least disordered one, with its 90 % interval: see `ratio`."""
+    """Table cells with the ratio of a cell's rate to the base's and its 90 % interval: see `ratio`."""
     if base is None or not base.rate or not cell.rate:
         return [MISSING, MISSING]
     if cell is base:
@@ -69,7 +75,7 @@ def _line_of(cell: CellRecord) -> tuple[str, str]:
 
 
 def common_fraction(cells: list[CellRecord]) -> float | None:
-    """The largest fraction of the rate at which every measured cell has a sound latency, so that like meets like."""
+    """Largest fraction of the rate at which every measured cell has a sound latency run; None if there is none."""
     sound = [{run["fraction"] for run in cell.latency if is_sound(run)} for cell in cells if cell.rate]
     shared = set.intersection(*sound) if sound else set()
     return max(shared, default=None)
@@ -81,7 +87,7 @@ def _p99(cell: CellRecord, fraction: float) -> float | None:
 
 
 def _factor(manifest: Json | None, target_percent: float) -> float:
-    """What was achieved, else what was wanted, in percent."""
+    """Achieved out-of-order fraction in percent; the target if it is not known."""
     m = manifest or {}
     achieved, events = m.get("achieved_out_of_order"), m.get("events")
     return 100 * achieved / events if achieved is not None and events else target_percent
@@ -99,7 +105,10 @@ def _chart(
     more: More = lambda _: [],
     note: str = "",
 ) -> Block:
-    """One line per workload and system. bars: the cell's interval; columns and more: further cells of the table."""
+    """Charts one line per workload and system.
+
+    bars: draws the interval of each cell. columns, more: headings and contents of further columns of the table.
+    """
     groups: dict[tuple[str, str], list[tuple[float, float, CellRecord]]] = {}
     for record in cells:
         figure_ = value(record)
@@ -132,7 +141,7 @@ def _chart(
 
 
 def _error_bars(points: list[tuple[float, float, CellRecord]]) -> Json:
-    """From each rate to the ends of its interval; a rate without one has no bar."""
+    """Error bars from each rate to the ends of its interval; a rate without an interval has none."""
     up = [(record.interval[1] or v) - v for _, v, record in points]
     down = [v - (record.interval[0] or v) for _, v, record in points]
     return {"type": "data", "array": up, "arrayminus": down, "thickness": 1.2, "width": 5}

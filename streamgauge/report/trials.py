@@ -23,7 +23,7 @@ from streamgauge.report.charts import (
 )
 from streamgauge.report.records import Json
 
-#: a line of more points than this says no more on a screen
+#: most points of a line: more could not be told apart on a screen
 MOST_POINTS = 200
 #: the colour of a trial by its verdict
 COLOURS = {"sustainable": GREEN, "unsustainable": RED, "inconclusive": ORANGE, "invalid": GREY}
@@ -37,13 +37,13 @@ _PARTS = {
     "micro_batch": ("micro-batch", BLUE, ""),
     "commit": ("commit, after it", GREY, "x"),
 }
-_IN_ORDER = {"traceorder": "normal"}  # and not as stacked
+_IN_ORDER = {"traceorder": "normal"}  # plotly reverses the legend of stacked traces
 _MIB = 2**20
 Points = Callable[[Json], Iterable[tuple[float, float, list[Cell]]]]
 
 
 def outcome_of(trial: Json) -> str:
-    """The verdict, or invalid: a trial that measured nothing is not a slow one."""
+    """The verdict, or "invalid" for a trial that measured nothing, which is not the same as a slow one."""
     invalid = (trial.get("observation") or {}).get("invalid")
     return "invalid" if invalid else str(trial.get("outcome", "inconclusive"))
 
@@ -54,7 +54,7 @@ def said(trial: Json) -> str:
 
 
 def name_of(trial: Json, nth: int) -> str:
-    """Of a recovery trial which one it is, of a latency run its fraction."""
+    """Names a recovery trial by its number, a latency run by its fraction of the rate."""
     return share(trial["fraction"]) if "fraction" in trial else f"recovery\u00a0{nth}"
 
 
@@ -66,7 +66,7 @@ def thinned(points: Iterable[Any]) -> list[Any]:
 def over_time(
     trials: list[Json], points: Points, title: str, label: str, more: tuple[str, ...] = (), since: str = "trial began"
 ) -> Chart:
-    """One line per recovery trial. points: (seconds, value, further cells of the table) of a trial."""
+    """Charts one line per recovery trial. points: yields (seconds, value, further table cells) of a trial."""
     traces: list[Json] = []
     rows: list[list[Cell]] = []
     for nth, trial in enumerate(trials, 1):
@@ -115,7 +115,7 @@ def batches_of(trial: Json) -> list[Json]:
 
 
 def counted(trials: list[Json]) -> Table:
-    """Events in and out, side by side from driver and system."""
+    """Table of each trial's events in and out, as driver and system counted them."""
     rows: list[list[Cell]] = []
     for nth, trial in enumerate(trials, 1):
         details, seen, check = (trial.get(key) or {} for key in ("details", "observation", "check"))
@@ -140,7 +140,7 @@ def counted(trials: list[Json]) -> Table:
 
 
 def spent(trials: list[Json]) -> Table:
-    """CPU, memory, garbage collection, state and batches of each trial, and how far the driver's clock was off."""
+    """Table of CPU, memory, garbage collection, state, batches and clock offsets of each trial."""
     rows: list[list[Cell]] = []
     for nth, trial in enumerate(trials, 1):
         details, taken = trial.get("details") or {}, (trial.get("observation") or {}).get("taken")
@@ -187,12 +187,12 @@ def _mib(size: float | None) -> str:
 
 
 def _offsets(found: list[list[int]] | None) -> str:
-    """A driver's clock − the controller's or the system's hosts', with its error bound, ms."""
+    """Formats clock offsets with their error bounds, in ms: a driver's clock − the controller's, or the system's."""
     return ", ".join(f"{offset / 1e6:+.3f} ± {error / 1e6:.3f}" for offset, error in found or ()) or MISSING
 
 
 def split(runs: list[Json]) -> Chart:
-    """Mean latency in parts, one bar for each run."""
+    """Charts the mean latency in parts, one bar for each run."""
     whole = [(share(run["fraction"]), (run.get("details") or {}).get("latency_split_ns") or {}) for run in runs]
     traces: list[Json] = []
     for part, (name, colour, pattern) in _PARTS.items():
@@ -224,7 +224,7 @@ def split(runs: list[Json]) -> Chart:
 
 
 def split_over_time(runs: list[Json]) -> Chart:
-    """Parts of the latency as stacked areas, for the highest fraction; all of them in the table."""
+    """Charts the parts of the latency as stacked areas for the highest fraction; the table has all fractions."""
     traces: list[Json] = []
     rows: list[list[Cell]] = []
     shown = max(runs, key=lambda run: run["fraction"])

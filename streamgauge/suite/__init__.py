@@ -1,1 +1,1 @@
-"""Whole suites of queries on finite streams, each answer checked."""
+"""Runs whole suites of queries on finite streams and checks each answer."""

@@ -1,4 +1,4 @@
-"""One query of the suite once more: how long it takes."""
+"""Times one query of the suite once more, for the rerun of a suspect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamgauge.suite.systems import asked, conf
 def seconds(
     spark: SparkSession, benchmark: Benchmark, store: Store, experiment: str, query: str, system: str, mode: str
 ) -> dict[str, float]:
-    """Nothing where the answer is not correct."""
+    """Runs one query and returns its seconds by metric; an empty dict if the answer is not correct."""
     stream = store.need("stream", store.stream_key(benchmark, benchmark.experiment(experiment)), "generate")
     events = read_events(stream, benchmark.source.tick)
     (settings,) = (conf(one) for one in asked(benchmark) if one.name == system)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this file's folder, whose modules are the package's and not anybody's
+    sys.path.pop(0)  # this file's folder: its modules may only be imported as parts of the package
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Asks systems the suite's queries, each in a process and an environment of its own, all at the same time."""
+"""Asks systems the suite's queries: each in a process and an environment of its own, all at the same time."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ERROR = ("Error: ", "Exception: ", "ERROR ")
 def ask(
     systems: Mapping[str, System], queries: Sequence[str], events: Events, work: Path
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows of each system, by its key; fewer than asked for where its process ended early.
+    """Maps each system's key to its rows; there are fewer rows than asked for if its process ended early.
 
-    Raises UserError, in one line, for a system that gave none: its Spark or its environment does not start.
+    Raises UserError, in one line, for a system without any row: its Spark or its environment does not start.
     """
     work.mkdir(parents=True, exist_ok=True)
     pq.write_table(events.rows, work / "events.parquet", compression="lz4")
@@ -68,7 +68,7 @@ def _start(system: System, queries: Sequence[str], work: Path, key: str) -> tupl
         "queries": list(queries),
         "modes": list(MODES),
     }
-    unpinned = system.model_copy(update={"cpus": None})  # it is asked beside the other one, and not timed
+    unpinned = system.model_copy(update={"cpus": None})  # systems run side by side here, and are not timed
     command = [*submit.command(unpinned, _APPLICATION), json.dumps(given)]
     with (work / f"{key}.log").open("ab") as output:
         process = subprocess.Popen(

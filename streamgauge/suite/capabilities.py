@@ -1,4 +1,4 @@
-"""What a system can do, from rows of suites that ran and never by hand. Pure."""
+"""Derives what a system can do from the rows of suites that ran, never from a list kept by hand. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from streamgauge.workloads import nexmark
 HARD = (
     "custom_windows", "chained_windows", "sessions", "deduplication", "outer_join", "top_n", "incremental_join",
 )  # fmt: skip
-#: by the names of the rows
+#: the suite's queries, named as in the rows
 SUITE = tuple(query.name.removeprefix("nexmark.") for query in nexmark.QUERIES)
-#: the worse, the later: a feature is as good as the worst of its queries
+#: from best to worst: a feature is as good as the worst of its queries
 STATES = ("works", "not run", "unsupported", "wrong")
 
 
 def capabilities(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Of the last row of each query, system, mode and disorder: query and feature x system x mode -> works, wrong,
-    unsupported, and why.
+    """Lists the status and its reason for every query, and for every feature, per system and mode.
 
+    The last row of each query, system, mode and disorder counts; a status is one of STATES.
     rows: query (one of SUITE or HARD), mode, status, why, system, disorder_percent.
     """
     last = {_key(row): row for row in rows}

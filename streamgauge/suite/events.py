@@ -1,4 +1,4 @@
-"""A finite Nexmark stream: generated, disordered as wished by the usual stages, and cut into micro-batches."""
+"""Makes a finite Nexmark stream: the usual stages generate and disorder it; it is cut into micro-batches here."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from streamgauge.schemas import NEXMARK
 from streamgauge.spark import generate, ingest
 from streamgauge.units import Tick
 
-#: events are spread over so many seconds, whatever their number: ten windows of the suite
+#: seconds of event time over which events are spread, whatever their number: ten windows of the suite
 SPAN_S = 100
-#: of the delays of events out of order; several micro-batches, so that some come too late
+#: longest delay of an event; it spans several micro-batches, so that some events come too late
 LONGEST_DELAY_S = 60
-#: beyond the longest window, a day, and its end
+#: distance of the sentinel from the last event: beyond the end of the longest window, which is a day
 SENTINEL_US = 3 * 86_400 * 1_000_000
 
 
 @dataclass(frozen=True)
 class Events:
-    """rows: the wire's columns, and partition, row, which the oracle wants; walls are 0."""
+    """Events of a stream. rows: the wire's columns, with wall times 0, and partition and row for the oracle."""
 
     rows: pa.Table
 
@@ -34,7 +34,7 @@ class Events:
         return self.rows.drop_columns(["partition", "row"])
 
     def batches(self, count: int) -> list[pa.Table]:
-        """So many of equal size, and the sentinel."""
+        """Cuts the events into `count` micro-batches of equal size, and adds one with the sentinel."""
         plain = self.plain
         size = -(-plain.num_rows // count)
         latest = plain["event_time"].to_numpy().max() // 1000
@@ -43,7 +43,7 @@ class Events:
 
 
 def benchmark(events: int, seed: int, disorder: float) -> Benchmark:
-    """Raises UserError for numbers that cannot be."""
+    """Benchmark of a Nexmark stream with `disorder` percent out of order. Raises UserError for impossible numbers."""
     raw = {
         "name": "nexmark",
         "source": {
@@ -63,7 +63,10 @@ def benchmark(events: int, seed: int, disorder: float) -> Benchmark:
 
 
 def smaller(wanted: Benchmark, experiment: Experiment, events: int) -> Benchmark:
-    """The same with at most so many events, over the same time, and only this experiment, as near as they allow."""
+    """Copy of a benchmark with at most this many events, over the same event time, and only this experiment.
+
+    The disorder is the closest to the experiment's target that these events allow.
+    """
     given = wanted.source.nexmark
     assert given is not None
     share = min(1.0, events / given.events)
@@ -81,6 +84,6 @@ def make_events(spark: SparkSession, store: Store, wanted: Benchmark) -> Events:
 
 
 def read_events(stream: Artifact, tick: Tick) -> Events:
-    """Of a stream artifact, in the order of ingestion."""
+    """Reads the events of a stream artifact, in the order of ingestion."""
     loaded = load_stream(stream.files(), tick, dict(NEXMARK), max_memory_mb=4096)
     return Events(offered_rows(loaded, [[loaded.table.num_rows]]))

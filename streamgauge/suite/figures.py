@@ -1,4 +1,4 @@
-"""Results of a suite: how long each query took, and what it answered."""
+"""Makes the results of a suite: how long each query took, and what it answered."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ def results_of(
     *,
     timed: bool,
 ) -> list[Result]:
-    """Of a record on so many events; software: the system's, where it is not ours; timed: with its seconds.
+    """Results of one record on this many events.
 
-    A figure whose answer was not correct is void; that it was not is a figure of its own."""
+    software: the system's versions, where they are not this process's. timed: includes the seconds. Figures of an
+    incorrect answer are void; whether it is supported, and correct, are results of their own.
+    """
     supported, correct = record.status != "unsupported", record.status == "correct"
     # 48 bits of the hash: a float holds them exactly
     hashed = None if record.hash is None else float(int(record.hash[:12], 16))
@@ -49,6 +51,6 @@ def results_of(
 
 
 def asked(benchmark: Benchmark, experiment: Experiment, events: int) -> str:
-    """Of everything that decides what the queries answer."""
+    """Hash (16 hex digits) of everything that decides what the queries answer."""
     parts = (benchmark.source, benchmark.scale, experiment)
     return hashlib.sha256("".join([*map(canonical, parts), str(events)]).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The hard queries on a finite stream made for them: answers checked, state growth and watermarks recorded."""
+"""Runs the hard queries on a finite stream made for them: checks answers, records state growth and watermarks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ SPECS = (
     Spec("top_n", "name", "amount", 10 * SECOND_US, top=3),
     Spec("incremental_join", "name", "amount", 10 * SECOND_US, mark="7"),
 )
-#: value at second: the worked example of per-operator watermarks, in its micro-batches, and one with a late 9
+#: the query of the worked example of per-operator watermarks; WORKED and LATE are (value, second) by micro-batch,
+#: and LATE has a late 9
 EXAMPLE = Spec("chained_windows", "name", "amount", 3 * SECOND_US, offset_us=SECOND_US)
 WORKED = (((6, 1), (4, 2), (5, 3)), ((7, 4),))
 LATE = (((6, 1),), ((7, 4),), ((1, 20),), ((9, 2),), ((1, 21),))
 
 
 def rows(seconds: Sequence[int], amounts: Sequence[int], names: Sequence[str | None]) -> pa.Table:
-    """Events in the order in which they come."""
+    """Table of events in the order in which they come; seconds are their event times."""
     count = len(seconds)
     at_us = np.asarray(seconds, np.int64) * SECOND_US
     numbers = np.arange(count, dtype=np.int64)
@@ -52,7 +53,10 @@ def rows(seconds: Sequence[int], amounts: Sequence[int], names: Sequence[str | N
 
 
 def events(count: int, disorder: float, longest_s: int, seed: int = 1) -> pa.Table:
-    """An event a second; that share of them comes late, by up to longest_s. A tenth of the values is 7."""
+    """Makes one event per second of event time; the share `disorder` of them comes late, by up to longest_s seconds.
+
+    Of the amounts, a tenth is 7, the mark of some SPECS.
+    """
     draw = np.random.default_rng(seed)
     late = draw.random(count) < disorder
     comes = np.arange(count) + np.where(late, draw.integers(1, longest_s + 1, count), 0)
@@ -63,7 +67,7 @@ def events(count: int, disorder: float, longest_s: int, seed: int = 1) -> pa.Tab
 def stream(
     spark: SparkSession, spec: Spec, batches: Sequence[pa.Table], work: Path, conf: Mapping[str, str] | None = None
 ) -> FiniteRun:
-    """These micro-batches and then a sentinel."""
+    """Runs a query in streaming on these micro-batches and a final sentinel."""
     query = workloads.find(spec.query)
     given = [*batches, with_sentinel(batches[0], END_US)]
     conf = _needs(spec, conf)
@@ -79,7 +83,7 @@ def slices(table: pa.Table, size: int) -> list[pa.Table]:
 
 
 def offered(table: pa.Table) -> pa.Table:
-    """With the places that the oracle wants: one queue."""
+    """Adds the columns partition and row, which the oracle needs, as of a single queue."""
     places = {"partition": np.zeros(table.num_rows, np.int64), "row": np.arange(table.num_rows)}
     for name, values in places.items():
         table = table.append_column(name, pa.array(values, pa.int64()))
@@ -102,7 +106,10 @@ def judge(
     work: Path,
     conf: Mapping[str, str] | None = None,
 ) -> tuple[Record, tuple[MicroBatch, ...]]:
-    """The answer against DuckDB's: in streaming without what its own offsets say was late."""
+    """Compares a query's answer with DuckDB's, which in streaming leaves out the rows that the run's logs show as late.
+
+    Returns the record, and the micro-batches in streaming.
+    """
     query = workloads.find(spec.query)
     if mode == "batch":
         began = time.monotonic()
@@ -132,11 +139,11 @@ def run_hard(
     conf: Mapping[str, str] | None = None,
     seen: Callable[[Record], None] | None = None,
 ) -> dict[str, Any]:
-    """Every hard query in both modes, each record given to `seen`; a query that fails leaves its reason."""
+    """Runs every hard query in both modes and gives each record to `seen`; a query that fails leaves its reason."""
     batch_rows = -(-count // batches)
     with settings(spark, dict(conf or {})):
-        pass  # one that cannot be set is no fault of a query
-    longest_s = 3 * batch_rows  # late by the watermark, which lies two micro-batches back
+        pass  # a setting that cannot be set fails here: it is no fault of a query
+    longest_s = 3 * batch_rows  # enough to be late: the watermark lies two micro-batches back
     table = events(count, disorder, longest_s)
     found: list[dict[str, Any]] = []
     for mode, spec in product(MODES, SPECS):
@@ -151,7 +158,7 @@ def run_hard(
 
 
 def run_example(spark: SparkSession, work: Path) -> list[dict[str, Any]]:
-    """The worked example with a watermark for each operator and with one for all, then with a late element."""
+    """Runs the worked example with a watermark for each operator and with one for all, then with a late element."""
     cases: tuple[tuple[str, Any, dict[str, str]], ...] = (
         ("a watermark for each operator", WORKED, {}),
         ("one watermark for all", WORKED, GLOBAL_WATERMARK),

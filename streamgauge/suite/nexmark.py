@@ -1,4 +1,4 @@
-"""The Nexmark suite in batch and in streaming: every answer against DuckDB's, one record per query and mode."""
+"""Runs the Nexmark suite in batch and in streaming, compares every answer with DuckDB's, and yields records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTITIONS = ("day", "minute")
 
 
 def chosen(names: str) -> tuple[Query, ...]:
-    """Of `all`, or of q5,q7. Raises UserError."""
+    """Queries that a text such as "all" or "q5,q7" names. Raises UserError for an unknown name."""
     known = {short(query): query for query in QUERIES}
     if names == "all":
         return QUERIES
@@ -50,10 +50,13 @@ def run_suite(
     watermark_ms: int = WATERMARK_MS,
     wait_us: int = WAIT_US,
 ) -> Iterator[Record]:
-    """A record for each query, whatever becomes of the others. conf: of the system. work: an empty directory."""
+    """Yields a record for each query, whether or not others fail. Raises Outage if the engine is gone.
+
+    conf: the system's settings. work: an empty directory.
+    """
     work.mkdir(parents=True, exist_ok=True)
     with settings(spark, dict(conf or {})):
-        pass  # one that cannot be set is no fault of a query
+        pass  # a setting that cannot be set fails here: it is no fault of a query
     frame = work / "events.parquet"
     pq.write_table(events.plain, frame, compression="lz4")
     for query in queries:
@@ -80,7 +83,10 @@ def in_batch(spark: SparkSession, spec: Spec, query: Query, events: Events, fram
 
 
 def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, batches: int, work: Path) -> Record:
-    """Against the answer without exactly the rows that the run's offsets and watermarks let it drop."""
+    """Runs a query in streaming and compares it with DuckDB's answer.
+
+    That answer leaves out exactly the rows that the run's offsets and watermarks let it drop.
+    """
     if "partitioned file sink" in query.features:
         output, seconds = to_files(spark, spec, query, events.batches(batches), work)
         return _judged(query, "streaming", output, ask(spec, (events.plain,)), seconds, events)
@@ -102,7 +108,7 @@ def stream(spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.T
 def to_files(
     spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.Table], work: Path
 ) -> tuple[pa.Table, float]:
-    """What Spark's file sink wrote, one folder per day and minute, and the seconds of its micro-batches."""
+    """Runs a query into Spark's file sink, one folder per day and minute; returns what it wrote and its seconds."""
     write_source(batches, work / "source")
     schema = spark.read.parquet(str(work / "source")).schema
     frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(work / "source"))

@@ -1,5 +1,6 @@
-"""What suites say of a query in a mode, and what they leave in a run's directory: rows, appended as they come, and the
-capability matrix that follows.
+"""Records of a query in a mode, and the files that suites leave in a run's directory.
+
+The files are rows, appended as they come, and the capability matrix that follows from them.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ Mode = Literal["batch", "streaming"]
 MODES: tuple[Mode, ...] = ("batch", "streaming")
 Status = Literal["correct", "wrong", "unsupported"]
 Answer = tuple[int, str]  # rows, and their hash
-#: tells which run of the query failed, which is another every time
+#: beginning of Spark's message; it names the run of the query that failed, and so differs every time
 _FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 
 
 @dataclass(frozen=True)
 class Record:
-    """rows and hash are of what the query's rule compares; why: of wrong and unsupported."""
+    """Outcome of a query in a mode. rows, hash: of what its rule compares. why: the reason of wrong or unsupported."""
 
     query: str
     mode: Mode
@@ -68,7 +69,10 @@ def judged(
     state_rows: int | None = None,
     wrong_watermark: str | None = None,
 ) -> Record:
-    """expected, reported: late rows dropped, or groups. wrong_watermark: see oracle.Expectation."""
+    """Compares the answer found with the wanted one, and returns the record.
+
+    expected, reported: number of late rows, or groups, dropped. wrong_watermark: see oracle.Expectation.
+    """
     why = None
     if found[0] != wanted[0]:
         why = f"{found[0]} rows, {wanted[0]} expected"
@@ -95,7 +99,7 @@ def judged(
 
 
 def unsupported(spark: SparkSession, query: Query, mode: Mode, problem: Exception) -> Record:
-    """With the engine's own message. Raises Outage when the engine itself is gone: no query is to blame."""
+    """Record of a query that failed, with the engine's own message. Raises Outage if the engine itself is gone."""
     if not is_alive(spark):
         raise Outage(f"Spark ended in the middle of {short(query)} in {mode}: {reason(str(problem))}") from problem
     why = _FAILED.sub("", reason(str(problem) or type(problem).__name__))
@@ -108,6 +112,6 @@ def keep(directory: Path, row: Mapping[str, Any]) -> None:
 
 
 def keep_hard(directory: Path, system: str, disorder_percent: float, record: Mapping[str, Any]) -> None:
-    """What suite.hard found, for the run's page."""
+    """Writes what suite.hard found, for the run's page."""
     about = {"system": system, "disorder_percent": disorder_percent}
     write_json(directory / f"hard-{system}-{disorder_percent:g}.json", {**about, **record})

@@ -1,4 +1,4 @@
-"""The stage nexmark: the suite on an experiment's stream, and the hard queries, in batch and in streaming."""
+"""The stage nexmark: runs the suite on an experiment's stream, and the hard queries, in batch and in streaming."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from streamgauge.suite.systems import asked, conf, foreign
 from streamgauge.workloads import Query
 
 log = logging.getLogger("streamgauge")
-#: events of the hard queries; and how few suffice where only answers count, and no times
+#: events of the hard queries; for further systems, whose answers alone count, of the hard queries and of the suite
 HARD, FEW_HARD, FEW = 400, 100, 5_000
 
 
 def run(
     spark: SparkSession, benchmark: Benchmark, store: Store, experiment: Experiment, directory: Path
 ) -> dict[str, int]:
-    """The first system is asked on the experiment's stream. The others are asked for the capability matrix alone: on
-    fewer events, and only in the experiment with the most disorder; those with a Spark of their own in a process of
-    their own, the suite's queries only. Rows go to the run's directory as they come.
+    """Runs all queries, writes their rows to the run's directory as they come, and records the results.
 
-    Gives how many of the first system's rows have each status. Raises UserError unless all are correct.
+    The first system is asked on the experiment's stream. The others are asked for the capability matrix alone: on fewer
+    events, and only in the experiment with the most disorder. Those with a Spark or Python of their own run in a
+    process of their own, and only the suite's queries.
+
+    Returns how many of the first system's rows have each status. Raises UserError unless all are correct.
     """
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
     events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
@@ -77,7 +79,7 @@ def run(
             for row in rows[system.name]:
                 software = row.pop("versions")
                 tell(system, few.rows.num_rows, Record(**row), software)
-    for figure in figures:  # all at the end: a stage that died and is tried again has none twice
+    for figure in figures:  # all at the end, so that a retried stage records none twice
         results.append(directory, figure)
     if bad:
         raise UserError(f"{experiment.name}: {len(bad)} of {sum(found.values())} answers: {', '.join(bad)}")
@@ -94,7 +96,7 @@ def _ask(
     work: Path,
     tell: Callable[[System, int, Record], None],
 ) -> dict[str, Any]:
-    """All queries in both modes, each answer told at once. Gives the record of the hard queries."""
+    """Runs all queries in both modes and gives each record to `tell`. Returns the record of the hard queries."""
     settings = {**conf(system), "spark.sql.shuffle.partitions": "2"}
     for mode in MODES:
         for record in run_suite(spark, events, queries, mode, work / mode, conf=settings):

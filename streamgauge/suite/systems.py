@@ -1,4 +1,4 @@
-"""Systems that a suite of queries can be asked of: the built-in Spark with their settings."""
+"""Systems that can be asked a suite of queries: the built-in Spark with different settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SYSTEMS = (
 
 
 def conf(system: System) -> Mapping[str, str]:
-    """What of a system a running session can take on."""
+    """Settings of a system that a running session can take on."""
     return {**state_store(system), **{key: value for key, value in system.conf.items() if key.startswith("spark.sql.")}}
 
 
 def system(name: str) -> Mapping[str, str]:
-    """Settings of one of SYSTEMS. Raises UserError naming what there is."""
+    """Settings of one of SYSTEMS. Raises UserError naming those that exist."""
     for one in SYSTEMS:
         if one.name == name:
             return conf(one)
@@ -30,12 +30,12 @@ def system(name: str) -> Mapping[str, str]:
 
 
 def asked(benchmark: Benchmark) -> tuple[System, ...]:
-    """The benchmark's systems that are the built-in Spark, the first of which must answer all; without any, `spark`."""
+    """The benchmark's systems on the built-in Spark, else `spark`; the first of them must answer all queries."""
     return tuple(s for s in benchmark.systems if s.engine == "spark" and not _foreign(s)) or SYSTEMS[:1]
 
 
 def foreign(benchmark: Benchmark) -> tuple[System, ...]:
-    """Those with a Spark or a Python of their own, hence a process of their own."""
+    """The benchmark's Spark systems with a Spark or a Python of their own, which need a process of their own."""
     return tuple(s for s in benchmark.systems if s.engine == "spark" and _foreign(s))
 
 

@@ -1,7 +1,7 @@
-"""The queries a system can be measured with: one row here and one file beside it for each.
+"""The queries with which a system can be measured: one row here and one file beside it for each.
 
 A query is `query(frames, spec) -> frame`, the same in batch and in streaming: no session, no clock, no writing.
-Its result carries `event_wall` and `offered_wall`, the largest among the contributors of each row.
+Its result carries `event_wall` and `offered_wall`, the largest wall times among the contributors of each row.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NUMBERS = ("int64", "float64")
 
 @dataclass(frozen=True)
 class Spec:
-    """What a query is told. Durations in microseconds; the watermark, as Spark wants it, in milliseconds.
+    """Parameters of a query. Durations are in microseconds; the watermark, as Spark wants it, in milliseconds.
 
-    A session's gap, and the time to live of a joined element, are the window.
+    The window is also the gap of a session and the time to live of an element that waits to be joined.
     """
 
     query: str
@@ -33,13 +33,13 @@ class Spec:
     window_us: int = 10_000_000
     slide_us: int | None = None
     watermark_ms: int = 0
-    offset_us: int = 0  # where windows begin
+    offset_us: int = 0  # windows begin at multiples of their slide plus this
     mark: str | None = None  # the value, as text, of events of the second kind
     top: int = 10
 
     @classmethod
     def of(cls, workload: Workload, columns: Mapping[str, str]) -> Self:
-        """Checks a workload against the registry and the declared columns. Raises UserError."""
+        """Makes the parameters of a workload, checked against registry and declared columns. Raises UserError."""
         where = f"workloads.{workload.name}"
         query = find(workload.query, where)
         if query.rule.kind not in ("exact", "bounded"):
@@ -84,12 +84,12 @@ class Spec:
 
     @property
     def length_us(self) -> int:
-        """Of the engine's windows, from which a query may cut its own."""
+        """Length of the engine's windows, from which a query may cut its own."""
         return self.window_us * find(self.query).spans
 
     @property
     def beyond_us(self) -> int:
-        """How far after the last event a sentinel must be, at least, for every answer to come out."""
+        """Least distance of the sentinel from the last event at which every answer comes out."""
         return 2 * self.length_us + max(find(self.query).lags, default=0) * self.window_us + self.watermark_ms * 1000
 
     @property
@@ -97,7 +97,7 @@ class Spec:
         return self.slide_us or self.window_us
 
     def tumbling(self) -> list[Spec]:
-        """The tumbling windows that the engine's windows are made of."""
+        """Splits the engine's windows into tumbling ones: one spec for each offset."""
         shifts = range(0, self.length_us, self.step_us)
         return [replace(self, slide_us=self.length_us, offset_us=self.offset_us + shift) for shift in shifts]
 
@@ -106,8 +106,8 @@ class Spec:
 class Rule:
     """How a streaming answer is compared with the batch answer: by size and hash of its rows.
 
-    last per key: of rows with equal key only the one with the largest `by`; a column named revision is left out.
-    bounded: as exact, of a query that was bounded in time. invariant: only the sums of `by` per key.
+    exact: all rows. last per key: of rows with equal key only the one with the largest `by`; a column named revision is
+    left out. bounded: as exact, for a query that was bounded in time. invariant: only the sums of `by` per key.
     """
 
     kind: Literal["exact", "last per key", "bounded", "invariant"] = "exact"
@@ -130,24 +130,24 @@ class Query:
     streams: int = 1  # frames that it takes, each the whole stream
     late: Literal["never", "window", "event", "session"] = "window"  # when an event is dropped: see link/oracle.py
     drops_counted: Literal["rows", "groups", "none"] = "none"  # what Spark's numRowsDroppedByWatermark counts
-    groups: tuple[
-        tuple[str, ...], ...
-    ] = ()  # for each frame the columns of those groups, besides the window; none: key
+    # for each frame, the columns by which it groups, besides the window; none: key
+    groups: tuple[tuple[str, ...], ...] = ()
     slides: bool = False  # may have sliding windows
-    spans: int = 1  # of how many of its windows one of the engine's windows consists
-    needs_watermark: bool = False  # at least as long as its window
-    rocksdb: bool = False  # the only state store that transformWithState takes
+    spans: int = 1  # how many of its windows one of the engine's windows spans
+    needs_watermark: bool = False  # its watermark delay must be at least its window
+    rocksdb: bool = False  # needs RocksDB, the only state store that transformWithState takes
     marked: str = ""  # what the events of the second kind are
     line: bool = False  # it passes the whole line on
-    columns: tuple[str, ...] = ()  # of the source that it reads, besides key and value
-    reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()  # for each frame the rows: column -> values; none: all
-    lags: tuple[int, ...] = ()  # for each frame by how many windows its operator's watermark lies behind
+    columns: tuple[str, ...] = ()  # columns of the source that it reads, besides key and value
+    # for each frame, the rows that it reads, as column -> values; none: all
+    reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
+    lags: tuple[int, ...] = ()  # for each frame, by how many windows its operator's watermark lies behind
     rule: Rule = Rule()
     features: tuple[str, ...] = ()
-    differs: str = ""  # from the question as it is asked elsewhere
+    differs: str = ""  # how it differs from the question as it is asked elsewhere
 
     def counts(self, value: str | None) -> bool:
-        """Whether it calculates with the value, which must then be a number."""
+        """True if it calculates with the value, which must then be a number."""
         return value is not None and "value" in self.needs and "mark" not in self.needs
 
     @property
@@ -281,7 +281,7 @@ def registry() -> tuple[Query, ...]:
 
 
 def find(name: str, where: str = "query") -> Query:
-    """Raises UserError naming what there is."""
+    """The query of this name. Raises UserError naming those that exist."""
     for query in registry():
         if query.name == name:
             return query

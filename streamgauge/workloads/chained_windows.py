@@ -1,7 +1,8 @@
 """A windowed aggregation over another: the largest value per key and window, then their sum, two windows at a time.
 
-The first gives out a window when the watermark has passed its end: for a second operator with the same watermark that
-row is late. So it only comes out right where each operator has a watermark of its own."""
+The first operator emits a window when the watermark has passed its end: for a second operator with the same watermark
+that row is late. So the result is only right if each operator has a watermark of its own.
+"""
 
 from __future__ import annotations
 

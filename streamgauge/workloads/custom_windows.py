@@ -1,7 +1,8 @@
 """Health monitoring: an event counts in its own window, a failure also in the next three.
 
-Spark has no such windows. Sliding windows as long as all four, each standing for its last quarter, hold every event
-that may count in that quarter; a filter leaves out those that do not."""
+Spark has no such windows. So the query uses sliding windows four times as long, each of which stands for its last
+quarter. It holds every event that may count in that quarter; a filter leaves out those that do not.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""One event per key and window, given out at once.
+"""One event per key and window, emitted at once.
 
-An event's fellows are less than a window away from it in event time. As the watermark is at least as long, its state
-lives until they would be late anyhow: so the answer does not depend on the order, and equals a plain deduplication."""
+An event's duplicates are less than a window away from it in event time. The watermark delay is at least as long, so its
+state lives until they would be late anyway. So the answer does not depend on the order, and equals a plain
+deduplication.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from streamgauge.workloads.windows import bounds, watermarked, window
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """Spark refuses dropDuplicatesWithinWatermark in batch."""
+    """Uses dropDuplicates in batch, where Spark refuses dropDuplicatesWithinWatermark."""
     (frame,) = frames
     named = watermarked(frame, spec).select("*", window(spec).alias("window"))
     flat = named.select(

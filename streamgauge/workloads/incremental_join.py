@@ -1,8 +1,8 @@
 """Persons and auctions of the same key less than a window apart in event time, each pair as soon as both have come.
 
-Two value states per key: the persons seen, and the auctions seen. Whoever comes meets who is there and waits for who
-will come, so disorder changes when a pair comes out and not whether. An event-time timer ends the wait after a window:
-whom an element could still meet would by then be late.
+There are two value states per key: the persons seen, and the auctions seen. A new element is paired with those that are
+there and waits for later ones, so disorder changes when a pair comes out, not whether. An event-time timer ends the
+wait after a window: a partner that came after that would be late.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
 
 
 class Join(StatefulProcessor):
-    """Waits window_us for the other side."""
+    """Keeps each element for window_us, to pair it with the other side."""
 
     def __init__(self, window_us: int) -> None:
         self._window_us = window_us
@@ -89,7 +89,7 @@ class Join(StatefulProcessor):
         """Nothing is open."""
 
     def _wake(self, waiting: list[Element]) -> None:
-        """At the first expiry; the next timer follows from there."""
+        """Sets a timer at the first expiry, which will set the next one."""
         if waiting:
             expiry_us = min(element[1] for element in waiting) + self._window_us
             self._handle.registerTimer(-(-expiry_us // 1000))

@@ -1,4 +1,4 @@
-"""The windowed join with the left events that met none: they come out when their window ends."""
+"""The windowed join, plus the left events without a partner, which come out when their window ends."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from streamgauge.workloads.windows import joined_halves
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """The sentinel's own window never ends, so it is in no result."""
+    """Joins both halves; the sentinel's own window never ends, so it is in no result."""
     return joined_halves(frames, spec, "left_outer")

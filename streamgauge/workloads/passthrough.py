@@ -1,4 +1,4 @@
-"""Every event, unchanged: what the link and the engine cost without any state."""
+"""Every event, unchanged: shows what the link and the engine cost without any state."""
 
 from __future__ import annotations
 

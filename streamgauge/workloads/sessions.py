@@ -1,4 +1,4 @@
-"""Count and sum per key and session: events with no gap between them as long as the window."""
+"""Count and sum per key and session; a gap as long as the window ends a session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamgauge.workloads.windows import bounds, exact, latest, micros, waterma
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """The sentinel's own session never closes."""
+    """Aggregates by session; the sentinel's own session never closes, so it is in no result."""
     (frame,) = frames
     session = F.session_window("event_ts", micros(spec.window_us)).alias("window")
     groups = watermarked(frame, spec).groupBy(session, F.col(str(spec.key)).alias("key"))

@@ -10,7 +10,7 @@ from streamgauge.workloads.windows import bounds, exact, latest, watermarked, wi
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """The sentinel's own window never closes, so no result needs to be told apart."""
+    """Aggregates by window; the sentinel's own window never closes, so it is in no result."""
     (frame,) = frames
     groups = watermarked(frame, spec).groupBy(window(spec).alias("window"), F.col(str(spec.key)).alias("key"))
     return groups.agg(F.count("*").alias("events"), F.sum(exact(frame, spec.value)).alias("total"), *latest()).select(

@@ -1,4 +1,4 @@
-"""What windowed queries share."""
+"""Functions that windowed queries share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamgauge.workloads import Spec
 
 
 def watermarked(frame: DataFrame, spec: Spec) -> DataFrame:
-    """Filters after this must name event_ts, or the optimiser lets them hide events from the watermark."""
+    """Sets the watermark. Filters after it must name event_ts, or the optimiser lets them hide events from it."""
     return frame.withWatermark("event_ts", f"{spec.watermark_ms} milliseconds")
 
 
@@ -26,29 +26,29 @@ def bounds(name: str = "window") -> list[Column]:
 
 
 def latest() -> list[Column]:
-    """The walls of a group's contributors."""
+    """The largest wall times among a group's contributors."""
     return [F.max("event_wall").alias("event_wall"), F.max("offered_wall").alias("offered_wall")]
 
 
 def exact(frame: DataFrame, column: str | None) -> Column:
-    """The value as an integer, a float in millionths: sums must not depend on their order. Null when it is no number."""
+    """The value as an integer (a float in millionths): sums must not depend on their order. Null if it is no number."""
     if dict(frame.dtypes)[str(column)] == "double":
         return F.expr(f"try_cast(round(`{column}` * 1e6) as bigint)")
     return F.col(str(column))
 
 
 def marked(spec: Spec) -> Column:
-    """Whether an event is of the second kind."""
+    """A column that is true for events of the second kind."""
     return F.coalesce(F.col(str(spec.value)).cast("string") == F.lit(spec.mark), F.lit(False))
 
 
 def joined_halves(frames: list[DataFrame], spec: Spec, how: str) -> DataFrame:
-    """The two halves of one stream, joined by window and key; null keys meet nobody.
+    """Joins the two halves of one stream by window and key; null keys match nothing.
 
-    The parity of seq + event time in microseconds tells to which half an event belongs. Plain equality would have the
-    optimiser drop null keys before the watermark is taken, and with them the sentinel: the last unmatched rows would
-    never come out. So the keys are compared null-safe, and null keys leave the right half in the one condition that
-    names the event time and stays behind the watermark.
+    The parity of seq + event time in microseconds decides to which half an event belongs. With plain equality, the
+    optimiser would drop null keys before the watermark is taken, and with them the sentinel: the last unmatched rows
+    would never come out. So keys are compared null-safe. Null keys leave the right half in the one filter that names
+    the event time, which stays behind the watermark.
     """
     left, right = (
         _half(frame, number, name, spec)

@@ -1,4 +1,4 @@
-"""Where metrics go: one small class each, called by a thread of its own. `write` raises when it did not deliver."""
+"""Backends for metrics: one small class each, called by a thread of its own. `write` raises if it did not deliver."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ SINKS = {
 
 @runtime_checkable
 class Sink(Protocol):
-    """name: for the log. Optional: `lacks`, of counter, distribution, gauge, committed: parts that it has no place
-    for; `secrets`: texts that must not get into a log.
+    """A backend. name: for the log.
+
+    Optional attributes: `lacks`, which of counter, distribution, gauge and committed it has no place for; `secrets`,
+    texts that must not get into a log.
     """
 
     name: str
@@ -34,7 +36,7 @@ class Sink(Protocol):
 
 
 def make_sink(settings: MetricsSink, where: str) -> Sink:
-    """Raises UserError for what cannot be made."""
+    """Makes the sink that one entry of the configuration describes. Raises UserError if it cannot be made."""
     target = SINKS.get(settings.type, settings.type)
     module, colon, name = target.partition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""For development: a line for each metric on standard error."""
+"""Prints a line for each metric on standard error, for development."""
 
 from __future__ import annotations
 

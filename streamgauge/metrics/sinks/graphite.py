@@ -1,4 +1,4 @@
-"""Graphite's plaintext protocol: one line `path value timestamp` for each value, by TCP.
+"""Sends metrics by Graphite's plaintext protocol: one line `path value timestamp` for each value, over TCP.
 
 path: prefix.pipeline.step.type.namespace.name.attempted|committed.value|count|sum|min|max|mean
 """
@@ -17,7 +17,7 @@ _NOT_PATH = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class GraphiteSink:
-    """A connection for each push. Graphite never answers, but it closes when it has read to the end."""
+    """Opens a connection for each push. Graphite never answers, but it closes when it has read to the end."""
 
     def __init__(self, settings: MetricsSink) -> None:
         assert settings.host is not None
@@ -37,7 +37,7 @@ class GraphiteSink:
 
 
 def lines(snapshot: Snapshot, prefix: str) -> Iterator[str]:
-    """A gauge has the time at which it was set, everything else that of the snapshot."""
+    """Yields the lines. A gauge has the time at which it was set, everything else that of the snapshot."""
     for metric in snapshot.metrics:
         parts = (snapshot.pipeline, metric.step, metric.kind, metric.namespace, metric.name)
         path = ".".join([prefix, *(_NOT_PATH.sub("_", part) for part in parts)])

@@ -1,4 +1,4 @@
-"""JSON by HTTP POST: body as docs/metrics.schema.json says."""
+"""Sends metrics as JSON by HTTP POST; docs/metrics.schema.json specifies the body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.metrics.snapshot import Snapshot
 
 
 class HttpSink:
-    """2xx with a whole body is a delivery; nothing is followed, and no header is ever logged."""
+    """Takes only 2xx with a whole body as a delivery, follows no redirect, and never logs a header."""
 
     def __init__(self, settings: MetricsSink) -> None:
         assert settings.url is not None
@@ -37,7 +37,7 @@ class HttpSink:
 
 
 def secret_headers(headers_from_env: Mapping[str, str]) -> dict[str, str]:
-    """Headers whose values stand in environment variables. Raises UserError, never naming a value."""
+    """Reads headers whose values are in environment variables. Raises UserError, which never names a value."""
     headers = {}
     for header, variable in headers_from_env.items():
         value = os.environ.get(variable, "").strip()

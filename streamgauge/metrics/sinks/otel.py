@@ -1,6 +1,6 @@
-"""OpenTelemetry through its own SDK: each value is an instrument `namespace.name[.count|.sum|.min|.max|.mean]`.
+"""Sends metrics through OpenTelemetry's SDK: each value is an instrument `namespace.name[.count|.sum|.min|.max|.mean]`.
 
-Attributes tell step and state (attempted, committed). Counters, counts and sums are cumulative sums that may go
+Its attributes are step and state (attempted, committed). Counters, counts and sums are cumulative sums that may go
 down; the rest are gauges, whose own timestamps OpenTelemetry has no place for.
 """
 
@@ -26,7 +26,7 @@ SUMS = {("counter", "value"), ("distribution", "count"), ("distribution", "sum")
 
 
 class OtelSink:
-    """Sends by OTLP over HTTP, or lets the given reader collect."""
+    """Sends by OTLP over HTTP, or lets a given reader collect."""
 
     name = "otel"
 
@@ -62,7 +62,7 @@ class OtelSink:
 
 
 class _Exporting(MetricReader):
-    """Collects when told to, as the pusher keeps the time, and does not swallow a failure."""
+    """Collects only when told to, as the pusher keeps the time, and raises if the export fails."""
 
     def __init__(self, settings: MetricsSink, headers: dict[str, str]) -> None:
         super().__init__()

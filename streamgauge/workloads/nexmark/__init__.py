@@ -1,7 +1,8 @@
-"""The queries of the Nexmark suite: a row for each, a file with the query and one with the same question in SQL.
+"""The queries of the Nexmark suite: for each a row here, a file with the query, and one with the same question in SQL.
 
-q0 to q12 are as in Apache Beam, q13 to q23 as in nexmark-flink, but for what `differs` tells. The SQL's tables are
-person, auction and bid (schemas.NEXMARK, seq, event_ts, and at_us: event_ts in microseconds) and what link/duck.py makes.
+q0 to q12 are as in Apache Beam, q13 to q23 as in nexmark-flink, except where `differs` says otherwise. The SQL's tables
+are person, auction and bid, and those that link/duck.py makes. Their columns are those of schemas.NEXMARK, seq,
+event_ts, and at_us, which is event_ts in microseconds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from streamgauge.workloads import Query, Rule, Spec
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
 WINDOW_US, SLIDE_US = 10 * SECOND_US, 5 * SECOND_US
-#: how far apart events may be that join
+#: how far apart in event time joined events may be
 WAIT_US = 600 * SECOND_US
 
 PERSONS, AUCTIONS, BIDS = ({"kind": (kind,)} for kind in ("person", "auction", "bid"))
@@ -288,7 +289,7 @@ QUERIES = (
 
 
 def standard(query: Query, watermark_ms: int, wait_us: int = WAIT_US) -> Spec:
-    """As the suite asks it."""
+    """Parameters with which the suite asks a query."""
     windows = {"q15": DAY_US, "q16": DAY_US}
     name = query.name.rpartition(".")[2]
     return Spec(

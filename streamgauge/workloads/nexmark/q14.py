@@ -1,4 +1,4 @@
-"""Bids of middling price: the price in another currency, the time of day, and a count by a function of the user's."""
+"""Bids of middling price: the price in another currency, the time of day, and a count by a user-defined function."""
 
 from __future__ import annotations
 

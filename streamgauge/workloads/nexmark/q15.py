@@ -1,4 +1,4 @@
-"""Bids, and different bidders and auctions, per day: of all bids and by rank of price."""
+"""Counts of bids, distinct bidders and distinct auctions per day: of all bids and by rank of price."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.workloads.windows import latest, window
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """The window is a day."""
+    """Aggregates by window, which is a day."""
     (frame,) = frames
     groups = timed(frame, spec, "bid").groupBy(window(spec).alias("window")).agg(*distinct(), *latest())
     names = [name for name in groups.columns if name not in ("window", *WALLS)]

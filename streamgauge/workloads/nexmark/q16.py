@@ -1,4 +1,4 @@
-"""As q15, per channel and day, with the minute of the last bid."""
+"""The counts of q15 per channel and day, with the minute of the last bid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.workloads.windows import latest, window
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """The window is a day."""
+    """Aggregates by window, which is a day."""
     (frame,) = frames
     minute = F.max(F.date_format("event_ts", MINUTE)).alias("minute")
     groups = timed(frame, spec, "bid").groupBy(window(spec).alias("window"), "channel")

@@ -1,4 +1,4 @@
-"""Count, ranks, least, largest, mean and sum of the prices per auction and day, again with every micro-batch."""
+"""Count, ranks, least, largest, mean and sum of prices per auction and day, emitted again with every micro-batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last bid of each bidder on each auction, again when a later one has come."""
+"""The last bid of each bidder on each auction, emitted again when a later one has come."""
 
 from __future__ import annotations
 

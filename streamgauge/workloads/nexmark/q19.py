@@ -1,4 +1,4 @@
-"""The ten highest bids on each auction; each place again when its bid has changed."""
+"""The ten highest bids on each auction; a place is emitted again when its bid has changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
 
 
 class Top(StatefulProcessor):
-    """Of equal prices the earlier bid is the higher one. revision: bids seen, the larger the newer."""
+    """Ranks bids; of equal prices the earlier bid is the higher one. revision: bids seen, so larger is newer."""
 
     def __init__(self, count: int) -> None:
         self._count = count

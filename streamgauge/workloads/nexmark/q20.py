@@ -1,4 +1,4 @@
-"""Bids with their auction, of category 10. Whatever is more than a window apart does not meet: state is bounded."""
+"""Bids with their auction of category 10. Events more than a window apart are not joined, which bounds the state."""
 
 from __future__ import annotations
 

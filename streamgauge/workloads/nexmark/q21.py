@@ -1,4 +1,4 @@
-"""Bids with the id of their channel: known for four, else out of the URL; without either, left out."""
+"""Bids with the id of their channel: known for four channels, else taken from the URL; without either, left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who sells in category 10 in Oregon, Idaho or California. Whoever is a window apart does not meet: state is bounded."""
+"""Who sells in category 10 in Oregon, Idaho or California.
+
+Events more than a window apart are not joined, which bounds the state.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Average winning price per category, again with every closed auction."""
+"""Average winning price per category, emitted again with every micro-batch in which auctions were won."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Auctions with most bids in each sliding window; all of them when several have as many."""
+"""The auction with most bids in each sliding window; all of them if several have as many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Average price of a seller's last ten sales, with every sale."""
+"""Average price of a seller's last ten sales, emitted with every sale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
 
 
 class LastSales(StatefulProcessor):
-    """Sales in the order in which auctions expire: all of a micro-batch expire after those of the one before."""
+    """Keeps sales in the order in which auctions expire: those of a micro-batch expire after those of earlier ones."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("sales", STATE)

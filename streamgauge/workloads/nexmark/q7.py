@@ -1,4 +1,4 @@
-"""Highest bid of each window, which holds its begin and not its end; all of them when several are as high."""
+"""Highest bid of each window, which includes its begin and excludes its end; all of them if several are as high."""
 
 from __future__ import annotations
 

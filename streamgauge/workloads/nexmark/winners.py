@@ -1,4 +1,4 @@
-"""The winning bid of each auction, as q4, q6 and q9 need it: the highest, of equal ones the earliest, up to its expiry."""
+"""The winning bid of each auction, for q4, q6 and q9: the highest up to its expiry, of equal ones the earliest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def winners(frames: list[DataFrame], spec: Spec) -> DataFrame:
 
 
 class Winner(StatefulProcessor):
-    """An auction waits for its expiry; bids wait for their auction until that could only come late."""
+    """Keeps an auction until it expires, and bids without one until their auction could only come late."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
