@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import subprocess
 import sys
@@ -277,3 +278,35 @@ def test_end_ends_what_ignores_the_request() -> None:
         session.end(0.3)
         assert session.processes() == []
         assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_compiler_threads_of_a_jvm_are_kept_off_the_pinned_cpus() -> None:
+    code = """
+import sys, threading, time
+def named(name):
+    open(f"/proc/self/task/{threading.get_native_id()}/comm", "w").write(name)
+    time.sleep(60)
+for name in ("C2 CompilerThre", "Executor task l"):
+    threading.Thread(target=named, args=(name,), daemon=True).start()
+time.sleep(0.2)
+print("there", flush=True)
+time.sleep(60)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    session = Session(child.pid)
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        first, *others = sorted(os.sched_getaffinity(0))
+        session.pin([first])
+        found = {
+            (thread / "comm").read_text().strip(): os.sched_getaffinity(int(thread.name))
+            for thread in Path(f"/proc/{child.pid}/task").iterdir()
+        }
+    finally:
+        session.end()
+        child.wait()
+    assert found.pop("C2 CompilerThre") == set(others)
+    assert found.pop("Executor task l") == {first}
+    assert set(map(frozenset, found.values())) == {frozenset({first})}
