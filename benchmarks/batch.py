@@ -106,7 +106,8 @@ class Meter:
 POLARS = {
     # keeps the line beside the time, as ingest does
     "ingest": """
-lines = pl.scan_csv(src, has_header=False, separator="\\x01", quote_char=None, new_columns=["line"], schema={"line": pl.String})
+lines = pl.scan_csv(src, has_header=False, separator="\\x01", quote_char=None, \
+new_columns=["line"], schema={"line": pl.String})
 lines.with_row_index("seq").select(
     pl.col("seq").cast(pl.Int64),
     (pl.col("line").str.splitn(",", 3).struct.field("field_1").cast(pl.Int64) * 1_000_000).alias("event_time"),
@@ -154,8 +155,10 @@ e = e.with_columns(pl.Series("ingestion_time", g)).sort("ingestion_time", "seq")
 """,
 }
 SINKS = {
-    "csv": 'e.select("ingestion_time", "event_time", pl.col("line").cast(pl.String)).write_csv(out, include_header=False, quote_style="never")',
-    "parquet": 'e.select("ingestion_time", "seq", "event_time", "line").write_parquet(out, compression="zstd", row_group_size=125_000)',
+    "csv": 'e.select("ingestion_time", "event_time", pl.col("line").cast(pl.String))'
+    '.write_csv(out, include_header=False, quote_style="never")',
+    "parquet": 'e.select("ingestion_time", "seq", "event_time", "line")'
+    '.write_parquet(out, compression="zstd", row_group_size=125_000)',
     "none": "",
 }
 

@@ -148,7 +148,8 @@ def _table(title: str, figures: dict[int, list[Figures]], cores: int, mbit: floa
         table.add_row(
             str(n), _spread(rounds, "ceiling", 1e-3), _growth(rounds, first, "ceiling"),
             f"{model(n, first, cores, mbit) / 1e3:,.0f}", _spread(rounds, "known", 1e-3),
-            _growth(rounds, first, "known"), _spread(rounds, "generator_us", 1, 2), _spread(rounds, "consumer_us", 1, 2),
+            _growth(rounds, first, "known"), _spread(rounds, "generator_us", 1, 2),
+            _spread(rounds, "consumer_us", 1, 2),
         )  # fmt: skip
     return table
 

@@ -4,8 +4,9 @@
 
 Each case is a process of its own; CPU is that of Spark and its Python workers, not of whoever sends the rows.
 Same columns, same batch sizes, the pass-through query; warm-up batches left out. The socket source chooses its own
-batches from 100,000 rows/s; one batch of it is measured. Goals at 1,000,000 rows a batch: link <= 1.7 times the rate source's CPU per event,
-measuring sink <= 0.6 CPU-µs per event more, >= 20 times the socket source's events/s.
+batches from 100,000 rows/s; one batch of it is measured. Goals at 1,000,000 rows a batch: the link costs at most 1.7
+times the rate source's CPU per event and carries at least 20 times the socket source's events/s; the measuring sink
+adds at most 0.6 CPU-µs per event.
 """
 
 from __future__ import annotations
@@ -223,7 +224,8 @@ def compare(args: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
 
 def show(found: dict[str, list[dict[str, float]]], batch_rows: int) -> None:
     print(
-        f"{batch_rows:,} rows a batch, medians (least to most)\n{'':28}{'CPU-µs/event':>22}{'events/s':>12}{'batches':>9}"
+        f"{batch_rows:,} rows a batch, medians (least to most)\n"
+        f"{'':28}{'CPU-µs/event':>22}{'events/s':>12}{'batches':>9}"
     )
     cpu: dict[str, float] = {}
     speed: dict[str, float] = {}

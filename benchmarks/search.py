@@ -60,12 +60,14 @@ def trial(a, cap, rate, seconds, rng, noise, hold, factor):
         now += (a + 1e-6 * rows) * factor * max(0.2, rng.gauss(1, noise))
         taken += rows
         now = max(now, taken / rate)
-    return TrialObservation(rate, seconds, tuple(samples), math.floor(min(now, seconds) * rate) + 1, taken, over and not hold)
+    return TrialObservation(rate, seconds, tuple(samples), math.floor(min(now, seconds) * rate) + 1, taken, \
+over and not hold)
 
 a, cap, noise, count = json.loads(sys.argv[1])
 found = []
 for seed in range(count):
-    rng, plan, trials, spent = random.Random(seed), Search(trial_seconds=8, max_trials=10, min_rate=100, max_rate=4e6), [], 0.0
+    rng, plan, trials, spent = \
+random.Random(seed), Search(trial_seconds=8, max_trials=10, min_rate=100, max_rate=4e6), [], 0.0
     while isinstance(step := next_step(plan, trials), Rate):
         seconds = 8 * step.seconds_factor
         seen = trial(a, cap, step.rate_events_per_s, seconds, rng, noise, step.purpose == "probe", rng.gauss(1, 0.03))
@@ -217,7 +219,8 @@ def main() -> int:
             plain = not (behaviour.hiccups or behaviour.compile_s or behaviour.continuous)
             was = as_it_was(tree, min(20, args.searches), behaviour) if tree and plain else None
             table.add_row(
-                row["name"], f"{row['truth']:,.0f}", f"{row['bias']:+.1%}", f"{row['sd']:.1%}", f"{row['coverage']:.0%}",
+                row["name"], f"{row['truth']:,.0f}", f"{row['bias']:+.1%}", f"{row['sd']:.1%}",
+                f"{row['coverage']:.0%}",
                 f"{row['half_width']:.1%}", f"{row['seconds']:.0f}",
                 ", ".join(f"{count} {name}" for name, count in row["outcomes"].items()), missed(row),
                 f"{was[0]:+.0%}" if was else "", f"{was[1]:.0%}" if was else "",

@@ -2,8 +2,9 @@
 
     .venv/bin/python -m benchmarks.yardstick [--repeats 30] [--pause-s 0.2] [--cpus 0 1] [--json]
 
-A spread (most - least, of the median) above a few per cent means neighbours, a busy machine or a changing clock: figures
-that were measured meanwhile bear the same noise. `moved` counts how often one run and the next differ by more than 10 %.
+A spread (most - least, of the median) above a few per cent means neighbours, a busy machine or a changing clock:
+figures that were measured meanwhile bear the same noise. `moved` counts how often one run and the next differ by more
+than 10 %.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def bins(low: float, high: float, number: int, total: int, centre: float) -> lis
 
 
 def quantiles(high_s: int) -> dict[str, int]:
-    return {"min": S, "p50": high_s * S // 4, "p90": high_s * S // 2, "p99": high_s * S * 9 // 10, "max": high_s * S, "mean": high_s * S // 3}  # fmt: skip
+    return {"min": S, "p50": high_s * S // 4, "p90": high_s * S // 2, "p99": high_s * S * 9 // 10, "max": high_s * S,
+            "mean": high_s * S // 3}  # fmt: skip
 
 
 def profile() -> dict[str, Any]:
@@ -76,7 +77,8 @@ def stream(target_percent: int) -> dict[str, Any]:
     }
     return {
         "events": events, "source_out_of_order": 0, "target_out_of_order": wanted, "achieved_out_of_order": wanted,
-        "newly_delayed": wanted, "feasible_max": 25_119, "infeasible": False, "sha256": f"{target_percent:02d}c0ffee" * 8,
+        "newly_delayed": wanted, "feasible_max": 25_119, "infeasible": False,
+        "sha256": f"{target_percent:02d}c0ffee" * 8,
         "tick": "ns", "seed": 42, "delay_min": S, "delay_max": 7200 * S, "files": ["part-0.parquet"], "csv_files": [],
         **(some if wanted else {"drawn_delay": none, "observed_delay": none}),
     }  # fmt: skip
@@ -97,7 +99,10 @@ class Recorder:
         append_json(file, {**base, "state": "started", "at": self._now()})
         self._clock += round(seconds)
         if state != "started":
-            environment = {"machine": {"cpu": "Example CPU", "cores": 2, "memory_gib": 7.6}, "software": {"spark": "4.3.0", "python": "3.11"}}  # fmt: skip
+            environment = {
+                "machine": {"cpu": "Example CPU", "cores": 2, "memory_gib": 7.6},
+                "software": {"spark": "4.3.0", "python": "3.11"},
+            }
             append_json(file, {**base, "state": state, "at": self._now(), "seconds": seconds, "error": error,
                                "outcome": outcome or {}, "environment": environment})  # fmt: skip
 
@@ -132,10 +137,13 @@ def record_example(store: Store, made: Benchmark) -> Recorder:
         made_stream = r.artifact("stream", store.stream_key(made, experiment), manifest)
         r.stage("generate", seconds=7.0, experiment=experiment.name, outcome=made_stream)
     r.stage("generate", "failed", 6.0, experiment=late99.name,
-            error="target_percent: found 99, this seed's bound is 94.85 <b>%</b>;\n use on_infeasible: closest")  # fmt: skip
+            error="target_percent: found 99, this seed's bound is 94.85 <b>%</b>;\n"
+                  " use on_infeasible: closest")  # fmt: skip
     checks = [
-        {"name": "no_row_lost", "suite": "stream_facts", "note": "As many rows", "success": True, "observed": {"rows": 26_483}},
-        {"name": "sorted", "suite": "stream_facts", "note": "By ingestion time", "success": True, "observed": {"descents": 0}},
+        {"name": "no_row_lost", "suite": "stream_facts", "note": "As many rows", "success": True,
+         "observed": {"rows": 26_483}},
+        {"name": "sorted", "suite": "stream_facts", "note": "By ingestion time", "success": True,
+         "observed": {"descents": 0}},
     ]  # fmt: skip
     r.stage("validate", seconds=11.0, experiment=ordered.name, outcome=r.validation(ordered.name, checks))
     broken = [checks[0], {**checks[1], "success": False, "observed": {"descents <script>": 3}}]
@@ -185,7 +193,8 @@ def record_cells(r: Recorder) -> None:
 
 def trial(number: int, purpose: str, rate: float, capacity: float, age_s: float = 0.3) -> dict[str, Any]:
     """A recovery trial, or without a purpose a trial that began with empty queues."""
-    return {**recovery(number, purpose, rate, capacity, age_s), "check": {"expected_late": 42, "reported_late": 40, "late_counted": "groups"},
+    return {**recovery(number, purpose, rate, capacity, age_s),
+            "check": {"expected_late": 42, "reported_late": 40, "late_counted": "groups"},
             "details": details(min(rate, capacity))}  # fmt: skip
 
 

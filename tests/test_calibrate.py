@@ -1,4 +1,4 @@
-"""The search against systems whose truth is known, on a virtual clock: bias, coverage, and the command that prints them."""
+"""The search against systems whose truth is known, on a virtual clock: bias, coverage, the command that prints them."""
 
 from __future__ import annotations
 

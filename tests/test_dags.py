@@ -1,4 +1,4 @@
-"""DAGs as Airflow parses them, without its database and without Spark; what they must look like follows the stage table."""
+"""DAGs as Airflow parses them, without its database and Spark; what they must look like follows the stage table."""
 
 from __future__ import annotations
 

@@ -34,11 +34,14 @@ CASES: dict[str, dict[str, Any]] = {
         "conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster", "environment": ENVIRONMENT},
     },
     "staying, python": {"conn_type": "spark", "host": "yarn", "extra": {"python": "/opt/venv/bin/python"}},
-    "standalone, cluster": {"conn_type": "spark", "host": "spark://127.0.0.1:7077", "extra": {"deploy-mode": "cluster"}},
+    "standalone, cluster": {
+        "conn_type": "spark", "host": "spark://127.0.0.1:7077", "extra": {"deploy-mode": "cluster"},
+    },
     "local, cluster": {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "cluster"}},
     "bare, cluster": {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}},
     "no upload, cluster": {
-        "conn_type": "spark", "host": "k8s://https://api:6443", "extra": {"deploy-mode": "cluster", "python": "python3"},
+        "conn_type": "spark", "host": "k8s://https://api:6443",
+        "extra": {"deploy-mode": "cluster", "python": "python3"},
     },
     "text for conf": {"conn_type": "spark", "host": "yarn", "extra": {"conf": "spark.executor.memory=2g"}},
     "mistyped": {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "remote"}},

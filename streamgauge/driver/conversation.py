@@ -145,7 +145,7 @@ class Conversation:
             time.sleep(LOOK_S)
 
     def whose_fault(self, problem: Exception) -> str:
-        """One line that names what broke: a broken connection is most often a dead process, which shows a moment later."""
+        """Names what broke, in one line: mostly a dead process is behind a broken connection and shows a bit later."""
         for _ in range(10 if isinstance(problem, WireError) else 1):
             if dead := self._fleet.dead() or (None if self._system.alive() else self._system.failure):
                 return dead

@@ -1,4 +1,4 @@
-"""What the driver processes observed of a trial, put together: samples, epochs, latencies, doubts about clocks. Pure."""
+"""Puts what the driver processes observed of a trial together: samples, epochs, latencies, clock doubts. Pure."""
 
 from __future__ import annotations
 
@@ -170,9 +170,9 @@ def _epoch(
 ) -> dict[str, Any]:
     """One point of the latency over time; adds it to the totals of its part.
 
-    An epoch is steady when it began within the steady part, be it that its last rows came out later: to leave those out
-    would hide the longest waits. Told apart are cold batches, the drain, and windows that the sentinel closes early. log:
-    the engine's micro-batches by number; without it an epoch begins when its rows were offered, in the mean.
+    An epoch is steady when it began within the steady part, even if its last rows came out later: leaving those out
+    would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes early are told apart.
+    log: the engine's micro-batches by number; without it an epoch begins when its rows were offered, on average.
     """
     body = report["body"]
     own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])

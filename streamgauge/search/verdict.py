@@ -60,8 +60,8 @@ def judge(observation: TrialObservation, search: Search) -> Verdict:
     nonsense = _nonsense(verdict)
     if nonsense:
         raise UserError(
-            f"search.verdict: {search.verdict} returned {nonsense}, allowed: streamgauge.search.records.Verdict with an "
-            f"outcome of {', '.join(get_args(Outcome))}, a reason, and finite figures"
+            f"search.verdict: {search.verdict} returned {nonsense}, allowed: streamgauge.search.records.Verdict with "
+            f"an outcome of {', '.join(get_args(Outcome))}, a reason, and finite figures"
         )
     return verdict
 

@@ -58,7 +58,8 @@ def test_equal_answers_give_no_reason() -> None:
     [
         (row("q5"), row("q5", rows=11), "failed", "10 → 11 rows"),
         (row("q5"), row("q5", found="bb"), "failed", "10 other rows"),
-        (row("q5"), row("q5", "wrong", 9, why="9 rows, 10 expected"), "failed", "correct → wrong (9 rows, 10 expected)"),
+        (row("q5"), row("q5", "wrong", 9, why="9 rows, 10 expected"), "failed",
+         "correct → wrong (9 rows, 10 expected)"),
         (row("q5"), row("q5", "unsupported", None, None, "no such"), "failed", "correct → unsupported (no such)"),
         (row("q5", "unsupported", None, None), row("q5", "wrong", why="odd"), "failed", "unsupported → wrong (odd)"),
         (row("q5", "wrong"), row("q5"), "note", "wrong → correct"),
@@ -165,7 +166,12 @@ def test_go_means_that_no_interval_holds_a_slowdown_of_the_tolerance(
     slower: float, noise: float, count: int, seed: int
 ) -> None:
     found = decide([], series(rounds(slower, noise, count, seed), TOLERANCE))
-    small = [one.comparison is not None and one.comparison.interval is not None and one.comparison.interval[1] <= 1 + one.tolerance for one in found.series]  # fmt: skip
+    small = [
+        one.comparison is not None
+        and one.comparison.interval is not None
+        and one.comparison.interval[1] <= 1 + one.tolerance
+        for one in found.series
+    ]
     assert (found.decision == "go") == all(small)
 
 

@@ -1,6 +1,7 @@
 """The whole DAG on several hosts of this machine, beside the embedded run: same stream, same answers.
 
-    .venv/bin/python -m tests.e2e.several_hosts [--delay-ms 0 5] [--loss-percent 0] [--environment dist/environment.tar.gz]
+    .venv/bin/python -m tests.e2e.several_hosts [--delay-ms 0 5] [--loss-percent 0]
+        [--environment dist/environment.tar.gz]
 
 Spark's master, two workers, two generators and Airflow have a network namespace each (needs root and iproute2). With
 the packed environment the executors of batch stages have no other Python packages.

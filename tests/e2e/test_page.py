@@ -75,7 +75,8 @@ def show(browser: Any, page: Path, width: int, height: int = 900) -> None:
 def test_draws_every_chart_without_a_word_on_the_console(browser: Any, page: Path) -> None:
     show(browser, page, 1280)
     drawn = browser.execute_script(
-        "return [...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('.scatterlayer path, .barlayer path').length)"
+        "return [...document.querySelectorAll('.chart')]"
+        ".map(c => c.querySelectorAll('.scatterlayer path, .barlayer path').length)"
     )
     assert len(drawn) == 39
     assert all(drawn)
@@ -95,7 +96,10 @@ def test_fits_the_width_with_all_tables_open(browser: Any, page: Path, width: in
     show(browser, page, width)
     browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    wider = "return [...document.querySelectorAll('.chart')].filter(c => c.getBoundingClientRect().right > innerWidth).length"
+    wider = (
+        "return [...document.querySelectorAll('.chart')]"
+        ".filter(c => c.getBoundingClientRect().right > innerWidth).length"
+    )
     assert browser.execute_script(wider) == 0
     cards = "[...document.querySelectorAll('.scroll')].filter(s => s.querySelector('.cards'))"
     assert (

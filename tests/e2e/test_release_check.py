@@ -131,11 +131,17 @@ systems: [{name: one}, {name: other, engine: known}, {name: gone, python: envs/n
         ("", "one", "one", "b: release: this key is missing; a release check needs at least its rate"),
         ("release: {rate: 9}", "no", "one", "--baseline: found 'no', allowed: one, other, gone"),
         ("release: {rate: 9}", "one", "no", "--candidate: found 'no', allowed: one, other, gone"),
-        ("release: {rate: 9, repetitions: 3}", "one", "one", "release.repetitions: found 3, allowed: greater than or equal to 4"),
-        ("release: {rate: 9, tolerance: {speed: 1}}", "one", "one", "release.tolerance: found 'speed', allowed: event_latency_ms_p50, event_latency_ms_p99, system_cpu_us_per_event"),
-        ("release: {rate: 9, queries: [q99]}", "one", "one", "release.queries: found 'q99', allowed: all, or some of q0 to q23"),
-        ("release: {rate: 9}", "one", "other", "systems.other.engine: found known, which cannot be asked; set release.queries: []"),
-        ("release: {rate: 9}", "one", "gone", "systems.gone.python: found {place}/envs/none/bin/python, which is not there; `make spark-env` builds one"),
+        ("release: {rate: 9, repetitions: 3}", "one", "one",
+         "release.repetitions: found 3, allowed: greater than or equal to 4"),
+        ("release: {rate: 9, tolerance: {speed: 1}}", "one", "one",
+         "release.tolerance: found 'speed', allowed: event_latency_ms_p50, event_latency_ms_p99, "
+         "system_cpu_us_per_event"),
+        ("release: {rate: 9, queries: [q99]}", "one", "one",
+         "release.queries: found 'q99', allowed: all, or some of q0 to q23"),
+        ("release: {rate: 9}", "one", "other",
+         "systems.other.engine: found known, which cannot be asked; set release.queries: []"),
+        ("release: {rate: 9}", "one", "gone",
+         "systems.gone.python: found {place}/envs/none/bin/python, which is not there; `make spark-env` builds one"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_and_no_verdict(

@@ -66,8 +66,10 @@ class Service:
 
     def restart_database(self) -> None:
         subprocess.run(
-            [self.programs / "pg_ctl", "-D", self.server / "data", "-w", "-m", "fast", "-l", self.server / "log", "restart"],
-            check=True, user="nobody" if os.geteuid() == 0 else None, cwd=self.server, stdout=subprocess.DEVNULL, timeout=60,
+            [self.programs / "pg_ctl", "-D", self.server / "data", "-w", "-m", "fast", "-l", self.server / "log",
+             "restart"],
+            check=True, user="nobody" if os.geteuid() == 0 else None, cwd=self.server, stdout=subprocess.DEVNULL,
+            timeout=60,
         )  # fmt: skip
 
     def __call__(self, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:

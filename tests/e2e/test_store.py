@@ -1,4 +1,4 @@
-"""The whole DAG, from the file to the latency, with its artifacts on an S3-compatible store and its metrics at a backend."""
+"""The whole DAG, from file to latency, with artifacts on an S3-compatible store and metrics at a backend."""
 
 from __future__ import annotations
 

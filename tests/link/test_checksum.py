@@ -67,7 +67,8 @@ def test_columns_that_measure_do_not_count() -> None:
 
 @pytest.mark.parametrize(
     ("values", "kind"),
-    [([0, None], pa.int64()), ([0.0, float("nan"), None], pa.float64()), (["", None], pa.string()), ([b"", None], pa.binary())],
+    [([0, None], pa.int64()), ([0.0, float("nan"), None], pa.float64()), (["", None], pa.string()),
+     ([b"", None], pa.binary())],
 )  # fmt: skip
 def test_null_nan_and_nothing_are_three_things(values: list[Any], kind: Any) -> None:
     assert len({of([value], kind) for value in values}) == len(values)

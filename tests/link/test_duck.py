@@ -1,4 +1,4 @@
-"""Each workload's SQL: against answers worked out by hand, and against Spark in batch on values that engines differ in."""
+"""Each workload's SQL: against answers worked out by hand, and against Spark in batch, on values engines differ in."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ BY_HAND = {
     "custom_windows": (
         Spec("custom_windows", "name", "amount", window_us=600 * S, mark="7"),
         [(300, "a", 1), (720, "a", 7), (800, "a", None)],
-        [(0, 600, "a", 1, 0), (1200, 1800, "a", 1, 1), (1800, 2400, "a", 1, 1), (2400, 3000, "a", 1, 1), (600, 1200, "a", 2, 1)],
+        [(0, 600, "a", 1, 0), (1200, 1800, "a", 1, 1), (1800, 2400, "a", 1, 1), (2400, 3000, "a", 1, 1),
+         (600, 1200, "a", 2, 1)],
     ),
     "chained_windows": (
         Spec("chained_windows", "name", "amount", window_us=3 * S, offset_us=S),
@@ -96,7 +97,8 @@ BY_HAND = {
     ),
     "incremental_join": (
         Spec("incremental_join", "name", "amount", window_us=10 * S, mark="7"),
-        [(100, "a", 0), (105, "a", 7), (114.999999, "a", None), (115, "a", 0), (105, "b", 0), (1, None, 7), (2, None, 0)],
+        [(100, "a", 0), (105, "a", 7), (114.999999, "a", None), (115, "a", 0), (105, "b", 0), (1, None, 7),
+         (2, None, 0)],
         [("a", 1, 0), ("a", 1, 2), (None, 5, 6)],
     ),
 }  # fmt: skip
@@ -142,14 +144,16 @@ LARGEST = 2**63 / 1e6
 AWKWARD: dict[str, tuple[tuple[str, str], list[Event]]] = {
     "integers": (
         ("string", "int64"),
-        [(1, "a", 7), (2, "a", None), (3, None, 7), (4, None, 0), (4, "", 7), (5, "é", 2**53 + 1), (6, "é", 2), (11, "a", 0),
+        [(1, "a", 7), (2, "a", None), (3, None, 7), (4, None, 0), (4, "", 7), (5, "é", 2**53 + 1), (6, "é", 2),
+         (11, "a", 0),
          (-3, "a", 7), (-3.5, "a", 1), (12, "a", -1), (13, "a", -1), (13, None, None), (21, "b", 2**62), (14, "a", 7)],
     ),
     "floats": (
         ("float64", "float64"),
-        [(1, 0.0, 0.1), (2, -0.0, 0.2), (3, NAN, NAN), (4, NAN, INF), (5, None, -INF), (6, None, None), (7, 0.0, 0.0000005),
-         (8, -0.0, -0.0000015), (50, INF, LARGEST), (21, INF, 1e300), (12, 1.5, 2.5e-6), (13, 1.5, 1 / 3), (14, 1.5, -0.0),
-         (31, INF, -LARGEST)],
+        [(1, 0.0, 0.1), (2, -0.0, 0.2), (3, NAN, NAN), (4, NAN, INF), (5, None, -INF), (6, None, None),
+         (7, 0.0, 0.0000005),
+         (8, -0.0, -0.0000015), (50, INF, LARGEST), (21, INF, 1e300), (12, 1.5, 2.5e-6), (13, 1.5, 1 / 3),
+         (14, 1.5, -0.0), (31, INF, -LARGEST)],
     ),
 }  # fmt: skip
 

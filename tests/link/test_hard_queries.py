@@ -107,10 +107,10 @@ def test_failures_count_in_their_window_and_the_next_three(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_each_operator_has_its_own_watermark_and_one_for_all_loses_rows(spark: Any, tmp_path: Path) -> None:
-    """6, 4, 5 at seconds 1, 2, 3, then 7 at 4: windows [1, 4) and [4, 7) of the first operator, [1, 7) of the second."""
+    """6, 4, 5 at seconds 1, 2, 3, then 7 at 4: windows [1, 4), [4, 7) of the first operator, [1, 7) of the second."""
 
     def told(record: dict[str, Any]) -> list[Any]:
-        """Per batch: each operator's two watermarks in seconds, rows and drops; the result as (start, groups, total)."""
+        """Per batch: each operator's two watermarks in s, its rows and drops; the result as (start, groups, total)."""
         fields = ("late_ms", "eviction_ms", "rows", "dropped")
         return [
             (
@@ -160,7 +160,7 @@ def test_null_keys_meet_nobody_and_hide_nothing_from_the_watermark(spark: Any, t
 
 @pytest.mark.spark
 def test_a_late_event_whose_session_has_come_out_begins_another(spark: Any, tmp_path: Path) -> None:
-    """Sessions end 3 s after their last event. At watermark 4 comes 2: late for [0, 3), which is out, not for [2, 5)."""
+    """Sessions end 3 s after their last event. At watermark 4 comes 2: late for [0, 3), already out, not for [2, 5)."""
     given = rows([0, 4, 30, 2], [1] * 4, ["a", "a", "b", "a"])
     run = stream(spark, SESSIONS, slices(given, 1), tmp_path / "run")
     found = [(r["window_start"].second, r["window_end"].second, r["events"]) for r in run.output.to_pylist()]

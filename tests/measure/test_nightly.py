@@ -61,7 +61,11 @@ def night_of(bench: Bench) -> Night:
 
 def test_a_setting_that_costs_is_confirmed_by_turns_of_both_settings_and_said_once(tmp_path: Any) -> None:
     before = write_bench(tmp_path, delay="100ms", **PLAN)
-    bench = Bench(before.file, before.benchmark.model_copy(update={"systems": write_bench_systems(tmp_path, "1500ms")}), before.store)  # fmt: skip
+    bench = Bench(
+        before.file,
+        before.benchmark.model_copy(update={"systems": write_bench_systems(tmp_path, "1500ms")}),
+        before.store,
+    )
     write_nights(bench, 110.0, 1.9, before)
     (line,) = night_of(bench).judge()
     assert (line.state, line.what) == ("regression", f"b e all known streaming {P50}")
@@ -159,7 +163,9 @@ def test_answers_and_failed_stages_are_errors_at_once(tmp_path: Any) -> None:
         ("n22", "output_supported", 1.0),
         ("n23", "output_supported", 0.0),
     ):
-        made = Result(*about, metric, "rows", value, name, "c", at=f"2026-03-{name[1:]}T03:00:00+00:00", machine={}, software={})  # fmt: skip
+        made = Result(
+            *about, metric, "rows", value, name, "c", at=f"2026-03-{name[1:]}T03:00:00+00:00", machine={}, software={}
+        )
         results.append(bench.store.run(name), replace(made, reason="no such query" if value == 0 else ""))
     with pytest.raises(KeyError), RunLog(run).stage("latency", {"experiment": "e"}):
         raise KeyError("lost")

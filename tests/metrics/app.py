@@ -1,4 +1,4 @@
-"""A pipeline that counts, as an application of its own: `python app.py MASTER` prints what its metrics say at the end."""
+"""A pipeline that counts, as an application of its own: `python app.py MASTER` prints its metrics at the end."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Backend:
-    """Keeps what was posted. behaviour: ok, 500, slow (a minute an answer) or torn (closes in the middle of its answer)."""
+    """Keeps what was posted. behaviour: ok, 500, slow (takes a minute) or torn (closes in the middle of its answer)."""
 
     def __init__(self, port: int = 0) -> None:
         self.bodies: list[dict[str, Any]] = []

@@ -130,7 +130,9 @@ def test_threads_lose_nothing_and_the_finished_pipeline_answers() -> None:
 # -- the registry alone, told in other orders than Spark happens to use
 
 
-def word(run: str, number: int, rows: int, *, ended: bool = False, partition: int = 0, attempt: int = 0, **more: object) -> dict:  # fmt: skip
+def word(
+    run: str, number: int, rows: int, *, ended: bool = False, partition: int = 0, attempt: int = 0, **more: object
+) -> dict:
     base = {"run": run, "number": number, "partition": partition, "attempt": attempt, "ended": ended}
     batch = {"query": None, "batch": None, "query_run": None}
     return base | batch | {"cells": encode({Key("counter", "n", "rows", "s"): Count(rows)})} | more

@@ -64,7 +64,7 @@ def test_an_engine_without_batches_carries_what_it_carries() -> None:
 
 
 def test_hiccups_count_by_their_share_of_the_time_of_all_windows() -> None:
-    """10 of 100 batches take three times as long: the whole costs 1.2 times as much, whichever window they fall into."""
+    """10 of 100 batches take three times as long: the whole costs 1.2 times as much, in whichever window they are."""
     slow = A + B * 200_000
     windows = [window(20_000, count=20), window(400_000, cap=200_000, seconds=[slow] * 70 + [3 * slow] * 10)]
     found = estimated(windows)

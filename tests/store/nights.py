@@ -37,7 +37,11 @@ def thirty_nights(artifacts: Path, queries: int = 3, nights: int = 30) -> None:
             example.result(
                 run_id, value, workload=query, system=system, mode=mode, metric=metric, unit=unit,
                 at=(begin + timedelta(days=night)).isoformat(), software={"spark": "4.3.0"},
-                **({"valid": False, "reason": "the driver slipped"} if night == 14 and query == "q1" and metric == LATENCY[0] else {}),
+                **(
+                    {"valid": False, "reason": "the driver slipped"}
+                    if night == 14 and query == "q1" and metric == LATENCY[0]
+                    else {}
+                ),
             )
             for query, system, mode, metric, unit, value in found
         ]  # fmt: skip

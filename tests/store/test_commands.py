@@ -144,7 +144,9 @@ def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
     assert recalled is not None
     assert recalled.manifest["files"] == ["part.parquet"]
     gc(store, "--budget", "0", "--keep-runs", "1")
-    assert [store.find("events", f"events-{name}") is not None for name in ("new", "middle", "old")] == [True, False, True]  # fmt: skip
+    assert [store.find("events", f"events-{name}") is not None for name in ("new", "middle", "old")] == [
+        True, False, True,
+    ]  # fmt: skip
     with store.building("stream", "stream-old") as build:
         (build.path / "part.parquet").write_bytes(b"again")
     assert store.find("stream", "stream-old")

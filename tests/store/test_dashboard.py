@@ -47,9 +47,9 @@ def test_what_a_rerun_said_and_an_output_that_changed(index: Index, tmp_path: Pa
     index.add_run(last)
     changed, wrong = dashboard.build(index, tmp_path / "page.html")
     assert changed.endswith("; regression")
-    assert (
-        wrong
-        == "flights late20 q2 spark-4.3 micro-batch output_rows: output changed from 12\u202f345 to 12\u202f344 on 2026-05-01"
+    assert wrong == (
+        "flights late20 q2 spark-4.3 micro-batch output_rows: "
+        "output changed from 12\u202f345 to 12\u202f344 on 2026-05-01"
     )
 
 
@@ -81,7 +81,9 @@ def test_what_systems_can_do_what_releases_were_told_and_the_noise_of_a_series_s
         gone = {"reason": "no such operator"} if night == 29 else {}
         path = example.run(
             tmp_path, f"n{night:02}",
-            example.result(f"n{night:02}", 0.0 if gone else 1.0, metric="output_supported", unit="yes", **about, **gone),
+            example.result(
+                f"n{night:02}", 0.0 if gone else 1.0, metric="output_supported", unit="yes", **about, **gone,
+            ),
             example.result(f"n{night:02}", 2.0 + night % 3 / 100, metric="query_seconds", unit="s", **about),
         )  # fmt: skip
     index = Index(f"sqlite:///{tmp_path / 'results.db'}")

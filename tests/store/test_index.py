@@ -28,7 +28,10 @@ from tests.store.example import MACHINE, result, run, three_runs
 def expected(runs: list[Path]) -> list[tuple[Any, ...]]:
     """What the JSON lines say, without a database."""
     records = [json.loads(line) for path in runs for line in (path / "results.jsonl").read_text().splitlines()]
-    rows = [(r["at"], r["run_id"], r["metric"], r["value"], r["low"], r["valid"], r["reason"], r["software"], r["machine"]) for r in records]  # fmt: skip
+    rows = [
+        (r["at"], r["run_id"], r["metric"], r["value"], r["low"], r["valid"], r["reason"], r["software"], r["machine"])
+        for r in records
+    ]
     return sorted(rows, key=lambda row: row[:2])
 
 
@@ -168,7 +171,10 @@ def test_a_torn_record_is_no_point_and_moves_no_other(url: str, tmp_path: Path) 
 
 def test_two_writers_at_once(url: str, tmp_path: Path) -> None:
     nights = [
-        run(tmp_path, f"n{n:02}", *(result(f"n{n:02}", float(v), metric=f"m{v % 7}", at=f"2026-04-{n + 1:02}T00:00:00+00:00") for v in range(60)))
+        run(tmp_path, f"n{n:02}", *(
+            result(f"n{n:02}", float(v), metric=f"m{v % 7}", at=f"2026-04-{n + 1:02}T00:00:00+00:00")
+            for v in range(60)
+        ))
         for n in range(6)
     ]  # fmt: skip
 
@@ -213,8 +219,16 @@ def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: P
         database._migrate(connection, schema)
         row = asdict(result("night0", 5.0))
         names = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
-        connection.execute(text("INSERT INTO series VALUES ('k', :benchmark, :experiment, :workload, :system, :mode, :metric, :unit, '{}')"), {n: row[n] for n in names})  # fmt: skip
-        connection.execute(text("INSERT INTO points VALUES ('night0', 0, 'k', 'then', 5.0, NULL, 6.0, 1, true, '', 'c', '{}')"))  # fmt: skip
+        connection.execute(
+            text(
+                "INSERT INTO series VALUES "
+                "('k', :benchmark, :experiment, :workload, :system, :mode, :metric, :unit, '{}')"
+            ),
+            {n: row[n] for n in names},
+        )
+        connection.execute(
+            text("INSERT INTO points VALUES ('night0', 0, 'k', 'then', 5.0, NULL, 6.0, 1, true, '', 'c', '{}')")
+        )
         if schema == "0002":
             connection.execute(text("INSERT INTO judgements VALUES ('night0', 0, 'k', 'then', 'open', 0.5, '{}')"))
     with pytest.raises(UserError, match=f"found schema {schema}, allowed: 0003; run `streamgauge results upgrade`"):
@@ -235,7 +249,8 @@ def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: P
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql://me:secret@127.0.0.1:1/results", r"postgresql\S*://me:\*\*\*@127.0.0.1:1/results: the database does not answer"),
+        ("postgresql://me:secret@127.0.0.1:1/results",
+         r"postgresql\S*://me:\*\*\*@127.0.0.1:1/results: the database does not answer"),
         ("mysql://x/y", "found 'mysql', allowed: sqlite or postgresql"),
         ("nonsense", "not a URL"),
         ("postgresql://me@host:54a32/results", "not a URL"),
