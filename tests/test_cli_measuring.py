@@ -126,7 +126,7 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
         ("no.such:Thing", "no.such:Thing cannot be made: ModuleNotFoundError: No module named 'no'"),
         ("streamgauge.driver.known:Nobody", "cannot be made: AttributeError: "),
         ("json:JSONDecoder", "json:JSONDecoder cannot be made: TypeError: "),
-        ("no_system:Engine", "no_system:Engine is no system under test; see docs/driver.md"),
+        ("no_system:Engine", "no_system:Engine does not implement SystemUnderTest; see docs/driver.md"),
         ("broken_engine:Engine", "broken_engine:Engine cannot be made: RuntimeError: at import"),
     ],
 )
@@ -210,8 +210,10 @@ def test_a_port_in_use(bench: Bench) -> None:
     stream = next(bench.store.root.glob("data/stream/*/manifest.json")).parent
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        call("driver", stream, "--port", str(port)).refused(f"127.0.0.1:{port} cannot be listened at", "another port")
-    call("driver", stream, "--port", "70000").refused("127.0.0.1:70000 cannot be listened at", "another port")
+        call("driver", stream, "--port", str(port)).refused(
+            f"127.0.0.1:{port}: cannot listen on this address", "another port"
+        )
+    call("driver", stream, "--port", "70000").refused("127.0.0.1:70000: cannot listen on this address", "another port")
 
 
 @pytest.mark.parametrize("quote", [",", "\n", "“", "''"])

@@ -39,7 +39,9 @@ def driver_of(
     """
     number, count = _share(share)
     if number >= replay.partitions:
-        raise UserError(f"--share: found {share}, but {replay.partitions} partitions leave nothing for it")
+        raise UserError(
+            f"--share: found {share}, allowed: i/n with i below {replay.partitions}, the number of partitions"
+        )
     files = [file for file in files if file.suffix == ".parquet"]
     if not files:
         raise UserError("the stream's manifest names no Parquet files; generate the stream with output parquet")
@@ -108,7 +110,7 @@ class Agent:
 
     def _current(self) -> Driver:
         if self._driver is None:
-            raise Refused("no stream is served here yet; the controller says serve first")
+            raise Refused("no stream is served here yet; the controller must send `serve` first")
         return self._driver
 
 

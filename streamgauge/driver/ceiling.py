@@ -56,7 +56,7 @@ def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
         refused = [problem for problem in failures if isinstance(problem, RefusedError)]
         if refused and fleet.dead() is None:
             raise UserError(f"driver self-test: {refused[0]}")
-        raise Outage(f"driver self-test: {_dead(fleet) or (failures[0] if failures else 'no end')}")
+        raise Outage(f"driver self-test: {_dead(fleet) or (failures[0] if failures else 'it did not finish in time')}")
     total = sum(c.events_per_s for c in found)
 
     def mean(values: list[float]) -> float:

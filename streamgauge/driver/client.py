@@ -221,7 +221,8 @@ class Connection:
                     yield batch
             told = self._line()
             if not told.get("end") or told.get("rows") != rows:
-                raise self._broken(f"{rows} rows came, END says {told.get('rows')}")
+                end = f"END reports {told.get('rows')}" if told.get("end") else "no END followed"
+                raise self._broken(f"received {rows} rows, but {end}")
             whole = True
         except (OSError, pa.ArrowException) as problem:
             raise problem if isinstance(problem, WireError) else self._broken(str(problem)) from None

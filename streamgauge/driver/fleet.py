@@ -151,7 +151,9 @@ def _agree(endpoint: Endpoint, key: str, serving: Serving) -> None:
             except RefusedError as problem:
                 raise UserError(f"replay.remote: {problem}") from None
         for difference in serving.differences(asked.serves or {}):
-            raise UserError(f"replay.remote: {endpoint.address} does not serve what this benchmark says: {difference}")
+            raise UserError(
+                f"replay.remote: {endpoint.address} serves something else than this benchmark needs: {difference}"
+            )
 
 
 class Fleet:
@@ -220,7 +222,7 @@ class Fleet:
         """Names the first process that has ended, in one line; None if all run."""
         for number, process in enumerate(self._processes):
             if (code := process.poll()) is not None:
-                return f"driver process {number} (pid {process.pid}) ended with {code}: what it measured is lost"
+                return f"driver process {number} (pid {process.pid}) ended with {code}: its measurements are lost"
         return None
 
     @property
@@ -264,7 +266,7 @@ def _hear(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     if not line:
         process.kill()
         said = process.stderr.read().decode(errors="replace").strip().splitlines()
-        reason = said[-1].removeprefix("streamgauge driver: ") if said else f"no word within {START_SECONDS:g} s"
+        reason = said[-1].removeprefix("streamgauge driver: ") if said else f"no answer within {START_SECONDS:g} s"
         raise UserError(f"the driver process did not start: {reason}")
     about: dict[str, Any] = json.loads(line)
     return about

@@ -287,7 +287,7 @@ class KnownSystem:
         code = process.poll()
         if code and self._failure is None:
             said = process.stderr.read().strip().splitlines() if process.stderr else []
-            self._failure = f"system {self.name} ended with {code}: {said[-1] if said else 'nothing said'}"
+            self._failure = f"system {self.name} ended with {code}: {said[-1] if said else 'no error output'}"
         return not code
 
     @property

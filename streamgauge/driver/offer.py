@@ -200,7 +200,10 @@ class Driver:
         attempt, now = self._current(), time.time_ns()
         at = _whole(request, "start_wall_ns") if "start_wall_ns" in request else now + LOOKAHEAD_NS
         if not now - NS < at < now + 60 * NS:
-            raise Refused(f"start_wall_ns: found {at}, allowed: within a minute from {now}; are the clocks in step?")
+            raise Refused(
+                f"start_wall_ns: found {at}, allowed: within a minute from {now}; "
+                "check that the hosts' clocks are synchronised"
+            )
         with self._lock:
             if attempt.state != "open":
                 raise Refused(f"start: this trial is {attempt.state} already")
@@ -340,7 +343,7 @@ class Driver:
 
     def _current(self) -> Attempt:
         if self._attempt is None:
-            raise Refused("no trial is open here; the controller says open first")
+            raise Refused("no trial is open here; the controller must send `open` first")
         return self._attempt
 
     def _named(self, request: dict[str, Any]) -> Attempt:

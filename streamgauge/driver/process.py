@@ -98,7 +98,7 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as problem:
-        raise UserError(f"{certificate}: no usable certificate and key: {problem}") from None
+        raise UserError(f"{certificate}: cannot load certificate and key: {problem}") from None
     return context
 
 
@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="streamgauge driver", description="Serves a stream to systems under test.")
     parser.add_argument("stream", nargs="?", help="directory of a finished stream: the one with manifest.json")
     parser.add_argument("--store", help="or the artifacts' directory: the controller names the stream and the rest")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=0, help="0: any free one, see the JSON line")
     parser.add_argument("--partitions", type=int, default=1, help="queues of the whole trial")
     parser.add_argument("--share", default="0/1", help="i/n: this is process i of n, with every n-th queue")
@@ -137,9 +137,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--queue-seconds", type=float, default=30.0)
     parser.add_argument("--max-memory-mb", type=int, default=1024)
     parser.add_argument("--sentinel-horizon", default="1d", help="how far beyond the last event the sentinel is")
-    parser.add_argument("--rate", type=float, help="open one trial at once, at so many events/s")
-    parser.add_argument("--seconds", type=float, help="and for so long")
-    parser.add_argument("--attempt", default="by-hand", help="and under this name")
+    parser.add_argument("--rate", type=float, help="open one trial at once, at this rate in events/s")
+    parser.add_argument("--seconds", type=float, help="length of that trial, s")
+    parser.add_argument("--attempt", default="by-hand", help="name of that trial")
     parser.add_argument("--cpus", help="pin to these CPUs, by comma")
     parser.add_argument("--certificate", help="PEM file: speak TLS")
     parser.add_argument("--key", help="its private key, if not in the same file")

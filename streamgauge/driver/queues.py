@@ -154,7 +154,7 @@ class Queues:
         """Keeps `rows` rows waiting from now on. Raises OffsetError if the queues were made without hold."""
         with self._changed:
             if self._hold is None:
-                raise OffsetError("hold: this trial offers by the clock; open it with hold")
+                raise OffsetError("hold: this is an open-loop trial; open the trial with `hold`")
             self._hold = rows
             self._changed.notify_all()
 

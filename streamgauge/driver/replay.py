@@ -114,7 +114,7 @@ def load_stream(
                 break
             kept.append(batch)
     if total and not kept:
-        raise UserError(f"replay.max_memory_mb: found {max_memory_mb}, which holds no batch of the stream; raise it")
+        raise UserError(f"replay.max_memory_mb: found {max_memory_mb}, too small for one batch of the stream; raise it")
     table = pa.Table.from_batches(kept) if kept else pa.table({name: [] for name in wanted})
     return densified(make_stream(table, tick, columns, total), densify, salted)
 
@@ -270,7 +270,7 @@ class Feed:
         self.last_wall = int(offered[-1])
         shift = loop * replay.loop.shift
         if shift + replay.latest > LARGEST:
-            raise UserError(f"loop {loop} of the stream passes the largest time of 64 bits; replay it for less long")
+            raise UserError(f"loop {loop} of the stream: its times do not fit into 64 bits; shorten the trial")
         event_time = self._moving["event_time"][first:last] + shift
         microseconds = event_time // (PS["us"] // PS[replay.stream.tick])
         made: dict[str, Any] = {

@@ -52,7 +52,7 @@ class Server:
         try:
             self._listener = socket.create_server((host, port), backlog=128)
         except (OSError, OverflowError) as problem:
-            raise UserError(f"{host}:{port} cannot be listened at: {problem}; choose another port") from None
+            raise UserError(f"{host}:{port}: cannot listen on this address: {problem}; choose another port") from None
         self.port: int = self._listener.getsockname()[1]
         self._open: dict[socket.socket, str] = {}
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class Server:
         facts = self._handler.hello()
         wanted = str(request.get("attempt") or "")
         if request.get("verb") != "hello" or request.get("version") != VERSION:
-            _send(writer, {"ok": False, "error": f"say hello with version {VERSION} first"})
+            _send(writer, {"ok": False, "error": f"the first request must be hello with version {VERSION}"})
         elif not hmac.compare_digest(str(request.get("token", "")).encode(), self._token.encode()):
             _send(writer, {"ok": False, "error": "wrong token"})
         elif wanted and wanted != facts["attempt"]:

@@ -43,7 +43,7 @@ class Serving:
         """Yields a line for each difference from what another process serves, with the option that corrects it."""
         for name, mine in self.told().items():
             if told.get(name) != mine:
-                yield f"its {name} is {_short(told.get(name))}; start it {self._option(name)}"
+                yield f"its {name} is {_short(told.get(name))}; restart it {self._option(name)}"
 
     def _option(self, name: str) -> str:
         if name == "stream":

@@ -115,5 +115,7 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
             f"systems.{system.name}.engine: {target} cannot be made: {type(problem).__name__}: {problem}"
         ) from None
     if not isinstance(made, SystemUnderTest):
-        raise UserError(f"systems.{system.name}.engine: {target} is no system under test; see docs/driver.md")
+        raise UserError(
+            f"systems.{system.name}.engine: {target} does not implement SystemUnderTest; see docs/driver.md"
+        )
     return made

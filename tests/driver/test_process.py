@@ -85,12 +85,12 @@ time.sleep(60)
         (["--rate", "5", "--seconds", "0"], "seconds: found 0.0"),
         (["--rate", "5"], "give --rate and --seconds both"),
         (["--share", "2/2"], "--share: found '2/2', allowed: i/n"),
-        (["--share", "1/2"], "1 partitions leave nothing for it"),
+        (["--share", "1/2"], "--share: found 1/2, allowed: i/n with i below 1, the number of partitions"),
         (["--partitions", "1001"], "replay.partitions: found 1001, allowed: at most the stream's 1000 events"),
         (["--partitions", "0"], "partitions: found 0"),
         (["--columns", "origin"], "--columns: found 'origin', allowed: carrier, flight"),
         (["--cpus", "977"], "--cpus: found '977'"),
-        (["--certificate", "nowhere.pem"], "nowhere.pem: no usable certificate"),
+        (["--certificate", "nowhere.pem"], "nowhere.pem: cannot load certificate and key"),
         (["--sentinel-horizon", "soon"], "--sentinel-horizon: found 'soon'"),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_port_in_use(artifact: Path, capsys: pytest.CaptureFixture[str]) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main([str(artifact), "--port", str(port)]) == 2
-    assert capsys.readouterr().err.startswith(f"streamgauge driver: 127.0.0.1:{port} cannot be listened at")
+    assert capsys.readouterr().err.startswith(f"streamgauge driver: 127.0.0.1:{port}: cannot listen on this address")
 
 
 def test_a_fleet_tells_what_its_process_said(artifact: Path) -> None:

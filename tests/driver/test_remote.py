@@ -100,7 +100,8 @@ def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
                 assert (asked.serves["share"], asked.serves["columns"]) == ("1/2", columns)
                 with pytest.raises(RefusedError, match="no finished stream there; run the stage generate first"):
                     asked.serve("0123456789abcdef", replace(found.servings[1], densify=3))
-                with pytest.raises(RefusedError, match="no stream is served here yet; the controller says serve first"):
+                said = "no stream is served here yet; the controller must send `serve` first"
+                with pytest.raises(RefusedError, match=said):
                     asked.latest()
         processes[1].kill()
         processes[1].wait()
@@ -118,14 +119,14 @@ def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
 @pytest.mark.parametrize(
     ("settings", "columns", "message"),
     [
-        ({}, {"carrier": "string"}, "its columns is carrier,flight; start it with --columns carrier"),
-        ({"partitions": 4}, COLUMNS, "its partitions is 1; start it with --partitions 4"),
-        ({"mode": "time_map"}, COLUMNS, "its mode is constant; start it with --mode time_map"),
-        ({"profile": "sine"}, COLUMNS, "its profile is constant; start it with --profile sine"),
-        ({"densify": 2}, COLUMNS, "its salted is none; start it with --salt carrier"),
-        ({"queue_seconds": 9}, COLUMNS, "its queue_seconds is 30.0; start it with --queue-seconds 9.0"),
-        ({"max_memory_mb": 99}, COLUMNS, "its max_memory_mb is 1024; start it with --max-memory-mb 99"),
-        ({"remote": 2, "partitions": 2}, COLUMNS, "its partitions is 1; start it with --partitions 2"),
+        ({}, {"carrier": "string"}, "its columns is carrier,flight; restart it with --columns carrier"),
+        ({"partitions": 4}, COLUMNS, "its partitions is 1; restart it with --partitions 4"),
+        ({"mode": "time_map"}, COLUMNS, "its mode is constant; restart it with --mode time_map"),
+        ({"profile": "sine"}, COLUMNS, "its profile is constant; restart it with --profile sine"),
+        ({"densify": 2}, COLUMNS, "its salted is none; restart it with --salt carrier"),
+        ({"queue_seconds": 9}, COLUMNS, "its queue_seconds is 30.0; restart it with --queue-seconds 9.0"),
+        ({"max_memory_mb": 99}, COLUMNS, "its max_memory_mb is 1024; restart it with --max-memory-mb 99"),
+        ({"remote": 2, "partitions": 2}, COLUMNS, "its partitions is 1; restart it with --partitions 2"),
         ({"remote": 2}, COLUMNS, "replay.partitions: found 1, allowed: at least 2, as remote"),
         ({"token_variable": "NO_SUCH"}, COLUMNS, "replay.token_variable: the environment has no NO_SUCH; "),
         ({"remote": ["127.0.0.1:1"]}, COLUMNS, "replay.remote: driver 127.0.0.1:1: .*refused.*is `streamgauge driver`"),
@@ -151,7 +152,7 @@ def test_what_does_not_fit_is_told_before_the_first_trial(
 
 def test_another_stream_under_the_same_settings_is_told(artifact: Path, serve: Serve) -> None:
     replay = parse(Replay, {"remote": [serve([1, 2, 3]).address]}, "test")
-    with pytest.raises(UserError, match=f"its stream is none; start it with the directory of the stream {'5' * 16}$"):
+    with pytest.raises(UserError, match=f"its stream is none; restart it with the directory of the stream {'5' * 16}$"):
         drivers(named(artifact, sha256="5" * 64), replay, tick="ns", columns=COLUMNS, line=True)
 
 

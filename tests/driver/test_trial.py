@@ -205,7 +205,7 @@ def test_a_killed_driver_makes_the_trial_invalid_and_is_replaced(artifact: Path)
         timer = during(1.5, lambda: os.kill(pid, signal.SIGKILL))
         found = trial(fleet, InThread(), rate=100, seconds=20)
         timer.join()
-        assert found.observation.invalid == f"driver process 0 (pid {pid}) ended with -9: what it measured is lost"
+        assert found.observation.invalid == f"driver process 0 (pid {pid}) ended with -9: its measurements are lost"
         fleet.start()
         again = trial(fleet, InThread(), rate=100, seconds=0.5)
         assert again.observation.invalid is None

@@ -92,7 +92,7 @@ def test_nothing_is_told_before_hello_or_with_a_wrong_token_or_attempt(serve: Se
     with socket.create_connection((endpoint.host, endpoint.port)) as raw:
         raw.sendall(b'{"verb":"latest"}\n')
         answer = raw.makefile().read()
-    assert json.loads(answer) == {"ok": False, "error": "say hello with version 1 first"}
+    assert json.loads(answer) == {"ok": False, "error": "the first request must be hello with version 1"}
     with pytest.raises(RefusedError, match="wrong token"):
         Connection(replace(endpoint, token="Secret"))
     with Connection(endpoint) as controller:
@@ -132,7 +132,7 @@ def test_a_repeated_epoch_replaces(serve: Serve) -> None:
         ("commit", {"offsets": {"0": 1.5}}, "found 1.5, allowed: a whole number"),
         ("open", {"attempt": "b", "rate": float("nan"), "seconds": 1}, "rate: found nan"),
         ("open", {"attempt": "b", "rate": 0, "seconds": 1}, "rate: found 0"),
-        ("start", {"start_wall_ns": 5}, "are the clocks in step?"),
+        ("start", {"start_wall_ns": 5}, "check that the hosts' clocks are synchronised"),
     ],
 )
 def test_bad_requests_are_refused_in_one_line(serve: Serve, verb: str, fields: dict[str, object], error: str) -> None:
@@ -194,11 +194,17 @@ def ipc(count: int) -> bytes:
         pytest.param(b'{"ok":true}\n' + ipc(5)[:-8], "before the end of its answer", id="closed between batches"),
         pytest.param(b'{"ok":true}\n' + ipc(5)[:-30], "driver", id="closed within a batch"),
         pytest.param(
-            b'{"ok":true}\n' + ipc(5) + b'{"end":true,"rows":6}\n', "5 rows came, END says 6", id="rows missing"
+            b'{"ok":true}\n' + ipc(5) + b'{"end":true,"rows":6}\n',
+            "received 5 rows, but END reports 6",
+            id="rows missing",
         ),
         pytest.param(b'{"ok":true}\n' + ipc(5) + b'{"end":true,"ro', "before the end of its answer", id="torn END"),
         pytest.param(b'{"ok":true}\n' + ipc(0) + b'{"end":true,"rows":0}\n', "no rows for 0 to 5", id="nothing of it"),
-        pytest.param(b'{"ok":true}\n' + ipc(5) + b'{"rows":5}\n', "5 rows came", id="another line than END"),
+        pytest.param(
+            b'{"ok":true}\n' + ipc(5) + b'{"rows":5}\n',
+            "received 5 rows, but no END followed",
+            id="another line than END",
+        ),
         pytest.param(b"", "before the end of its answer", id="no answer"),
     ],
 )
@@ -233,7 +239,9 @@ def test_nobody_there() -> None:
 def test_a_port_in_use_is_one_line(serve: Serve) -> None:
     endpoint = serve(TIMES)
     for port in (endpoint.port, 70000):
-        with pytest.raises(UserError, match=rf"127.0.0.1:{port} cannot be listened at: .*; choose another port"):
+        with pytest.raises(
+            UserError, match=rf"127.0.0.1:{port}: cannot listen on this address: .*; choose another port"
+        ):
             Server(None, "127.0.0.1", port)
 
 

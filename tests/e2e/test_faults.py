@@ -204,7 +204,7 @@ def test_a_killed_driver_ends_the_trial_and_the_next_one_has_a_new_driver(
     fleet.start()
     [pid] = fleet.pids
     run = trial(system, fleet, tmp_path / "killed", lambda: os.kill(pid, signal.SIGKILL), seconds=60)
-    assert invalid(run) == f"driver process 0 (pid {pid}) ended with -9: what it measured is lost"
+    assert invalid(run) == f"driver process 0 (pid {pid}) ended with -9: its measurements are lost"
     exactly_once(trial(system, fleet, tmp_path / "next", lambda: None, seconds=1.5), stream)
 
 

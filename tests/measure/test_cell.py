@@ -87,7 +87,7 @@ def test_a_window_that_breaks_is_invalid_and_the_next_has_a_new_system(cell: Rea
     [victim] = children("streamgauge.driver.known")
     victim.kill()
     broken = cell.window(step, token=1)
-    assert (broken.batches, broken.invalid) == ((), "system known ended with -9: nothing said")
+    assert (broken.batches, broken.invalid) == ((), "system known ended with -9: no error output")
     assert cell.window(step, token=1).invalid is None
 
 
@@ -126,8 +126,8 @@ def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
 @pytest.mark.parametrize(
     ("module", "reason"),
     [
-        ("streamgauge.driver.known", r"system known ended with -9: nothing said"),
-        ("streamgauge.driver", r"driver process 0 \(pid \d+\) ended with -9: what it measured is lost"),
+        ("streamgauge.driver.known", r"system known ended with -9: no error output"),
+        ("streamgauge.driver", r"driver process 0 \(pid \d+\) ended with -9: its measurements are lost"),
     ],
 )
 def test_whatever_is_killed_the_trial_is_invalid_and_the_next_one_whole(
