@@ -58,7 +58,7 @@ def windows(of: System) -> list[dict[str, Any]]:
             window = {
                 "process": process, "purpose": purpose, "batches": batches, "life": process,
                 "held_rows": 2 * rows if rows == of.cap_rows else rows,
-                "invalid": "the machine's speed changed from 310 to 150 units/s beside it" if moved else None,
+                "invalid": "the machine's speed changed from 310 to 150 units/s during the window" if moved else None,
                 "yardstick": [310.0, 150.0 if moved else 302.0] if purpose == "ladder" else None, "steal": 0.004,
             }  # fmt: skip
             lines.append({"window": window, "asked": "until the cost of a batch is steady", "number": len(lines) + 1,

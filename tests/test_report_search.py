@@ -114,7 +114,7 @@ def test_windows_are_points_over_their_rows_with_the_fitted_line_and_the_limit(r
     assert (limit["x"], limit["y"]) == ([pytest.approx(200_000)], [pytest.approx(10.0)])
     assert (left_out["name"], left_out["x"]) == ("left out of the fit", [20_000])
     assert [plain(row[9]) for row in found.table.rows] == ["counts"] * 8 + ["left out"]
-    assert found.table.rows[-1][-1] == "the machine's speed changed from 310 to 150 units/s beside it"
+    assert found.table.rows[-1][-1] == "the machine's speed changed from 310 to 150 units/s during the window"
 
 
 def test_each_process_has_its_colour_and_its_own_line(records: Records) -> None:

@@ -42,7 +42,7 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
     """
     logs = sorted(logs, key=lambda log: log.batch_id)
     if [log.batch_id for log in logs] != list(range(len(logs))):
-        raise ValueError("batches are missing in the log: the late rows cannot be told")
+        raise ValueError("batches are missing in the log: late rows cannot be determined")
     partitions, numbers = rows["partition"].to_numpy(), rows["row"].to_numpy()
     found = np.full(len(numbers), len(logs))
     for partition in np.unique(partitions):
@@ -50,5 +50,5 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
         ends = np.array([log.ends[frame].get(int(partition), 0) for log in logs])
         found[here] = np.searchsorted(ends, numbers[here], side="right")
     if len(numbers) and found.max() >= len(logs):
-        raise ValueError("rows were offered that no batch has taken")
+        raise ValueError("some offered rows were taken by no batch")
     return found

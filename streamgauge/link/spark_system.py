@@ -78,7 +78,9 @@ class SparkSystem:
                 self._control.settimeout(START_SECONDS)
                 self._lines = self._control.makefile("rw", encoding="utf-8")
                 if not secrets.compare_digest(str(self._answer().get("secret")), secret):
-                    raise UserError(f"systems.{self.name}: a stranger connected instead of the system")
+                    raise UserError(
+                        f"systems.{self.name}: another process connected to the control port instead of the system"
+                    )
             except (OSError, ValueError) as problem:
                 why = self._last_words() or str(problem)
                 self.stop()

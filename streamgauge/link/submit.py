@@ -25,7 +25,7 @@ def spark_home(system: System) -> Path:
         home = Path(system.spark_home)
     elif system.python is not None and "/" in system.python:
         if not Path(system.python).exists():
-            raise UserError(f"{where}.python: found {system.python}, which is not there; `make spark-env` builds one")
+            raise UserError(f"{where}.python: found {system.python}, which does not exist; `make spark-env` builds one")
         beside = Path(system.python).parents[1]
         homes = [*beside.glob("lib/python3*/site-packages/pyspark")]
         if not homes:
@@ -35,7 +35,7 @@ def spark_home(system: System) -> Path:
         try:  # no import: within a spark-submit it would find the zip that Spark has put first on the path
             home = Path(str(distribution("pyspark").locate_file("pyspark")))
         except PackageNotFoundError:
-            raise UserError(f"{where}: no Spark here; install the extra `jobs` or give spark_home") from None
+            raise UserError(f"{where}: Spark is not installed; install the extra `jobs` or give spark_home") from None
     if not (home / "bin" / "spark-submit").exists():
         raise UserError(f"{where}.spark_home: found {home}, which has no bin/spark-submit")
     return home

@@ -48,9 +48,9 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
     for log, watermark in zip(ordered, implied.tolist(), strict=True):
         right, least = watermark, ""
         if watermark == _BEYOND:
-            right, least = max(log.watermark_ms, past, before), " or more"
+            right, least = max(log.watermark_ms, past, before), "at least "
         if right != log.watermark_ms and wrong is None:
-            told = f"the engine logged {log.watermark_ms} ms, its rows imply {right} ms{least}"
+            told = f"the engine logged {log.watermark_ms} ms, its rows imply {least}{right} ms"
             wrong = f"watermark of batch {log.batch_id}: {told}"
         found.append(replace(log, watermark_ms=right, late_ms=None if log.late_ms is None else right))
         before = right

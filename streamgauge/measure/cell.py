@@ -291,7 +291,7 @@ class ReadyCell:
             start()
         except UserError as problem:
             if self._has_started:
-                raise Outage(f"it ran before, and does not start again: {problem}") from None
+                raise Outage(f"it started before with these settings, but failed to start again: {problem}") from None
             raise
 
     def _check(self, run: TrialRun) -> dict[str, Any] | None:
@@ -363,7 +363,7 @@ def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
         return None
     found = tuple(cpu for cpu in cpus if cpu in os.sched_getaffinity(0))
     if found != cpus:
-        log.info("CPUs %s are not all here: %s", cpus, f"pinned to {found}" if found else "not pinned")
+        log.info("CPUs %s are not all available: %s", cpus, f"pinned to {found}" if found else "not pinned")
     return found or None
 
 

@@ -52,7 +52,7 @@ def _sustainable(directory: Path, cell: Cell) -> float:
     except (OSError, ValueError, KeyError):
         raise UserError(f"{cell.name}: no sustainable rate of this run; run the stage search first") from None
     if rate <= 0:
-        raise UserError(f"{cell.name}: no rate was sustained, so there is none to measure latency at; see the search")
+        raise UserError(f"{cell.name}: no rate was sustained, so latency cannot be measured; see search.json")
     return rate
 
 

@@ -79,7 +79,7 @@ def _end_holder(holder: dict[str, Any]) -> None:
     with contextlib.suppress(psutil.Error, TypeError, ValueError):
         process = psutil.Process(int(str(holder["pid"])))
         if process.create_time() == holder["started"] and process.pid != os.getpid():
-            log.info("ending the orphan of the same measurement, pid %d", process.pid)
+            log.info("killing an orphaned earlier attempt of this measurement, pid %d", process.pid)
             for member in [*process.children(recursive=True), process]:
                 with contextlib.suppress(psutil.Error):
                     member.kill()

@@ -159,9 +159,9 @@ class Night:
         last = {(s.stage, *s.scope.values()): s for s in RunLog(self.directory).stages() if s.stage != "regressions"}
         failed = {name: stage for name, stage in last.items() if stage.state != "done"}
         for name, stage in failed.items():
-            yield Line("failed", " ".join(name), stage.error or "it did not end")
+            yield Line("failed", " ".join(name), stage.error or "did not finish")
         if not failed:  # otherwise they are missing because of the failed ones
-            yield from (Line("failed", name, "it never began") for name in self.missing)
+            yield from (Line("failed", name, "never started") for name in self.missing)
 
     def _settled(self, judged: Row) -> bool:
         """True if an earlier, killed attempt already judged this; what stayed open is measured anew."""
@@ -203,7 +203,7 @@ class Night:
         for one in figures:
             baseline, candidate = (column(side, one.metric) for side in sides)
             if not (baseline and candidate):
-                yield Line("self", one.name, "A/A: no sound figure")
+                yield Line("self", one.name, "A/A: no valid figure")
                 continue
             found = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
             evidence = {"comparison": asdict(found), "baseline": baseline, "candidate": candidate}
@@ -242,7 +242,7 @@ class Night:
                 if edited:
                     raise UserError(f"the benchmark is not what it was in {before['run_id']} ({', '.join(edited)})")
                 if same and one.metric in (RATE, SECONDS):
-                    raise UserError("a night takes this figure another way than a rerun; the nights to come tell")
+                    raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
                     figures = [series for series, _ in some]
                     sides = [

@@ -59,7 +59,7 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
             spark_home(system)
         elif benchmark.release.queries:
             raise UserError(
-                f"systems.{name}.engine: found {system.engine}, which cannot be asked; set release.queries: []"
+                f"systems.{name}.engine: found {system.engine}, which cannot run the queries; set release.queries: []"
             )
 
 

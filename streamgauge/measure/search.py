@@ -142,7 +142,7 @@ class Searcher:
         if before is not None and after is not None:
             pair = (before.units_per_s, after.units_per_s)
         if before and after and pair and moved(before, after, YARDSTICK_TOLERANCE) and not self._is_second(step):
-            invalid = f"the machine's speed changed from {pair[0]:,.0f} to {pair[1]:,.0f} units/s beside it"
+            invalid = f"the machine's speed changed from {pair[0]:,.0f} to {pair[1]:,.0f} units/s during the window"
         if invalid is None and stolen > MOST_STEAL and not self._is_second(step):
             invalid = f"{stolen:.0%} of the CPU time was stolen"
         window = dataclasses.replace(

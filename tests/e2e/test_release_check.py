@@ -139,9 +139,9 @@ systems: [{name: one}, {name: other, engine: known}, {name: gone, python: envs/n
         ("release: {rate: 9, queries: [q99]}", "one", "one",
          "release.queries: found 'q99', allowed: all, or some of q0 to q23"),
         ("release: {rate: 9}", "one", "other",
-         "systems.other.engine: found known, which cannot be asked; set release.queries: []"),
+         "systems.other.engine: found known, which cannot run the queries; set release.queries: []"),
         ("release: {rate: 9}", "one", "gone",
-         "systems.gone.python: found {place}/envs/none/bin/python, which is not there; `make spark-env` builds one"),
+         "systems.gone.python: found {place}/envs/none/bin/python, which does not exist; `make spark-env` builds one"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_and_no_verdict(

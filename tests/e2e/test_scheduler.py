@@ -98,7 +98,7 @@ def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_a
             "finish": 1,
         }  # fmt: skip
         said = json.dumps(again(f"/dags/{DAG}/dagRuns/{RUN}/taskInstances/per_cell.search/logs/2?map_index=0"))
-        assert "ending the orphan of the same measurement" in said
+        assert "killing an orphaned earlier attempt of this measurement" in said
         assert "resuming after" in said
         wait_for(lambda: not any(map(alive, orphans)), "end of the orphans", 30)
     finally:

@@ -56,10 +56,10 @@ def test_behind_a_sentinel_the_logged_one_stands_if_all_is_late_by_it() -> None:
     ends: list[tuple[dict[int, int], ...]] = [({0: 3, 1: 0},), ({0: 3, 1: 1},), ({0: 3, 1: 2},)]
     assert watermarks(times, list(zip(ends, [0, 25_000, 25_000], strict=True))) == [0, 25_000, 25_000]
     early = found(times, list(zip(ends, [0, 24_999, 25_000], strict=True)))
-    assert early.wrong == "watermark of batch 1: the engine logged 24999 ms, its rows imply 25000 ms or more"
+    assert early.wrong == "watermark of batch 1: the engine logged 24999 ms, its rows imply at least 25000 ms"
     assert [log.watermark_ms for log in early.logs] == [0, 25_000, 25_000]
     back = found(times, list(zip(ends, [0, 26_000, 25_000], strict=True)))
-    assert back.wrong == "watermark of batch 2: the engine logged 25000 ms, its rows imply 26000 ms or more"
+    assert back.wrong == "watermark of batch 2: the engine logged 25000 ms, its rows imply at least 26000 ms"
 
 
 def test_a_sentinel_of_one_frame_moves_nothing_yet() -> None:

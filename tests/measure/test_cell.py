@@ -98,7 +98,7 @@ def test_what_ran_and_does_not_start_again_is_an_outage_and_no_mistake(tmp_path:
     with ready(benchmark, bench.store, CELL, tmp_path / "work") as cell:
         cell.trial(100, 0.2, token=1)
         cell.stop()
-        with pytest.raises(Outage, match="it ran before, and does not start again: no room for it"):
+        with pytest.raises(Outage, match="it started before with these settings, but failed to start again: no room"):
             cell.trial(100, 0.2, token=1)
     with (
         ready(benchmark, bench.store, CELL, tmp_path / "work") as cell,

@@ -180,7 +180,7 @@ def test_a_stage_that_never_began_is_no_good_night(tmp_path: Any) -> None:
     bench = write_bench(tmp_path, **PLAN)
     write_nights(bench, 110.0, 1.0)
     (line,) = replace(night_of(bench), missing=["search e all known"]).judge()
-    assert str(line) == "failed: search e all known: it never began"
+    assert str(line) == "failed: search e all known: never started"
 
 
 def test_a_night_that_dies_while_it_is_judged_is_told_of(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
