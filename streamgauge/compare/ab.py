@@ -99,10 +99,10 @@ def judge(
     up, down = 1 + smallest_effect, 1 / (1 + smallest_effect)
     if (low > 1 and ratio >= up) or (high < 1 and ratio <= down):
         better = (ratio > 1) == higher_is_better
-        return ("better" if better else "worse"), f"{ratio - 1:+.2%}, and the interval leaves no change out"
+        return ("better" if better else "worse"), f"{ratio - 1:+.2%}, and the interval excludes 'no change'"
     if down <= low and high <= up:
-        return "same", f"no change of {smallest_effect:.2%} fits into the interval"
-    return "inconclusive", f"the interval holds both no change and one above {smallest_effect:.2%}"
+        return "same", f"the interval rules out a change of more than {smallest_effect:.2%}"
+    return "inconclusive", f"the interval contains changes both smaller and larger than {smallest_effect:.2%}"
 
 
 def logs(values: Sequence[float], what: str) -> np.ndarray:

@@ -86,7 +86,7 @@ def find(
         )
     level = logs(values, "series") if len(values) else np.empty(0)
     if level.size < 2 * segment:
-        reason = f"{level.size} values: at least {2 * segment} are needed before a change can be told"
+        reason = f"{level.size} values: at least {2 * segment} are needed to detect a change"
         return Found([], None, None, False, level.size, reason)
     search = _Search(segment, math.log1p(magnitude), alpha / (LOOKS * series))
     steady = level if days is None else _without_week(level, np.asarray(days, dtype=float))

@@ -86,7 +86,7 @@ def answers(baseline: Iterable[Row], candidate: Iterable[Row]) -> list[Reason]:
 def _answer(what: str, old: Row | None, new: Row | None) -> Reason | None:
     if old is None or new is None:
         which, state = ("baseline", "open") if old is None else ("candidate", "failed")
-        return Reason("answer", "failed" if state == "failed" else "open", what, f"no answer of the {which}")
+        return Reason("answer", "failed" if state == "failed" else "open", what, f"the {which} gave no answer")
     rank = _RANK[new["status"]] - _RANK[old["status"]]
     if rank:
         why = f" ({new['why']})" if new.get("why") else ""
@@ -95,7 +95,11 @@ def _answer(what: str, old: Row | None, new: Row | None) -> Reason | None:
         return Reason("answer", "note", what, f"{new['status']} with both: {new.get('why')}")
     if (old["rows"], old["hash"]) == (new["rows"], new["hash"]):
         return None
-    sizes = f"{old['rows']} → {new['rows']} rows" if old["rows"] != new["rows"] else f"{new['rows']} other rows"
+    sizes = (
+        f"{old['rows']} → {new['rows']} rows"
+        if old["rows"] != new["rows"]
+        else f"{new['rows']} rows, with other values"
+    )
     return Reason("answer", "failed", what, sizes)
 
 
@@ -144,10 +148,10 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
     both = [*baseline, *control]
     if carries(repetitions, "baseline", "control") and not carries(repetitions, "candidate"):
         return Series(
-            cell, metric, "failed", "the candidate does not carry this rate, the baseline does", tolerance, None
+            cell, metric, "failed", "the candidate does not sustain this rate; the baseline does", tolerance, None
         )
     if repetitions and not carries(repetitions, "baseline", "control") and not carries(repetitions, "candidate"):
-        why = "neither side carries this rate, so that it compares queues; lower release.rate"
+        why = "neither side sustains this rate, so only queues would be compared; lower release.rate"
         return Series(cell, metric, "open", why, tolerance, None)
     if len(both) < LEAST or len(candidate) < LEAST:
         why = f"{len(both)} and {len(candidate)} sound repetitions, at least {LEAST} and {LEAST} are needed"
@@ -167,10 +171,10 @@ def carries(repetitions: Iterable[Repetition], *sides: Side) -> bool:
 
 def _judged(found: Comparison, tolerance: float) -> tuple[State, str]:
     if found.verdict == "worse":
-        return "failed", f"slower by {found.ratio - 1:.1%}, and the interval leaves no change out"
+        return "failed", f"slower by {found.ratio - 1:.1%}, and the interval excludes 'no change'"
     if found.interval is not None and found.interval[1] <= 1 + tolerance:
-        return "passed", f"no slowdown of {tolerance:.0%} fits into the interval"
-    return "open", f"the interval holds both no change and a slowdown of {tolerance:.0%}"
+        return "passed", f"the interval rules out a slowdown of more than {tolerance:.0%}"
+    return "open", f"the interval neither rules out nor confirms a slowdown of {tolerance:.0%}"
 
 
 def suspects(judged: Iterable[Series]) -> list[str]:

@@ -94,7 +94,9 @@ def write_stream(
     groups = row_groups(events.files())
     delay = table(experiment.delay, events.manifest["tick"])
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
-        raise UserError(f"delay.max: {experiment.delay.max} after the last event passes the largest time of 64 bits")
+        raise UserError(
+            f"delay.max: found {experiment.delay.max}, which can delay the last event beyond the largest 64-bit time; lower it"
+        )
     names = _header(source) if {"csv", "csv-parts"} & set(outputs) else b""
     cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, spark))
     shares = _split(cuts, spark.sparkContext.defaultParallelism)

@@ -78,7 +78,7 @@ def _build(
     events = sum(_rows(path / name) for name in files)
     quarantined = _rows(path / quarantine)
     if events + quarantined != limit:
-        raise RuntimeError(f"{limit} lines in, {events} events and {quarantined} bad lines out")
+        raise RuntimeError(f"wrote {events} events and {quarantined} bad lines, expected {limit} in all")
     return {
         "files": files,
         "quarantine_file": quarantine,
@@ -174,7 +174,7 @@ def _count(split: Split) -> int:
 
 def _check_unchanged(split: Split, *, as_expected: bool = True) -> None:
     if not as_expected or split.changed():
-        raise UserError(f"{split.path}: changed while it was read; start again when nothing writes to it any more")
+        raise UserError(f"{split.path}: changed while it was read; run again once it is no longer written to")
 
 
 def _steps(splits: list[Split], counts: list[int], limit: int, path: Path, block_bytes: int) -> list[Step]:

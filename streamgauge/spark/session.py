@@ -100,7 +100,7 @@ def check_master(master: str) -> None:
     try:
         _master(master).close()
     except (OSError, ValueError) as problem:
-        raise UserError(f"{master}: no Spark master answers there ({problem}); start it or mend the URL") from None
+        raise UserError(f"{master}: no Spark master answers there ({problem}); start it or correct the URL") from None
 
 
 def _master(url: str) -> socket.socket:

@@ -179,12 +179,12 @@ def load_suite(file: Path) -> Any:
     except OSError as problem:
         raise UserError(f"{file}: cannot be read: {problem.strerror}; restore it from the repository") from None
     except Exception as problem:
-        raise UserError(f"{file}: is no suite of named expectations: {type(problem).__name__}: {problem}") from None
+        raise UserError(f"{file}: is not a suite of named expectations: {type(problem).__name__}: {problem}") from None
     # an expectation with a wrong argument is only logged and left out
     lost = set(names) - {e.meta["name"] for e in suite.expectations}
     if lost or len(set(names)) < len(names):
         twice = {n for n in names if names.count(n) > 1}
-        raise UserError(f"{file}: expectations with wrong arguments: {sorted(lost)}, with one name: {sorted(twice)}")
+        raise UserError(f"{file}: expectations with wrong arguments: {sorted(lost)}, duplicate names: {sorted(twice)}")
     return suite
 
 

@@ -97,7 +97,7 @@ def test_a_ten_percent_step_is_found_within_five_nights_and_equals_stay_quiet() 
 def test_too_few_values_say_how_many_are_needed() -> None:
     found = find([100.0] * 7)
     assert (found.changes, found.n) == ([], 7)
-    assert found.reason == "7 values: at least 8 are needed before a change can be told"
+    assert found.reason == "7 values: at least 8 are needed to detect a change"
     assert find([]).n == 0
 
 

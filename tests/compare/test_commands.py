@@ -77,4 +77,4 @@ def test_a_bad_history_is_one_line_with_its_place(tmp_path: Path, rows: list[str
 
 def test_a_short_history_has_no_changes_and_says_why(tmp_path: Path) -> None:
     found = run(Call(["changes", file(tmp_path, "h.csv", ["1,5", "2,6"]), "--json"])).json
-    assert (found["changes"], found["reason"]) == ([], "2 values: at least 8 are needed before a change can be told")
+    assert (found["changes"], found["reason"]) == ([], "2 values: at least 8 are needed to detect a change")

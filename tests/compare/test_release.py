@@ -57,15 +57,15 @@ def test_equal_answers_give_no_reason() -> None:
     ("old", "new", "state", "why"),
     [
         (row("q5"), row("q5", rows=11), "failed", "10 → 11 rows"),
-        (row("q5"), row("q5", found="bb"), "failed", "10 other rows"),
+        (row("q5"), row("q5", found="bb"), "failed", "10 rows, with other values"),
         (row("q5"), row("q5", "wrong", 9, why="9 rows, 10 expected"), "failed",
          "correct → wrong (9 rows, 10 expected)"),
         (row("q5"), row("q5", "unsupported", None, None, "no such"), "failed", "correct → unsupported (no such)"),
         (row("q5", "unsupported", None, None), row("q5", "wrong", why="odd"), "failed", "unsupported → wrong (odd)"),
         (row("q5", "wrong"), row("q5"), "note", "wrong → correct"),
         (row("q5", "wrong"), row("q5", "wrong", 7, why="bad"), "note", "wrong with both: bad"),
-        (row("q5"), None, "failed", "no answer of the candidate"),
-        (None, row("q5"), "open", "no answer of the baseline"),
+        (row("q5"), None, "failed", "the candidate gave no answer"),
+        (None, row("q5"), "open", "the baseline gave no answer"),
     ],
 )  # fmt: skip
 def test_a_different_answer_says_how(old: Any, new: Any, state: Any, why: str) -> None:
@@ -98,7 +98,7 @@ def test_a_rate_that_neither_side_carries_compares_queues_and_is_no_go_ahead() -
     overloaded = [dataclasses.replace(one, outcome="unsustainable") for one in rounds()]
     found = decide([], series(overloaded, TOLERANCE))
     assert found.decision == "inconclusive"
-    assert "neither side carries this rate" in found.line
+    assert "neither side sustains this rate" in found.line
     better = [dataclasses.replace(one, outcome="unsustainable") if one.side != "candidate" else one for one in rounds()]
     assert decide([], series(better, TOLERANCE)).decision == "go"
 
@@ -139,7 +139,7 @@ def test_too_few_sound_repetitions_are_inconclusive() -> None:
 def test_a_candidate_that_does_not_carry_the_rate_is_no_go() -> None:
     found = decide([], series(rounds(outcome="unsustainable"), TOLERANCE))
     assert found.decision == "no-go"
-    assert {reason.why for reason in found.reasons} == {"the candidate does not carry this rate, the baseline does"}
+    assert {reason.why for reason in found.reasons} == {"the candidate does not sustain this rate; the baseline does"}
 
 
 def test_a_wrong_output_while_measuring_is_no_go_and_the_baselines_leaves_it_open() -> None:

@@ -212,7 +212,7 @@ def test_a_target_below_the_source_s_own_disorder_says_so(answers: dict[str, Ans
 
 
 def test_a_source_that_changes_while_it_is_read(answers: dict[str, Answer]) -> None:
-    answers["changes"].refused("growing.csv: changed while it was read; start again when nothing writes to it")
+    answers["changes"].refused("growing.csv: changed while it was read; run again once it is no longer written to")
 
 
 def test_a_full_disk(answers: dict[str, Answer], root: Path, full_disk: bool) -> None:

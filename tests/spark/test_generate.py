@@ -164,5 +164,5 @@ def test_beyond_the_bound_is_refused_or_closest(spark: SparkSession, tmp_path: P
 
 def test_a_delay_beyond_64_bits_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     source = events(tmp_path / "e", [2**63 - 100, 2**63 - 50])
-    with pytest.raises(UserError, match="largest time of 64 bits"):
+    with pytest.raises(UserError, match="beyond the largest 64-bit time"):
         write_stream(spark, source, SOURCE, experiment(50, 80), tmp_path, outputs={"parquet"})

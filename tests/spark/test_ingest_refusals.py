@@ -103,7 +103,7 @@ def test_a_source_that_changes_between_the_passes(
         return between(*arguments)
 
     monkeypatch.setattr(ingest, "_steps", meddling)
-    said = "no such source file" if how == "gone" else "f.csv: changed while it was read; start again"
+    said = "no such source file" if how == "gone" else "f.csv: changed while it was read; run again"
     refused(spark, tmp_path, benchmark(file), said)
 
 

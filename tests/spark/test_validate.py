@@ -112,7 +112,7 @@ def test_every_expectation_is_failed_by_some_mutation() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no suite of named expectations"),
+        ("{", "is not a suite of named expectations"),
         ('{"name": "x", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"column": "a"}}]}', "KeyError"),
         (
             '{"name": "x", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"colum": "a"},'
