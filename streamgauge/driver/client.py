@@ -221,8 +221,8 @@ class Connection:
                     yield batch
             told = self._line()
             if not told.get("end") or told.get("rows") != rows:
-                end = f"END reports {told.get('rows')}" if told.get("end") else "no END followed"
-                raise self._broken(f"received {rows} rows, but {end}")
+                ending = f"END reports {told.get('rows')}" if told.get("end") else "no END followed"
+                raise self._broken(f"received {rows} rows, but {ending}")
             whole = True
         except (OSError, pa.ArrowException) as problem:
             raise problem if isinstance(problem, WireError) else self._broken(str(problem)) from None

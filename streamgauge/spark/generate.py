@@ -95,7 +95,8 @@ def write_stream(
     delay = table(experiment.delay, events.manifest["tick"])
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
         raise UserError(
-            f"delay.max: found {experiment.delay.max}, which can delay the last event beyond the largest 64-bit time; lower it"
+            f"delay.max: found {experiment.delay.max}, which can delay the last event "
+            "beyond the largest 64-bit time; lower it"
         )
     names = _header(source) if {"csv", "csv-parts"} & set(outputs) else b""
     cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, spark))

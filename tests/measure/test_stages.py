@@ -128,7 +128,7 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
     ("found", "told"),
     [
         (None, "e.all.known: no sustainable rate of this run; run the stage search first"),
-        ({"sustainable_rate_events_per_s": 0.0}, "e.all.known: no rate was sustained, so there is none"),
+        ({"sustainable_rate_events_per_s": 0.0}, "e.all.known: no rate was sustained, so latency cannot be measured"),
         ({}, "e.all.known: no sustainable rate of this run"),
     ],
 )
