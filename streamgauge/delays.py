@@ -59,7 +59,7 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
     try:
         inverse = _inverse_cdf(spec, tick, low, high)
     except ArithmeticError as problem:
-        raise UserError(f"delay.distribution {spec.distribution}: its parameters are beyond reach: {problem}") from None
+        raise UserError(f"delay.distribution {spec.distribution}: its parameters are out of range: {problem}") from None
     steps = 1 << TABLE_BITS
     found: list[int] = []
     before = -math.inf
@@ -214,7 +214,7 @@ def _truncated(cdf: InverseCdf, inverse: InverseCdf, low: int, high: int) -> Inv
     """Inverse CDF of a distribution truncated to [low, high]. Raises UserError if nothing of it lies there."""
     start, end = cdf(low), cdf(high)
     if end <= start:
-        raise UserError("delay: the distribution has nothing between min and max; move mean, min or max")
+        raise UserError("delay: the distribution has no probability between min and max; move mean, min or max")
 
     def of(quantile: float) -> float:
         if quantile <= 0:

@@ -190,7 +190,7 @@ def solve(
     """Finds the selection that makes exactly round(target · events) events out of order.
 
     parts: every chunk with its counts, in order. Raises Infeasible with the bounds if the target is out of reach;
-    closest: takes the nearest reachable count instead. Raises UserError if the source has changed meanwhile.
+    closest: takes the nearest reachable count instead. Raises UserError if the events changed meanwhile.
     """
     events = sum(part.events for _, part in parts)
     source = sum(part.source_out_of_order for _, part in parts)
@@ -211,7 +211,7 @@ def solve(
         if needed <= here:
             candidates = _effective_in_bin(groups, chunk, delay, seed, boundary)
             if len(candidates) != here:
-                raise UserError("the source changed while it was read; run again")
+                raise UserError("the events changed while they were read; run again")
             last = int(np.sort(candidates)[needed - 1])
             return Solution(Selection(boundary, last), events, source, wanted, aimed, maximum)
         needed -= here

@@ -34,7 +34,7 @@ def check_java() -> None:
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if not found:
-        raise UserError(f"Java: {java} does not tell its version; install a JDK {JAVA_LEAST} or newer")
+        raise UserError(f"Java: {java} does not report its version; install a JDK {JAVA_LEAST} or newer")
     if int(found[1]) < JAVA_LEAST:
         raise UserError(
             f"Java: found {found[1]} ({java}), allowed: {JAVA_LEAST} or newer; set JAVA_HOME to a newer one"

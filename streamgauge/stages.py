@@ -40,7 +40,8 @@ STAGES: tuple[Stage, ...] = (
     Stage("report", ("events", "profile", "stream", "validation", "answers", "search", "latency"), "page",
           "benchmark", False, "puts everything on one HTML page"),
     Stage("regressions", ("answers", "search", "latency", "page"), "judgements", "benchmark", True,
-          "every night: judges it against those before, reruns suspects, draws the page of all nights", nightly=True),
+          "every night: judges the run against earlier nights, reruns suspects, draws the page of all nights",
+          nightly=True),
 )  # fmt: skip
 #: the release check, which has a DAG of its own
 RELEASE = Stage("release", ("stream",), "release verdict", "pair", True,

@@ -51,13 +51,13 @@ class Duration:
             raise ValueError(f"found {text!r}, allowed: a number and one of {' '.join(PS)}, such as 2s or 1.5h")
         ps = Decimal(match[1]) * PS[match[2]]
         if ps != int(ps):
-            raise ValueError(f"found {text!r}, which is no whole number of picoseconds")
+            raise ValueError(f"found {text!r}, which is not a whole number of picoseconds")
         return cls(int(ps))
 
     def to(self, unit: str) -> int:
         """The duration in that unit. Raises ValueError when it is not a whole number of them."""
         if self.ps % PS[unit]:
-            raise ValueError(f"{self} is no whole number of {unit}")
+            raise ValueError(f"{self} is not a whole number of {unit}")
         return self.ps // PS[unit]
 
     @property

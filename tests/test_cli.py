@@ -227,7 +227,7 @@ def test_a_factor_above_100(tmp_path: Path) -> None:
 
 
 def test_a_delay_finer_than_the_source_s_times(tmp_path: Path) -> None:
-    generate(tmp_path, "--max", "1500ps").refused("delay.max: 1500ps is no whole number of ns")
+    generate(tmp_path, "--max", "1500ps").refused("delay.max: 1500ps is not a whole number of ns")
 
 
 def test_an_unreachable_master(tmp_path: Path) -> None:

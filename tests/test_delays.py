@@ -140,9 +140,12 @@ def test_a_registered_distribution_is_a_users_inverse_cdf() -> None:
         ({"distribution": f"{__name__}:decreasing"}, "an inverse CDF must not"),
         ({"distribution": "empirical"}, "delay.profile: this key is missing"),
         ({"distribution": "exponential", "mean": "0s"}, "above delay.min"),
-        ({"distribution": "normal", "min": "5s", "max": "6s", "mean": "1ms", "stddev": "1ns"}, "nothing between"),
-        ({"distribution": "pareto", "alpha": 1e-4}, "its parameters are beyond reach"),
-        ({"max": "1ps"}, "no whole number of ns"),
+        (
+            {"distribution": "normal", "min": "5s", "max": "6s", "mean": "1ms", "stddev": "1ns"},
+            "no probability between",
+        ),
+        ({"distribution": "pareto", "alpha": 1e-4}, "its parameters are out of range"),
+        ({"max": "1ps"}, "not a whole number of ns"),
     ],
 )
 def test_unusable_distributions_are_refused_in_one_line(settings: dict[str, Any], message: str) -> None:

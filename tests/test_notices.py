@@ -196,7 +196,7 @@ def test_a_night_that_left_no_report_is_told_too(hook: Hook, run: Path) -> None:
 @pytest.mark.parametrize(
     ("nightly", "said"),
     [
-        ({"webhook": {}}, "nightly.webhook: give one of url, url_variable"),
+        ({"webhook": {}}, "nightly.webhook: give exactly one of url, url_variable"),
         ({"webhook": {"url": "http://me:pw@host/"}}, "url: found credentials; use headers_from_env"),
         (
             {"email": email(25, host="mail.example.org")},

@@ -78,7 +78,7 @@ class Webhook(Model):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.url is None) == (self.url_variable is None):
-            raise ValueError("give one of url, url_variable")
+            raise ValueError("give exactly one of url, url_variable")
         _check_delivery(self.url, self.timeout)
         return self
 

@@ -186,7 +186,7 @@ class Search(Model):
     def _told(cls, given: object) -> object:
         for key, instead in _GONE.items():
             if isinstance(given, dict) and key in given:
-                raise ValueError(f"{key}: this key is gone; {instead} (docs/configuration.md)")
+                raise ValueError(f"{key}: this key was removed; {instead} (docs/configuration.md)")
         return given
 
     @model_validator(mode="after")
@@ -196,7 +196,9 @@ class Search(Model):
         if self.max_age.ps <= 0:
             raise ValueError(f"max_age: found {self.max_age}, allowed: a time above 0")
         if self.verdict == "age_slope":
-            raise ValueError("verdict: found age_slope, which is gone; allowed: recovery, or package.module:function")
+            raise ValueError(
+                "verdict: found age_slope, which was removed; allowed: recovery, or package.module:function"
+            )
         return self
 
 

@@ -112,7 +112,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
             if key_node.tag == "tag:yaml.org,2002:merge":  # <<: keys of an anchor, which may be overridden
                 continue
             key = self.construct_object(key_node, deep=deep)
-            problem = "is no text" if not isinstance(key, str) else "is given twice" if key in seen else None
+            problem = "is not text" if not isinstance(key, str) else "is given twice" if key in seen else None
             if problem:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} {problem}", key_node.start_mark)
             seen.add(key)
@@ -176,5 +176,5 @@ def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
     from streamgauge.manifest import holds
 
     if not holds(raw):
-        raise UserError(f"{path}: its sha256 does not hold: it was changed after it was signed")
+        raise UserError(f"{path}: its sha256 does not match: the file was changed after it was written")
     return raw["configuration"]

@@ -44,7 +44,7 @@ class TimeColumn(Model):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.unit is not None) + (self.format is not None) + self.iso > 1:
-            raise ValueError("give one of unit, format, iso")
+            raise ValueError("give at most one of unit, format, iso")
         return self
 
     @property
@@ -97,7 +97,9 @@ class Nexmark(Model):
         slowest = min(self.rate, self.next_rate or self.rate)
         first = self.base_time.timestamp()
         if max(-first, first + self.events / slowest) > _LARGEST_S:
-            raise ValueError(f"base_time: found {self.base_time}, allowed: with every event from 1678 to 2261")
+            raise ValueError(
+                f"base_time: found {self.base_time}, allowed: such that all events lie between 1678 and 2261"
+            )
         steps = {"sine": 10, "square": 2}[self.rate_shape]
         if self.next_rate and self.rate_period.seconds < steps:
             raise ValueError(
@@ -159,7 +161,7 @@ class Source(Model):
             raise ValueError("order: arrival needs an arrival column; add source.arrival.column")
         if self.quote is not None and (not self.quote.isascii() or self.quote in ("\n", "\r", self.separator)):
             raise ValueError(
-                f"quote: found {self.quote!r}, allowed: an ASCII character that is no separator and no line end, "
+                f"quote: found {self.quote!r}, allowed: an ASCII character other than the separator and line ends, "
                 "or null"
             )
         if (self.nexmark is not None) != (self.format == "nexmark"):
@@ -186,9 +188,9 @@ class Source(Model):
         seen: set[str] = set()
         for name in self.columns:
             if name.lower() in RESERVED:
-                raise ValueError(f"columns: found {name!r}, which is a name of Streamgauge's own")
+                raise ValueError(f"columns: found {name!r}, which is reserved by Streamgauge")
             if name.lower() in seen:
-                raise ValueError(f"columns: found {name!r} twice but for upper and lower case; names must differ")
+                raise ValueError(f"columns: found {name!r} twice, ignoring case; names must differ")
             if {".", "`"} & set(name):
                 raise ValueError(
                     f"columns: found {name!r}, allowed: names without . and `, which Spark reads as syntax"

@@ -126,8 +126,8 @@ def _foreign(lost: set[tuple[Any, ...]]) -> str:
     runs = sorted({str(key[0]) for key in lost})
     named = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
     return (
-        f"found {len(lost)} points (runs {named}) that no record here holds: another host's, or of records that are "
-        "gone; `results add` only adds, `results rebuild --others` drops them"
+        f"found {len(lost)} points (runs {named}) that are in no record here: they come from another host, or their "
+        "records were deleted; `results add` only adds, `results rebuild --others` drops them"
     )
 
 
@@ -155,7 +155,7 @@ def _figure(point: Row) -> Row:
     """A point with None for NaN and infinity, which databases treat differently; without a value it is void."""
     lost = [name for name in ("value", "low", "high") if point[name] is not None and not math.isfinite(point[name])]
     if "value" in lost:
-        point |= {"valid": False, "reason": point["reason"] or f"{point['value']} is no figure"}
+        point |= {"valid": False, "reason": point["reason"] or f"{point['value']} is not a finite number"}
     return {**point, **dict.fromkeys(lost)}
 
 

@@ -150,7 +150,7 @@ class _Block:
             wanted = f"a number of {column.unit}" if column.unit else column.format or "ISO-8601"
             self._blame(lengths == 0, "empty time")
             self._blame(codes == UNREADABLE, f"time is not {wanted}")
-            self._blame(codes == OUT_OF_RANGE, f"time beyond 64-bit {self._source.tick}")
+            self._blame(codes == OUT_OF_RANGE, f"time does not fit into 64-bit {self._source.tick}")
         return int64s(values)
 
     def _arrival(self, index: int) -> pa.Array:

@@ -67,7 +67,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     assert (again.systems, again.release) == (bench.benchmark.systems, bench.benchmark.release)
     changed = directory / "changed.json"
     changed.write_text((directory / "manifest.json").read_text().replace('"no-go"', '"go"'))
-    with pytest.raises(UserError, match="its sha256 does not hold: it was changed after it was signed"):
+    with pytest.raises(UserError, match="its sha256 does not match: the file was changed after it was written"):
         load(changed)
     assert "No-go: new" in build(directory).read_text()
     index_run(bench.store.root, "check")

@@ -161,7 +161,7 @@ def test_a_log_with_holes_is_no_basis() -> None:
         ({"value": "name"}, "workloads.w.value: name is no number; allowed: amount"),
         ({"slide": "3s"}, "workloads.w: window 10s must be a whole multiple, 1 or more, of its slide"),
         ({"window": "0s"}, "workloads.w: window 0s must be a whole multiple, 1 or more, of its slide"),
-        ({"watermark": "10us"}, "workloads.w.watermark: 10us is no whole number of ms"),
+        ({"watermark": "10us"}, "workloads.w.watermark: 10us is not a whole number of ms"),
     ],
 )
 def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], message: str) -> None:

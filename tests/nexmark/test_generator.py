@@ -217,7 +217,10 @@ def test_same_bytes_for_1_3_and_16_partitions(spark: Any) -> None:
         ({"format": "nexmark", "columns": {"price": "string"}}, "columns: found price: string, allowed: kind: string"),
         ({"format": "nexmark", "time": {"column": "date_time", "unit": "ps"}}, "time: not for format nexmark"),
         ({"format": "nexmark", "separator": ";"}, "separator: not for format nexmark, which makes its own events"),
-        ({"format": "nexmark", "nexmark": {"base_time": "2300-01-01T00:00:00Z"}}, "with every event from 1678 to 2261"),
+        (
+            {"format": "nexmark", "nexmark": {"base_time": "2300-01-01T00:00:00Z"}},
+            "all events lie between 1678 and 2261",
+        ),
         (
             {"format": "nexmark", "nexmark": {"next_rate": 5, "rate_period": "5s"}},
             "rate_period: found 5s, allowed: at least 10s",

@@ -120,7 +120,7 @@ def test_rows_are_the_same_however_the_source_is_cut(spark: SparkSession, tmp_pa
         if len(fields) == 2 and int(fields[1]) < 2**63:
             expected.append({"seq": seq, "event_time": int(fields[1]), "line": f"{line}\n".encode(), "k": fields[0]})
         else:
-            reason = "fewer than 2 fields" if line == "bad" else "time beyond 64-bit ns"
+            reason = "fewer than 2 fields" if line == "bad" else "time does not fit into 64-bit ns"
             quarantined.append((seq, reason, line.encode()))
     assert len(quarantined) > 20
     for found in results:

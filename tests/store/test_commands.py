@@ -46,7 +46,7 @@ def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_de
         example.run(tmp_path / host, "night", example.result("night", 5.0, at=at))
         assert call(tmp_path / host, "add", *database).out == "1 new results of 1 runs\n"
         assert call(tmp_path / host, "add", *database).out == "0 new results of 1 runs\n"
-    call(tmp_path / "one", "rebuild", *database).refused("found 1 points (runs night) that no record here holds")
+    call(tmp_path / "one", "rebuild", *database).refused("found 1 points (runs night) that are in no record here")
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 2
     assert call(tmp_path / "one", "rebuild", "--others", *database).out == "1 results of 1 runs\n"
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 1

@@ -108,7 +108,9 @@ def test_hosts_that_share_a_database_may_use_one_run_id(url: str, tmp_path: Path
     assert sorted(row["value"] for row in index.results()) == [1.0, 2.0, 3.0]
     assert sorted(row["magnitude"] for row in index.judgements()) == [1.0, 2.0, 3.0]
     before = index.dump()
-    with pytest.raises(UserError, match=r"found 2 points \(runs night\) that no record here holds: another host's"):
+    with pytest.raises(
+        UserError, match=r"found 2 points \(runs night\) that are in no record here: they come from another host"
+    ):
         index.rebuild(runs[:1])
     assert index.dump() == before
     assert index.rebuild(runs[:1], others=True) == 1
@@ -119,7 +121,7 @@ def test_a_figure_that_is_no_number_is_void_in_both(url: str, tmp_path: Path) ->
     index = Index(url)
     index.add_run(run(tmp_path, "odd", result("odd", math.nan), result("odd", 0.0), result("odd", 2.0, high=math.inf)))
     found = [(row["value"], row["high"], row["valid"], row["reason"]) for row in index.results()]
-    assert found == [(None, None, False, "nan is no figure"), (0.0, None, True, ""), (2.0, None, True, "")]
+    assert found == [(None, None, False, "nan is not a finite number"), (0.0, None, True, ""), (2.0, None, True, "")]
 
 
 KILLED = """
