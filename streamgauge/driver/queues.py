@@ -55,7 +55,11 @@ class Queue:
         self.appended += batch.num_rows
 
     def reveal(self, now_ns: int, room: int | None = None) -> int:
-        """Moves `offered` up to the rows that are due, at most `room` beyond the committed ones; returns it."""
+        """Moves `offered` up to the rows that are due, at most `room` beyond the planned ones; returns it.
+
+        Not beyond the committed ones: an engine that plans its next batch before it commits the last one would find
+        nothing, and Spark would run a batch without data to move its watermark.
+        """
         before = self.offered
         while self.offered < self.appended:
             first, (_, walls) = self._find(self.offered)
@@ -63,7 +67,7 @@ class Queue:
             if self.offered < first + len(walls):
                 break
         if room is not None:
-            self.offered = max(before, min(self.offered, self.committed + room))
+            self.offered = max(before, min(self.offered, self.planned + room))
         return self.offered
 
     def next_due(self) -> int | None:
