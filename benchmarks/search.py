@@ -118,7 +118,7 @@ def as_it_was(tree: Path, searches: int, behaviour: Behaviour) -> tuple[float, f
     """Bias and coverage of the search at an earlier commit, on the costs and the noise of this system."""
     asked = json.dumps([behaviour.batch_cost_s, behaviour.batch_rows, behaviour.noise, searches])
     done = subprocess.run(
-        [sys.executable, "-c", OLD, asked], env={**os.environ, "PYTHONPATH": str(tree)}, check=True,
+        [sys.executable, "-c", OLD, asked], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
     truth = Behaviour(1e6, behaviour.batch_cost_s, behaviour.batch_rows).truth(10.0)
@@ -151,7 +151,7 @@ def with_mlrsearch(searches: int, behaviour: Behaviour) -> tuple[float, float, f
     truth, rates, held, seconds = behaviour.truth(AGE_S), [], 0, []
     goal = SearchGoal(
         loss_ratio=0.0, exceed_ratio=0.5, relative_width=0.02, initial_trial_duration=20.0,
-        final_trial_duration=20.0, duration_sum=60.0, preceding_targets=0, fail_fast=False,
+        final_trial_duration=20.0, duration_sum=60.0, preceding_targets=1, fail_fast=False,
     )  # fmt: skip
     for seed in range(searches):
         process = VirtualProcess(behaviour, seed, 1)
@@ -187,6 +187,13 @@ def missed(row: dict[str, Any]) -> str:
     return ", ".join(name for name, is_missed in found if is_missed)
 
 
+def as_markdown(table: Table) -> list[str]:
+    """The lines of the table in Markdown."""
+    cells = [[str(cell) for cell in column.cells] for column in table.columns]
+    rows = [[str(column.header) for column in table.columns], ["---"] * len(cells), *zip(*cells, strict=True)]
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Bias and coverage of the search against known truth")
     parser.add_argument("--searches", type=int, default=100)
@@ -194,6 +201,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kinds", default="", help="only those whose name holds this text")
     parser.add_argument("--before", default="f9da74f", help="commit of the search as it was; '' for none")
+    parser.add_argument("--markdown", action="store_true", help="for docs/driver.md")
     args = parser.parse_args()
     wanted = {name: behaviour for name, behaviour in kinds().items() if args.kinds in name}
     table = Table(
@@ -227,7 +235,11 @@ def main() -> int:
                 f"{row['mlrsearch'][0]:+.1%}", f"{row['mlrsearch'][1]:.0%}", f"{row['mlrsearch'][2]:.0f}",
             )  # fmt: skip
     console = Console(width=220)
-    console.print(table)
+    if args.markdown:
+        for line in as_markdown(table):
+            print(line)
+    else:
+        console.print(table)
     if args.before and tree is None:
         console.print(f"the search as it was is not shown: the git history has no {args.before}")
     return 0
