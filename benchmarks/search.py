@@ -224,7 +224,8 @@ def main() -> int:
         tree = checked_out(args.before, Path(scratch)) if args.before else None
         for row in pool.map(partial(measure, args.searches, args.processes), wanted.items()):
             behaviour = wanted[row["name"]]
-            plain = not (behaviour.hiccups or behaviour.compile_s or behaviour.continuous)
+            faults = behaviour.hiccups or behaviour.compile_s or behaviour.wander or behaviour.continuous
+            plain = behaviour.batch_cost_s and not faults  # it simulates batch by batch: of one row each without a cost
             was = as_it_was(tree, min(20, args.searches), behaviour) if tree and plain else None
             table.add_row(
                 row["name"], f"{row['truth']:,.0f}", f"{row['bias']:+.1%}", f"{row['sd']:.1%}",
