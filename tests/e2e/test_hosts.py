@@ -110,6 +110,6 @@ def test_a_lost_generator_makes_the_trial_invalid_and_is_taken_back(site: Site, 
 
     site.generator("generator2")
     wait_for(lambda: site.status(1), "generator that is back", 60)
-    code, whole = trial(seconds=2)
+    code, whole = trial(seconds=5)
     assert (code, whole["outcome"]) == (0, "sustainable"), whole["reason"]
-    assert whole["observation"]["offered"] == whole["observation"]["taken"] == 2 * RATE
+    assert whole["observation"]["offered"] == whole["observation"]["taken"] == 5 * RATE

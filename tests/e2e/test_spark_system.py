@@ -40,13 +40,15 @@ def system(tmp_path: Path) -> Iterator[SparkSystem]:
 
 
 def pins(system: SparkSystem) -> set[frozenset[int]]:
-    """The CPUs of all its threads."""
+    """The CPUs of all its threads but the JVM's compilers, which are kept off the pinned ones."""
     assert system._session is not None
     found = set()
     for process in system._session.processes():
         with suppress(psutil.NoSuchProcess):  # it has ended
             for thread in process.threads():
-                with suppress(ProcessLookupError):
+                with suppress(ProcessLookupError, FileNotFoundError):
+                    if "Compiler" in Path(f"/proc/{process.pid}/task/{thread.id}/comm").read_text():
+                        continue
                     found.add(frozenset(os.sched_getaffinity(thread.id)))
     return found
 
