@@ -41,6 +41,7 @@ _ITERATIONS = 10
 _WIDEST = 10.0
 #: how often hiccups are looked for again, with what the fit expects
 _LOOKS = 3
+_ROUNDING = 1e-12
 _NORMAL = 1.645
 
 
@@ -267,8 +268,8 @@ def _limit(
     """(rate, what binds it, the backlog at which it lies)."""
     by_age = (1 - a / allowed_age_s) / b if b > 0 else math.inf
     limits: list[tuple[float, Constraint, float]] = []
-    if cap is not None:  # first: of equal limits it is the one that was seen
-        limits.append((cap / (a + b * cap), "batch cap", cap))
+    if cap is not None:  # of limits that are equal but for rounding, the one that was seen
+        limits.append((cap / (a + b * cap) * (1 - _ROUNDING), "batch cap", cap))
     limits.append((by_age, "age", by_age * allowed_age_s))
     if math.isfinite(most_rows):
         limits.append((most_rows / (a + b * most_rows), "queue memory", most_rows))

@@ -45,6 +45,14 @@ def test_the_cap_binds_where_it_is_met() -> None:
     assert found.rate_events_per_s == pytest.approx(200_000 / (A + B * 200_000))
 
 
+@given(st.floats(1e-7, 1e-2), st.integers(1, 10**6))
+def test_batches_of_one_size_show_the_cap_alone(row_cost: float, cap: int) -> None:
+    same = window(10 * cap, cap=cap, seconds=[row_cost * cap] * 7)  # no line through one point: a is 0, limits tie
+    found = estimated([same])
+    assert (found.constraint, found.cap_rows) == ("batch cap", cap)
+    assert found.rate_events_per_s == pytest.approx(1 / row_cost)
+
+
 def test_the_queues_bind_where_they_hold_fewer_rows() -> None:
     found = estimated([window(20_000), window(1_000_000)], most_rows=500_000)
     assert found.constraint == "queue memory"
