@@ -8,7 +8,7 @@ CONFIG ?= configs/flights.yaml
 SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment bench test quick lint ui spark-env requirements lock browser network clean
+.PHONY: help setup environment bench test quick lint docs ui spark-env requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,6 +39,11 @@ lint: setup ## Check style and types
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/mypy benchmarks
+
+docs: setup ## Render the documentation as web pages, in site/; a broken link is an error
+	@UV_PROJECT_ENVIRONMENT=.venv $(BIN)/uv sync --quiet --frozen --inexact --all-extras --group docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "site/index.html"
 
 ui: setup ## Start Airflow with its web page; Ctrl-C stops all of it
 	@$(BIN)/streamgauge ui configs

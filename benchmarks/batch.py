@@ -27,9 +27,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.artifacts import Store
+from streamgauge.base.units import Duration
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
-from streamgauge.units import Duration
 
 MAX_DELAY_MS = 2_000
 TARGET = 20

@@ -24,7 +24,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.artifacts import Artifact
+from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.ceiling import HELD_ROWS, ceiling
 from streamgauge.driver.closed_loop import ClosedLoop

@@ -31,7 +31,7 @@ from pyarrow import csv
 from streamgauge.driver.replay import wire_schema
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint
-from streamgauge.link.processes import Session
+from streamgauge.engines.processes import Session
 
 SCHEMA = wire_schema({"name": "string", "amount": "int64"}, line=True)
 POOL_ROWS, POOL = 65_536, 4
@@ -110,11 +110,11 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
     from pyspark.sql import functions as F
 
     from streamgauge import workloads
-    from streamgauge.link.connections import options_of
-    from streamgauge.link.engine import TRANSPORT, checkpoint_manager
-    from streamgauge.link.progress import ran
-    from streamgauge.link.sink import MeasuringSink
-    from streamgauge.link.source import Link
+    from streamgauge.engines.spark.connections import options_of
+    from streamgauge.engines.spark.engine import TRANSPORT, checkpoint_manager
+    from streamgauge.engines.spark.progress import ran
+    from streamgauge.engines.spark.sink import MeasuringSink
+    from streamgauge.engines.spark.source import Link
     from streamgauge.workloads import Spec
 
     builder = SparkSession.builder.master(f"local[{args.cores}]").config("spark.ui.enabled", "false")

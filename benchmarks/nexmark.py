@@ -25,13 +25,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from streamgauge import workloads
+from streamgauge.base.schemas import NEXMARK
 from streamgauge.config import Nexmark
 from streamgauge.driver.replay import make_stream, offered_rows
-from streamgauge.link.engine import checkpoint_manager
-from streamgauge.link.progress import ran
+from streamgauge.engines.spark.engine import checkpoint_manager
+from streamgauge.engines.spark.progress import ran
 from streamgauge.nexmark.generator import Generator, rows
-from streamgauge.schemas import NEXMARK
-from streamgauge.workloads.nexmark import standard
+from streamgauge.workloads.nexmark.standard import standard
 
 BATCH, RATE_BATCH, REPEATS = 100_000, 500_000, 3
 QUERIES = ("q0", "q2", "q5")

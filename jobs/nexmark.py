@@ -1,7 +1,7 @@
 """spark-submit application: runs the Nexmark suite on one experiment's stream and checks every answer."""
 
+from streamgauge.answers import stage
 from streamgauge.spark.job import job
-from streamgauge.suite import stage
 
 if __name__ == "__main__":
     with job("nexmark") as j:

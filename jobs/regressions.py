@@ -1,11 +1,11 @@
 """spark-submit application: judges a night against earlier nights, and draws the page of all nights."""
 
-from streamgauge.errors import UserError
-from streamgauge.measure.nightly import BAD, Night
+from streamgauge.base.errors import UserError
+from streamgauge.index import Index, default_url
+from streamgauge.judge.nightly import BAD, Night
 from streamgauge.report import dashboard
 from streamgauge.report.records import Records, expected
 from streamgauge.spark.job import job
-from streamgauge.store import Index, default_url
 
 with job("regressions") as j:
     index = Index(default_url(j.store.root))

@@ -3,8 +3,8 @@
 It only controls; both systems are processes of their own.
 """
 
-from streamgauge import store
-from streamgauge.measure import release
+from streamgauge import index
+from streamgauge.judge import release
 from streamgauge.report.release import build
 from streamgauge.spark.job import job
 
@@ -12,4 +12,4 @@ if __name__ == "__main__":
     with job("release") as j:
         found = release.run(j.benchmark, j.store, j.args.baseline, j.args.candidate, j.run.path, lambda: j.spark)
         j.outcome |= {"verdict": found["line"], "page": str(build(j.run.path))}
-        j.outcome |= {"index": store.index_run(j.store.root, j.run_id)}
+        j.outcome |= {"index": index.index_run(j.store.root, j.run_id)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from streamgauge import store
+from streamgauge import index
 from streamgauge.report import build
 from streamgauge.spark.job import job
 
@@ -12,4 +12,4 @@ if __name__ == "__main__":
     with job("report") as j:
         page = build(j.benchmark, j.store, j.run_id)
         logging.getLogger("streamgauge").info("page: %s", page)
-        j.outcome |= {"page": str(page), "index": store.index_run(j.store.root, j.run_id)}
+        j.outcome |= {"page": str(page), "index": index.index_run(j.store.root, j.run_id)}

@@ -8,5 +8,5 @@ options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xlog:disable -XX
 PYTHONPATH=$PWD PYSPARK_PYTHON=.venv/bin/python PYSPARK_DRIVER_PYTHON=.venv/bin/python \
     .venv/bin/spark-submit --driver-java-options "$options" --conf spark.ui.enabled=false \
     scripts/class_archive.py >/dev/null 2>&1 && mv "$half" .venv/spark.jsa ||
-    echo "could not lay out Spark's classes: stages start slower"
+    echo "could not make the class archive: stages start slower"
 exit 0

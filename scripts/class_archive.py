@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from streamgauge.artifacts import Store
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Overrides, load
 from streamgauge.spark import analyze, generate, ingest, validate
 from streamgauge.spark.session import batch_session

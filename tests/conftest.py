@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
+#: what each file took when it was last timed (scripts/test_seconds.py)
+SECONDS = ROOT / "tests" / "seconds.json"
 hypothesis.settings.register_profile("ours", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("ours")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when nobody listens any more
@@ -41,9 +44,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a `last` test are last; an instrument that reads the clock has no neighbour."""
+    """Files that take longest begin first, so that no process works alone in the end; a file with a `last` test ends.
+
+    An instrument that reads the clock has no neighbour.
+    """
     last = {item.path for item in items if item.get_closest_marker("last") is not None}
-    items.sort(key=lambda item: item.path in last)
+    seconds: dict[str, float] = json.loads(SECONDS.read_text())
+    items.sort(key=lambda item: (item.path in last, -seconds.get(item.path.relative_to(ROOT).as_posix(), 0.0)))
     for item in items:
         if "favoured" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)

@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts import Store, append_json, write_json
+from streamgauge.base.jsonl import append_json, write_json
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
 from tests.example_search import System, recovery, search, windows
 

@@ -10,7 +10,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 
-from streamgauge import places
+from streamgauge.base import places
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from tests.extras import blocker, distributions, modules
 from tests.test_floors import FILES, PACKAGE, imports
 
-#: the DAGs' own parsing is in tests/test_dags.py
+#: the DAGs' own parsing is in tests/airflow/test_dags.py
 JOBS = """
 from importlib import import_module
 from pathlib import Path
@@ -54,6 +54,6 @@ def test_what_it_is_for_runs_where_nothing_else_is(extras: list[str], program: s
 def test_what_a_file_imports_late_comes_with_its_extra(file: Path) -> None:
     here = file.relative_to(PACKAGE)
     extra = "airflow" if here.parts[0] == "airflow" else "otel" if here.name == "otel.py" else "jobs"
-    for module, _ in imports(file):
+    for module in imports(file):
         brought = modules().get(module.partition(".")[0])  # None: Python's own
         assert brought is None or brought & distributions(extra), f"{module} does not come with {extra}"

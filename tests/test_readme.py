@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from streamgauge.stages import STAGES
+from streamgauge.catalog.stages import STAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -22,11 +22,11 @@ from airflow.sdk.exceptions import AirflowException
 
 from streamgauge.airflow import home, notices, schedules
 from streamgauge.airflow.operator import StageOperator
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import place
+from streamgauge.catalog.stages import STAGES, Stage
 from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
-from streamgauge.errors import UserError
 from streamgauge.measure.plan import check_names
-from streamgauge.places import place
-from streamgauge.stages import STAGES, Stage
 
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
 ARTIFACTS = place(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"))
@@ -55,7 +55,9 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
                 raise UserError(f"{file}: {problem}") from None
             for other, known in benchmarks.items():
                 if known.name == benchmark.name:
-                    raise UserError(f"{file}: name: found {known.name!r}, which {other} has; names must differ")
+                    raise UserError(
+                        f"{file}: name: found {known.name!r}, which {other} has; each benchmark needs its own name"
+                    )
             benchmarks[file] = benchmark
         except UserError as problem:
             problems.append(str(problem))
@@ -219,11 +221,11 @@ def _params(benchmark: Benchmark) -> dict[str, Param]:
         ),
         "seed": Param(
             None, type=["null", "integer"], title="Seed", minimum=0, maximum=2**63 - 1,
-            description="of all experiments; empty: each as the benchmark file says",
+            description="seed for all experiments; empty: as in the benchmark file",
         ),
         "outputs": Param(
             None, type=["null", "array"], title="Outputs",
-            description="of all streams; empty: each as the benchmark file says",
+            description="formats for all streams; empty: each as the benchmark file says",
             items={"type": "string", "enum": outputs}, examples=outputs, uniqueItems=True,
         ),
     }  # fmt: skip

@@ -18,11 +18,11 @@ from typing import Any
 
 import urllib3
 
-from streamgauge.artifacts import append_json, read_jsonl
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json, read_jsonl
+from streamgauge.catalog.runs import RunLog
 from streamgauge.config import Benchmark, Email, Nightly, Webhook
-from streamgauge.errors import UserError
 from streamgauge.metrics.sinks.http import secret_headers
-from streamgauge.runs import RunLog
 
 log = logging.getLogger("streamgauge")
 REPORT, DELIVERED = "nightly.json", "notices.jsonl"
@@ -54,7 +54,7 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
         except (UserError, OSError, smtplib.SMTPException, urllib3.exceptions.HTTPError) as problem:
             problems.append(f"nightly.{name}: not delivered: {_harmless(problem)}")
         else:
-            log.info("told by %s", name)
+            log.info("report delivered by %s", name)
             append_json(run / DELIVERED, {"channel": name})
             delivered.add(name)
     if problems:
@@ -85,7 +85,7 @@ def post(settings: Webhook, report: Report) -> None:
     with urllib3.PoolManager(timeout=timeout, retries=False) as pool:
         answer = pool.request("POST", url, json=report, headers={"Content-Type": "application/json", **headers})
     if not 200 <= answer.status < 300:
-        raise UserError(f"it answered {answer.status}")
+        raise UserError(f"the webhook answered HTTP {answer.status}")
 
 
 def mail(settings: Email, report: Report) -> None:

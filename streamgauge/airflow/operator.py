@@ -14,7 +14,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from streamgauge.airflow.submission import settings
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 from streamgauge.spark.session import check_master
 
 CONNECTION = "streamgauge_spark"

@@ -22,8 +22,8 @@ from streamgauge.airflow.factory import (
     plan_experiments,
     stage_task,
 )
+from streamgauge.catalog.stages import BY_NAME, RELEASE
 from streamgauge.config import Benchmark
-from streamgauge.stages import BY_NAME, RELEASE
 
 PAIR = {side: f"{{{{ params.{side} }}}}" for side in ("baseline", "candidate")}
 
@@ -47,8 +47,12 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         is_paused_upon_creation=False,
         tags=["streamgauge", "release"],
         params={
-            "baseline": Param(names[0], type="string", enum=names, title="Baseline", description="what is known"),
-            "candidate": Param(names[-1], type="string", enum=names, title="Candidate", description="what is new"),
+            "baseline": Param(
+                names[0], type="string", enum=names, title="Baseline", description="compare with this system"
+            ),
+            "candidate": Param(
+                names[-1], type="string", enum=names, title="Candidate", description="judge this system"
+            ),
         },
         user_defined_filters={
             "overrides": overrides_json,

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge import config
-from streamgauge.airflow import home, processes, summary
+from streamgauge.airflow import home, summary
 from streamgauge.airflow.services import ui
-from streamgauge.artifacts import Store
-from streamgauge.places import here
-from streamgauge.runs import RunLog, StageRecord
+from streamgauge.base import processes
+from streamgauge.base.places import here
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.runs import RunLog, StageRecord
 from streamgauge.spark.session import check_master
 
 __all__ = ["run", "ui"]
@@ -56,7 +57,7 @@ def run(
     try:
         with processes.stoppable():
             home.prepare(environment)
-            process = processes.start(command, environment, log)
+            process = processes.Leader(command, environment, log)
             try:
                 _relay(process, RunLog(directory), say)
             finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from streamgauge.base.errors import UserError
 from streamgauge.config import Benchmark
-from streamgauge.errors import UserError
 
 
 def schedules(benchmark: Benchmark) -> dict[str, str]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.airflow import home
-from streamgauge.errors import UserError
-from streamgauge.places import ENVIRONMENT
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import ENVIRONMENT
 from streamgauge.spark import session
 
 _WHERE = "connection streamgauge_spark, extra"

@@ -6,12 +6,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from streamgauge.artifacts import Store
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.stages import STAGES, Scope
 from streamgauge.config import Benchmark
 from streamgauge.report.model import limited_by
 from streamgauge.report.records import CellRecord, Json, Records, is_settled
-from streamgauge.runs import RunLog
-from streamgauge.stages import STAGES, Scope
 
 COLOUR = {"done": "green", "failed": "red", "started": "yellow"}
 _COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}

@@ -7,8 +7,8 @@ import sys
 import typer
 
 from streamgauge import __version__
-from streamgauge.cli import hard, judging, keeping, measuring, nexmark, oneshot, planning, releasing
-from streamgauge.errors import Outage, UserError
+from streamgauge.base.errors import Outage, UserError
+from streamgauge.cli import hard, judging, measuring, nexmark, planning, releasing, results, streams
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,8 +16,8 @@ app = typer.Typer(
     add_completion=False,
     help="Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries.",
 )
-for room in (planning, oneshot, measuring, judging, keeping, hard, nexmark, releasing):
-    room.register(app)
+for module in (planning, streams, measuring, judging, results, hard, nexmark, releasing):
+    module.register(app)
 
 
 @app.command()

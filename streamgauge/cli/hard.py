@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.artifacts import Store
+from streamgauge.catalog.artifacts import Store
 from streamgauge.cli.nexmark import COLUMNS, SYSTEM_HELP
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
 
@@ -27,10 +27,10 @@ def hard(
     as_json: AsJson = False,
 ) -> None:
     """Run the hard queries in batch and streaming, check their answers, record state and watermarks."""
+    from streamgauge.answers.hard import run_example, run_hard
+    from streamgauge.answers.record import keep, keep_hard
+    from streamgauge.answers.systems import system as settings_of
     from streamgauge.spark.session import batch_session, end
-    from streamgauge.suite.hard import run_example, run_hard
-    from streamgauge.suite.record import keep, keep_hard
-    from streamgauge.suite.systems import system as settings_of
 
     conf = settings_of(system)
     about = {"system": system, "disorder_percent": disorder, "events": events}

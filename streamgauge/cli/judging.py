@@ -31,8 +31,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Judge a candidate against a baseline: the ratio, an interval that holds at small n, a verdict."""
-    from streamgauge.compare import ab
-    from streamgauge.compare.files import read_sample
+    from streamgauge.judge import ab
+    from streamgauge.judge.files import read_sample
 
     found = ab.compare(
         read_sample(baseline),
@@ -65,8 +65,8 @@ def changes(
     as_json: AsJson = False,
 ) -> None:
     """Find the change points of a history, with their magnitude and confidence."""
-    from streamgauge.compare.changes import find
-    from streamgauge.compare.files import read_history
+    from streamgauge.judge.changes import find
+    from streamgauge.judge.files import read_history
 
     history = read_history(file)
     found = find(history.values, history.days, segment=segment, magnitude=magnitude, alpha=alpha, series=series)

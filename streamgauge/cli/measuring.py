@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamgauge import config
-from streamgauge.artifacts import Artifact, Store, read_jsonl, write_json
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl, write_json
+from streamgauge.base.units import Duration
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.runs import RunLog
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
-from streamgauge.errors import UserError
-from streamgauge.runs import RunLog
-from streamgauge.units import Duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +122,11 @@ def calibrate(
     typer.echo(
         f"truth {found.truth_events_per_s:,.0f} events/s; median error {found.bias:+.2%}, sd {found.deviation:.2%}"
     )
-    kind = "t over processes" if processes > 1 else "the fit's own: one process does not tell how processes differ"
+    kind = (
+        "t over processes"
+        if processes > 1
+        else "from the fit alone: one process cannot show the spread between processes"
+    )
     typer.echo(f"the truth lies in {found.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search")
 
 
@@ -260,7 +265,7 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
     """Returns the store after checking that everything that a measurement needs is there. Raises UserError."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    from streamgauge import preflight
+    from streamgauge.catalog import preflight
     from streamgauge.measure import plan
 
     plan.check(benchmark)

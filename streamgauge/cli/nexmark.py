@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgauge.artifacts import Store
+from streamgauge.catalog.artifacts import Store
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
@@ -38,9 +38,9 @@ def nexmark(
     as_json: AsJson = False,
 ) -> None:
     """Run the Nexmark suite and check every answer: batch against DuckDB, streaming against batch."""
-    from streamgauge.suite import nexmark as suite
-    from streamgauge.suite.record import keep
-    from streamgauge.suite.systems import system as settings_of
+    from streamgauge.answers import nexmark as suite
+    from streamgauge.answers.record import keep
+    from streamgauge.answers.systems import system as settings_of
 
     chosen, conf = suite.chosen(queries), settings_of(system)
     about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
@@ -65,10 +65,10 @@ def nexmark(
 
 def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
     """Yields a record per query and mode. There is one Spark application per mode; the first one makes the events."""
-    from streamgauge import preflight
+    from streamgauge.answers.events import benchmark, make_events
+    from streamgauge.answers.nexmark import run_suite
+    from streamgauge.catalog import preflight
     from streamgauge.spark.session import batch_session, end
-    from streamgauge.suite.events import benchmark, make_events
-    from streamgauge.suite.nexmark import run_suite
 
     wanted, made = benchmark(events, seed, disorder), None
     preflight.check_java()

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge import config
-from streamgauge.artifacts import Store
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Store
 
 ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
 Artifacts = Annotated[
@@ -64,7 +64,7 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
 
 def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     """What a run would do, found from file hashes alone. Raises UserError for problems found before a run starts."""
-    from streamgauge.artifacts import stat_source
+    from streamgauge.catalog.artifacts import stat_source
 
     check_all(benchmark)
     store.require_space(0)  # raises if the store does not answer
@@ -93,7 +93,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
 
 def check_all(benchmark: config.Benchmark) -> None:
     """Checks the files' columns, delays, queries, engines and verdict now, not in an hour. Raises UserError."""
-    from streamgauge.delays import table
+    from streamgauge.disorder.delays import table
     from streamgauge.measure import plan
     from streamgauge.text import splits
 
@@ -129,7 +129,7 @@ def run(
     raw = {"experiments": experiment or None, "scale": scale, "seed": seed}
     overrides = {key: value for key, value in raw.items() if value is not None}
     benchmark = config.load(file, config.parse(config.Overrides, overrides, "options"))
-    from streamgauge import preflight
+    from streamgauge.catalog import preflight
 
     check_all(benchmark)
     preflight.check(Store(artifacts), benchmark.source.files)

@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperCommand
 
 from streamgauge import config
+from streamgauge.base.errors import UserError
 from streamgauge.cli.measuring import checked, sessions
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
-from streamgauge.errors import UserError
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
 #: exit code if something kept the check from a verdict, such as a user's mistake
@@ -58,8 +58,8 @@ def release_check(
     as_json: AsJson = False,
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
-    from streamgauge import store as index
-    from streamgauge.measure import release
+    from streamgauge import index
+    from streamgauge.judge import release
     from streamgauge.report.release import build
 
     benchmark = config.load(file)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from streamgauge.config.benchmark import Benchmark, Cell, Overrides, pick
-from streamgauge.config.keeping import Email, Metrics, MetricsSink, Nightly, Retention, Webhook
 from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, System, Workload
-from streamgauge.config.reading import canonical, load, parse, schema
+from streamgauge.config.metrics import Metrics, MetricsSink
+from streamgauge.config.nightly import Email, Nightly, Webhook
+from streamgauge.config.reading import load, parse, schema
+from streamgauge.config.retention import Retention
 from streamgauge.config.source import Nexmark, Source, TimeColumn
 from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
 
@@ -33,7 +35,6 @@ __all__ = [
     "TimeColumn",
     "Webhook",
     "Workload",
-    "canonical",
     "load",
     "parse",
     "pick",

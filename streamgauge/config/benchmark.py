@@ -6,12 +6,14 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from streamgauge.base.errors import UserError
 from streamgauge.config.fields import Model, Name
-from streamgauge.config.keeping import Metrics, Nightly, Retention
 from streamgauge.config.measuring import Latency, Release, Replay, Search, Suite, System, Workload
+from streamgauge.config.metrics import Metrics
+from streamgauge.config.nightly import Nightly
+from streamgauge.config.retention import Retention
 from streamgauge.config.source import Source
 from streamgauge.config.streams import Experiment, Outputs
-from streamgauge.errors import UserError
 
 T = TypeVar("T")
 

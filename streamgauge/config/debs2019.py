@@ -7,8 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from streamgauge.errors import UserError
-from streamgauge.units import Duration
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Duration
 
 
 def from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from streamgauge.units import Duration, parse_bytes
+from streamgauge.base.units import Duration, parse_bytes
 
 
 def _length(found: object) -> Duration:
@@ -36,3 +37,15 @@ Ratio = Annotated[int, Field(gt=0, lt=2**31)]
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+def check_delivery(url: str | None, timeout: Duration) -> None:
+    """Raises ValueError for a URL or a timeout that nothing can be delivered with."""
+    if url is not None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("url: allowed: http://host:port/path or https://…")
+        if parts.username or parts.password:
+            raise ValueError("url: found credentials; use headers_from_env, which keeps them out of files and logs")
+    if timeout.ps <= 0:
+        raise ValueError(f"timeout: found {timeout}, allowed: above 0")

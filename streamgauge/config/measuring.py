@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from streamgauge.base.units import Duration
 from streamgauge.config.fields import Delay, Model, Name, Percent, PositiveFloat
-from streamgauge.units import Duration
 
 
 class Workload(Model):

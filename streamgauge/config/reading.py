@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from streamgauge.base.canonical import holds
+from streamgauge.base.errors import UserError
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
 from streamgauge.config.fields import Model
 from streamgauge.config.measuring import System
-from streamgauge.errors import UserError
 
 M = TypeVar("M", bound=Model)
 
@@ -96,13 +97,6 @@ def schema() -> dict[str, Any]:
     }
 
 
-def canonical(value: Any) -> str:
-    """Canonical JSON text of a value: the same whatever the order of its keys."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
 class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML that refuses a key given twice instead of silently keeping the last."""
 
@@ -173,8 +167,6 @@ def _resolve(node: Any, schema: Any) -> Any:
 
 def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
     """The configuration in a release check's manifest. Raises UserError if the manifest was changed."""
-    from streamgauge.manifest import holds
-
     if not holds(raw):
         raise UserError(f"{path}: its sha256 does not match: the file was changed after it was written")
     return raw["configuration"]

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
+from streamgauge.base.schemas import NEXMARK, RESERVED
+from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
 from streamgauge.config.fields import Delay, Model, Ratio
-from streamgauge.schemas import NEXMARK, RESERVED
-from streamgauge.units import Duration, Tick, TimeUnit, tick_of
 
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 _LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from streamgauge.base.units import Duration
 from streamgauge.config.fields import Delay, Model, Name, Percent
-from streamgauge.units import Duration
 
 
 def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:

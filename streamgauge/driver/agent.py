@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge import config
-from streamgauge.artifacts import Store
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import opened
+from streamgauge.base.schemas import COLUMN_TYPES, STREAM
+from streamgauge.catalog.artifacts import Store
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.replay import DAY_PS, load_stream
 from streamgauge.driver.server import Refused
-from streamgauge.errors import UserError
-from streamgauge.places import opened
-from streamgauge.schemas import COLUMN_TYPES, STREAM
 
 
 def driver_of(

@@ -7,10 +7,10 @@ import time
 import uuid
 from dataclasses import dataclass
 
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.system import Endpoint
-from streamgauge.errors import Outage, UserError
 
 OVERLOAD = 1e8  # events/s offered: more than any driver delivers; full queues hold the rest back
 LONGEST_S = 60.0

@@ -16,14 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from streamgauge.artifacts import Artifact
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Tick
+from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay
 from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.process import TOKEN
 from streamgauge.driver.serving import Serving
 from streamgauge.driver.system import Endpoint
-from streamgauge.errors import UserError
-from streamgauge.units import Tick
 
 START_SECONDS = 120.0
 END_SECONDS = 10.0

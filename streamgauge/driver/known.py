@@ -24,14 +24,14 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
+from streamgauge.base.errors import UserError
 from streamgauge.config import System
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.process import end_with_parent, pin
 from streamgauge.driver.schedule import NS, Ints
 from streamgauge.driver.system import Endpoint, TrialSetup
-from streamgauge.errors import UserError
-from streamgauge.histogram import Histogram
 from streamgauge.search.behaviour import Behaviour, Process
+from streamgauge.search.histogram import Histogram
 
 POLL_S = 0.001
 EPOCH_S = 0.5

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.split import Plans, batch_log, overall
-from streamgauge.histogram import Histogram
+from streamgauge.search.histogram import Histogram
 from streamgauge.search.records import Sample, TrialObservation, worst_clock
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,13 @@ import psutil
 import pyarrow as pa
 
 from streamgauge import config
+from streamgauge.base.units import PS
+from streamgauge.driver.attempt import Attempt
 from streamgauge.driver.queues import MAX_BATCHES, OffsetError, Queues
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
-from streamgauge.driver.schedule import NS, Schedule, check_rate, check_seconds, schedule
+from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.driver.server import Refused
 from streamgauge.driver.serving import Serving
-from streamgauge.histogram import Histogram
-from streamgauge.units import PS
 
 CLOCK_NS = 100_000_000  # between samples by the clock
 TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
@@ -31,33 +31,6 @@ ROW_BYTES = 64  # computed columns of one queued row; the others are slices of t
 MAX_REPORTS = 100_000
 MAX_WAIT_S = 10.0
 LEAST_CAPACITY = 1000
-
-
-@dataclass
-class Attempt:
-    """One trial as the driver sees it."""
-
-    name: str
-    rate: float  # of this process, events/s
-    seconds: float
-    schedule: Schedule
-    queues: Queues
-    hold: bool = False  # a closed loop: a number of rows is kept waiting, whatever the rate
-    behind_s: float = 0.0  # age of the backlog at the start
-    state: str = "open"  # open, started, stopped, overflow, failed
-    failure: str | None = None
-    horizon_ps: int = DAY_PS  # how far after the last event the sentinel is
-    ready: bool = False
-    start_wall_ns: int = 0
-    slip: Histogram = field(default_factory=Histogram)
-    reports: dict[int, dict[str, Any]] = field(default_factory=dict)
-    cpu_begin_s: float = 0.0
-    cpu_end_s: float | None = None
-    feeds: list[Feed] = field(default_factory=list)
-
-    def events(self) -> list[int]:
-        """Offered events per partition, without sentinels."""
-        return [rows - (self.state == "stopped") for rows in self.queues.offered(time.time_ns())]
 
 
 class Driver:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge import config
-from streamgauge.artifacts import MANIFEST
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import place
+from streamgauge.base.units import Duration
+from streamgauge.catalog.artifacts import MANIFEST
 from streamgauge.driver.agent import Agent, driver_of
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.schedule import check_rate, check_seconds
 from streamgauge.driver.server import Server
-from streamgauge.errors import UserError
-from streamgauge.places import place
-from streamgauge.units import Duration
 
 TOKEN = "STREAMGAUGE_TOKEN"  # an environment variable: everybody on the host can see arguments
 

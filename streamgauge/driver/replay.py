@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import opened
+from streamgauge.base.schemas import COLUMN_TYPES
+from streamgauge.base.units import PS, Tick
 from streamgauge.driver.schedule import Ints, Loop, Schedule
-from streamgauge.errors import UserError
-from streamgauge.places import opened
-from streamgauge.schemas import COLUMN_TYPES
-from streamgauge.units import PS, Tick
 
 MAX_BYTES = 2_000_000_000  # of one in-memory stream: Arrow's text offsets are 32 bits
 DAY_PS = PS["d"]

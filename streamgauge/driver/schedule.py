@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

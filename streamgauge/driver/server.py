@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 
 VERSION = 1
 MAX_LINE = 16 * 2**20  # of one request

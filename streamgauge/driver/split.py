@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamgauge.driver.schedule import NS, Ints
-from streamgauge.histogram import Histogram
+from streamgauge.search.histogram import Histogram
 
 #: in order of time; all but the last add up to the mean event-time latency
 PARTS = ("disorder", "queue_wait", "watermark_hold", "micro_batch", "commit")

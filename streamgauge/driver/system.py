@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
+    from streamgauge.base.units import Tick
     from streamgauge.config import System, Workload
-    from streamgauge.units import Tick
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def is_continuous(system: SystemUnderTest) -> bool:
 
 #: engine -> module:class, called with (System, directory); named as text, so that nothing here imports an engine
 ENGINES = {
-    "spark": "streamgauge.link.spark_system:SparkSystem",
+    "spark": "streamgauge.engines.spark.spark_system:SparkSystem",
     "known": "streamgauge.driver.known:KnownSystem",
 }
 

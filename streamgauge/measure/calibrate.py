@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.artifacts import MANIFEST, Artifact, write_json
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.schemas import STREAM
+from streamgauge.catalog.artifacts import MANIFEST, Artifact
 from streamgauge.config import Benchmark, Search, parse
 from streamgauge.driver.fleet import Fleet
-from streamgauge.errors import UserError
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search import Searcher
-from streamgauge.schemas import STREAM
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.simulate import Calibration
 from streamgauge.search.steps import Done

@@ -7,14 +7,16 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge import metrics
-from streamgauge.artifacts import Artifact, Store
+from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.schemas import NEXMARK_IDS
+from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
 from streamgauge.driver.closed_loop import ClosedLoop
@@ -23,11 +25,11 @@ from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
 from streamgauge.driver.trial import run_trial
-from streamgauge.errors import Outage, UserError
-from streamgauge.measure import counted
-from streamgauge.schemas import NEXMARK_IDS
+from streamgauge.measure import telemetry
+from streamgauge.measure.measured import Measured
+from streamgauge.measure.telemetry import Progress
 from streamgauge.search.ladder import UNPINNED, is_warm, warm_up_step
-from streamgauge.search.records import TrialObservation, Verdict, Window
+from streamgauge.search.records import TrialObservation, Window
 from streamgauge.search.steps import Hold
 from streamgauge.search.verdict import judge
 from streamgauge.workloads import Spec, find
@@ -36,39 +38,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 log = logging.getLogger("streamgauge")
-PROGRESS_SECONDS = 5.0
 #: the first seconds of a trial that begins with empty queues do not count: its query compiles its plan
 SETTLE_S = 2.0
 #: the most rows that a ladder holds, whatever the queues can take
 MOST_ROWS = 8_000_000
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One trial with its verdict; a wrong output makes it invalid."""
-
-    observation: TrialObservation
-    verdict: Verdict
-    run: TrialRun
-    check: dict[str, Any] | None  # expected and reported rows, checksums, late drops; None: not checked
-
-    @property
-    def correct(self) -> bool | None:
-        return None if self.check is None else self.check["wrong"] is None
-
-    def record(self) -> dict[str, Any]:
-        """The trial as a JSON object."""
-        return {
-            "rate_events_per_s": self.observation.rate_events_per_s,
-            "seconds": self.observation.seconds,
-            "outcome": self.verdict.outcome,
-            "reason": self.verdict.reason,
-            "figures": self.verdict.figures,
-            "observation": dataclasses.asdict(self.observation),
-            "correct": self.correct,
-            "check": self.check,
-            "details": self.run.details,
-        }
 
 
 class ReadyCell:
@@ -128,7 +101,7 @@ class ReadyCell:
                 token, rate=rate, seconds=seconds, behind_s=behind_s, batch_noise=batch_noise,
                 over=over if until_clear else None,
             )  # fmt: skip
-            counted.done(measured := self._judged(run))
+            telemetry.done(measured := self._judged(run))
         return measured
 
     def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
@@ -195,7 +168,7 @@ class ReadyCell:
             self._loop = ClosedLoop(
                 system, self.fleet, self.workload, work=self._new_run(), continuous=is_continuous(system),
                 bounds=self._bounds(), beyond_us=self._beyond_us(), attempt=self._attempt(token),
-                progress=_Progress(None),
+                progress=Progress(None),
             )  # fmt: skip
         return self._loop
 
@@ -216,7 +189,7 @@ class ReadyCell:
             return run_trial(
                 system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=self._bounds(),
                 behind_s=behind_s, batch_noise=batch_noise, over=over, beyond_us=self._beyond_us(),
-                attempt=self._attempt(token), progress=_Progress(rate),
+                attempt=self._attempt(token), progress=Progress(rate),
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -299,7 +272,7 @@ class ReadyCell:
         figures, epochs = run.details["system"], run.details["epochs"]
         if not figures.get("batches") or any(epoch.get("checksum") is None for epoch in epochs):
             return None
-        from streamgauge.link.check import check
+        from streamgauge.oracle.check import check
 
         rows = self._offered([driver["offered"] for driver in run.details["drivers"]])
         began = time.monotonic()
@@ -345,18 +318,6 @@ def ready(benchmark: Benchmark, store: Store, cell: Cell, work: Path) -> Iterato
             cell_ready.close()
 
 
-def software_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """Versions of the measured system, from a trial's details: its Spark may be another than ours."""
-    system = details.get("system", {})
-    return {key: system[key] for key in ("spark", "java") if key in system}
-
-
-def application_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """Application id and event log of the measured Spark (see streamgauge.spark.history)."""
-    found: dict[str, str] = details.get("system", {}).get("application", {})
-    return found
-
-
 def _allowed(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """The CPUs of these that this process may use; None for none. The log tells which ones are missing."""
     if not cpus:
@@ -371,20 +332,3 @@ def _salted(workload: Workload) -> tuple[str, ...]:
     """Columns that `densify` salts: the workload's key, and the Nexmark ids that its query names."""
     ids = [name for name in find(workload.query).columns if name in NEXMARK_IDS]
     return tuple(dict.fromkeys([*ids, *([workload.key] if workload.key else [])]))
-
-
-class _Progress:
-    """Sets gauges while a trial runs, and writes a log line every few seconds."""
-
-    def __init__(self, rate: float | None) -> None:
-        self._rate, self._next = rate, time.monotonic() + PROGRESS_SECONDS
-
-    def __call__(self, seen: dict[str, Any]) -> None:
-        offered, planned = (sum(sum(d[key]) for d in seen["drivers"]) for key in ("offered", "planned"))
-        if not offered:
-            return
-        counted.state(self._rate, offered, planned)
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + PROGRESS_SECONDS
-            at = "in a closed loop" if self._rate is None else f"at {self._rate:.6g} events/s"
-            log.info("  %s: offered %d, taken %d, waiting %d", at, offered, planned, offered - planned)

@@ -7,16 +7,18 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from streamgauge import results
-from streamgauge.artifacts import Store, append_json, write_json
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json, write_json
+from streamgauge.base.places import here
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Result
+from streamgauge.catalog.runs import environment
 from streamgauge.config import Benchmark, Cell
-from streamgauge.errors import UserError
-from streamgauge.measure.cell import Measured, application_of, ready, software_of
+from streamgauge.measure.cell import ready
 from streamgauge.measure.lock import measuring
+from streamgauge.measure.measured import Measured, application_of, software_of
 from streamgauge.measure.search import cell_directory, plan_hash
-from streamgauge.places import here
-from streamgauge.results import Result
-from streamgauge.runs import environment
 
 log = logging.getLogger("streamgauge")
 #: quantiles that become results

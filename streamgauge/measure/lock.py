@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from streamgauge.artifacts import write_json
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
 
 FENCE = "STREAMGAUGE_FENCE"
 log = logging.getLogger("streamgauge")

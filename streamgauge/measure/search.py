@@ -11,18 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge import results
-from streamgauge.artifacts import Store, append_json, read_jsonl, write_json
-from streamgauge.config import Benchmark, Cell, Search, canonical
+from streamgauge.base.canonical import canonical
+from streamgauge.base.jsonl import append_json, read_jsonl, write_json
+from streamgauge.base.places import here
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Result
+from streamgauge.catalog.runs import environment
+from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.driver.ceiling import Ceiling
 from streamgauge.driver.offer import ROW_BYTES
-from streamgauge.measure.cell import MOST_ROWS, ReadyCell, application_of, ready, software_of
+from streamgauge.measure.cell import MOST_ROWS, ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.long_runs import long_runs
+from streamgauge.measure.measured import application_of, software_of
 from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
-from streamgauge.places import here
-from streamgauge.results import Result
-from streamgauge.runs import environment
 from streamgauge.search.ladder import warm_up_step
 from streamgauge.search.loop import run_search
 from streamgauge.search.records import Measurement, TrialRecord, Window

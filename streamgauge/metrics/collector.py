@@ -72,4 +72,4 @@ class _Handler(socketserver.StreamRequestHandler):
         except OSError:
             return  # the worker is gone
         except (ValueError, KeyError, TypeError, IndexError) as problem:
-            log.warning("metrics: a worker's word was not understood and left out: %r", problem)
+            log.warning("metrics: a malformed report from a worker was ignored: %r", problem)

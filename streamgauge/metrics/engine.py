@@ -92,7 +92,7 @@ class SparkLink:
             if known.isDefined() and known.get().getClass().getSimpleName() == "ShuffleMapStage":
                 return "shuffle", int(known.get().shuffleDep().shuffleId())
         except Exception as problem:
-            self._once("stages that run again under another id are counted again", problem)
+            self._once("stages rerun under another id are counted twice", problem)
         return "stage", stage
 
     def _batch_of_thread(self) -> tuple[Batch, str] | None:
@@ -129,7 +129,7 @@ class SparkLink:
             self._spark.streams.addListener(listener)
             return listener
         except Exception as problem:
-            self._once("a query's last micro-batch stays uncommitted", problem)
+            self._once("metrics of a query's last micro-batch stay uncommitted", problem)
             return None
 
     def _once(self, what: str, problem: Exception) -> None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from streamgauge import config
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 from streamgauge.metrics import scope
 from streamgauge.metrics.pusher import Pusher
 from streamgauge.metrics.registry import Metric, Registry
@@ -67,7 +67,7 @@ class Pipeline:
         global _running
         with _lock:
             if _running is not None:
-                raise UserError(f"metrics of {_running.name!r} run already in this process; stop them first")
+                raise UserError(f"metrics of {_running.name!r} are already running in this process; stop them first")
             _running = self
         scope.use(self.registry)
         if self._pusher is not None:
@@ -85,7 +85,7 @@ class Pipeline:
 
             self._link = SparkLink(spark, self.registry)
         except Exception as problem:  # Spark Connect has no such way to its executors
-            log.warning("metrics: this Spark's tasks cannot be counted, only the driver's own code is: %s", problem)
+            log.warning("metrics: tasks of this Spark session cannot be counted; only driver code is: %s", problem)
 
     def detach(self) -> None:
         """Ends the link to the session; call it before the session stops."""

@@ -153,7 +153,7 @@ class Sender(threading.Thread):
         if not self._silent and state.outcome is not None:
             self._silent = True
             log.warning(
-                "metrics: %s does not take them, the last %d are kept and sent later: %s",
+                "metrics: %s failed; the last %d snapshots are kept and sent later: %s",
                 self._sink.name, self._buffer.maxlen, self._words(state.outcome.exception()),
             )  # fmt: skip
 

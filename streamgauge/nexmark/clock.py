@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.base.units import PS
 from streamgauge.config import Nexmark
-from streamgauge.units import PS
 
 Ints = NDArray[np.int64]
 SINE_STEPS = 10

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.schemas import COLUMN_TYPES, NEXMARK, events_schema
 from streamgauge.config import Nexmark
-from streamgauge.delays import DelayTable, interpolate, splitmix
+from streamgauge.disorder.delays import DelayTable, interpolate, splitmix
 from streamgauge.nexmark import texts
 from streamgauge.nexmark.clock import Clock
 from streamgauge.nexmark.texts import HALF, POOL, Draws, Ints, below
-from streamgauge.schemas import COLUMN_TYPES, NEXMARK, events_schema
 
 KINDS = ("person", "auction", "bid")
 HEADER = ",".join(["date_time", *NEXMARK]).encode() + b"\n"

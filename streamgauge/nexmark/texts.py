@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge.delays import splitmix
+from streamgauge.disorder.delays import splitmix
 
 Ints = NDArray[np.int64]
 Draws = NDArray[np.uint64]

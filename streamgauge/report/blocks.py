@@ -99,7 +99,7 @@ def attempt(what: str, make: Callable[..., Block], *args: Any, **more: Any) -> B
     try:
         return make(*args, **more)
     except Exception as problem:
-        return Hole(what, f"the record lacks or garbles something: {type(problem).__name__} {problem}")
+        return Hole(what, f"the record is incomplete or damaged: {type(problem).__name__} {problem}")
 
 
 # -- formatting of numbers

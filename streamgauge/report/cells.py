@@ -91,7 +91,7 @@ def _figures(record: CellRecord) -> Tiles:
     found = record.search or {}
     rate = "no: the output was wrong" if record.void else _PROVEN.get(str(found.get("outcome")), found.get("reason"))
     covers = {
-        "the fit alone": "events/s, of the fit of one process: how much processes differ is not in it",
+        "the fit alone": "events/s, of the fit of one process: without the spread between processes",
         "": "no process told what a batch costs",
     }
     whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"

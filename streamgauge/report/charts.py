@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from streamgauge.units import Tick, ticks_per_second
+from streamgauge.base.units import Tick, ticks_per_second
 
 #: Okabe & Ito 2008, distinct for all common kinds of colour vision
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"

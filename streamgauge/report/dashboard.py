@@ -11,16 +11,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from streamgauge.compare import functional
-from streamgauge.compare.changes import SEGMENT, Change, Found, find
-from streamgauge.compare.functional import is_sound
-from streamgauge.compare.nightly import SELF, higher_is_better
+from streamgauge.answers import functional
+from streamgauge.answers.functional import is_sound
+from streamgauge.index import Index
+from streamgauge.judge.changes import SEGMENT, Change, Found, find
+from streamgauge.judge.suspects import SELF, higher_is_better
 from streamgauge.report import standing
 from streamgauge.report.blocks import Block, Cell, Chart, Note, Section, State, Table, Text, number, share
 from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
 from streamgauge.report.overview import Verdict
 from streamgauge.report.page import fill, publish
-from streamgauge.store import Index
 
 Row = dict[str, Any]
 _DAY_S = 86_400

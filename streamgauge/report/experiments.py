@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgauge.base.units import Tick, ticks_per_second
 from streamgauge.report.blocks import (
     Block,
     Cell,
@@ -19,7 +20,6 @@ from streamgauge.report.blocks import (
 from streamgauge.report.charts import axis, delay_axis, edges, figure, steps
 from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, tick_of
 from streamgauge.report.records import Check, Json, Records, Stream, Validation
-from streamgauge.units import Tick, ticks_per_second
 
 
 def section(records: Records) -> Section:

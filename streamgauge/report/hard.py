@@ -22,7 +22,7 @@ def section(records: list[Json]) -> Section:
         "per-operator-watermarks",
         "A watermark for each operator, and one for all",
         "The largest value of each 3 s window, then the sum of two such windows. "
-        "An operator gives out a window when the "
+        "An operator emits a window when the "
         "watermark has passed its end; for a second one with the same watermark that row is late.",
         [
             attempt("Side by side", _beside, list(examples.values())),

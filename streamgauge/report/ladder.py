@@ -195,7 +195,13 @@ def processes(record: CellRecord) -> Table:
             ]
         )
     columns = ["process", "events/s", "90\u202f% interval of the fit", "fixed cost (ms)", "cost of a row (µs)"]
-    columns += ["batch cap (rows)", "noise of a batch", "still warming by", "added by hiccups", "misfit (errors)"]
+    columns += [
+        "batch cap (rows)",
+        "noise of a batch",
+        "remaining warm-up (share)",
+        "time added by hiccups (share)",
+        "misfit (errors)",
+    ]
     return Table(columns, rows, folded="What each process showed: costs, noise, drift")
 
 

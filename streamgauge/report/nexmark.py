@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from streamgauge.answers.capabilities import HARD, SUITE, capabilities
+from streamgauge.answers.systems import asked
 from streamgauge.report.blocks import Block, Cell, Section, State, Table, Text, attempt, count, number
 from streamgauge.report.records import Json, Records
-from streamgauge.suite.capabilities import HARD, SUITE, capabilities
-from streamgauge.suite.systems import asked
 
 SLOWEST = 8
 MODES = ("batch", "streaming")
@@ -38,7 +38,7 @@ def section(rows: Sequence[Json], wanted: Sequence[Json] = ()) -> Section:
     """Builds the section from the rows of nexmark.jsonl; a row of `wanted` stands in for one that is missing there."""
     lead = (
         "The queries of the online auction and the hard queries: in batch against DuckDB, in streaming against batch "
-        "without exactly what the run's own logs say came too late."
+        "minus the rows that the run's logs show as late."
     )
     last = list({_key(row): row for row in (*wanted, *rows)}.values())
     first = last[0]["system"]

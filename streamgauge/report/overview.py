@@ -171,7 +171,7 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
         which = f"latency {name} at {share(run.get('fraction'))}"
         reason = one_line(run.get("reason"))
         if run.get("correct") is False:
-            found.append(("bad", which, "the output differs from the batch answer: the figure is void"))
+            found.append(("bad", which, "the output differs from DuckDB's answer: the figure is void"))
         elif not run.get("valid"):
             found.append(("open", which, reason or "invalid without a reason"))
         elif not is_settled(run):

@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from streamgauge.artifacts import Artifact, Store, read_jsonl
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.runs import RunLog, StageRecord
 from streamgauge.config import Benchmark, Cell, Experiment
-from streamgauge.errors import UserError
-from streamgauge.runs import RunLog, StageRecord
 
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
@@ -121,7 +122,7 @@ class CellRecord:
 
     @property
     def output(self) -> Output:
-        """Result of comparing the outputs of recovery trials and latency runs with the batch answer."""
+        """Result of comparing the outputs of recovery trials and latency runs with DuckDB's answer."""
         found = {run.get("correct") for run in self.latency}
         if (self.search or {}).get("trials"):
             found.add((self.search or {}).get("correct"))

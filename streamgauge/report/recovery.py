@@ -9,8 +9,8 @@ from streamgauge.report.records import CellRecord, Json
 from streamgauge.report.trials import name_of, outcome_of, over_time, said
 
 OUTPUT: dict[object, Text] = {
-    True: Text("right", "good", hint="it equals the batch answer"),
-    False: Text("wrong", "bad", hint="it differs from the batch answer: the figure is void"),
+    True: Text("right", "good", hint="it equals DuckDB's answer"),
+    False: Text("wrong", "bad", hint="it differs from DuckDB's answer: the figure is void"),
 }
 NOT_COMPARED = Text("not compared", "open")
 

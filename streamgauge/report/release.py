@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts import read_jsonl
-from streamgauge.compare.release import TURNS
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.judge.release_rules import TURNS
 from streamgauge.report import nexmark
 from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Section, State, Table, Text, attempt, number
 from streamgauge.report.charts import SYMBOLS, Trace, axis, figure, line
@@ -51,8 +51,8 @@ def _render(record: Json, manifest: Json, repetitions: list[Json], answers: list
 
 def _series(record: Json) -> Section:
     lead = (
-        "Slower is above 1. Noise floor: what the baseline against itself may show; detectable: what four of five "
-        "such checks would see. A series passes when no slowdown of its tolerance fits into the interval."
+        "Slower is above 1. Noise floor: the difference that the baseline shows against itself; detectable: what four "
+        "of five such checks would see. A series passes when no slowdown of its tolerance fits into the interval."
     )
     rows: list[list[Cell]] = [
         [
@@ -74,7 +74,7 @@ def _cell(cell: str, repetitions: list[Json]) -> Section:
     ours = [one for one in repetitions if one["cell"] == cell]
     metrics = list(dict.fromkeys(metric for one in ours for metric in one["values"]))
     charts = [attempt(metric, _chart, metric, ours) for metric in metrics]
-    return Section(f"cell-{cell}", cell, "Every point is a fresh process; in each round all turns.", charts)
+    return Section(f"cell-{cell}", cell, "Each point is a fresh process; every round runs all variants once.", charts)
 
 
 def _chart(metric: str, repetitions: list[Json]) -> Chart:

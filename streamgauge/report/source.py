@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgauge.base.units import Tick, show_ticks, ticks_per_second
 from streamgauge.report.blocks import (
     Block,
     Cell,
@@ -19,7 +20,6 @@ from streamgauge.report.blocks import (
 from streamgauge.report.charts import axis, delay_axis, edges, figure, line, moment, moment_axis, steps
 from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, sentence, tick_of
 from streamgauge.report.records import Json, Records
-from streamgauge.units import Tick, show_ticks, ticks_per_second
 
 #: units of the frequency, in seconds: the first in which the peak reaches 10 events is used
 _PER = (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))

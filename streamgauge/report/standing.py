@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from streamgauge.compare.functional import CORRECT, HASH, SUPPORTED
+from streamgauge.answers.functional import CORRECT, HASH, SUPPORTED
+from streamgauge.index import Index
 from streamgauge.report import nexmark
 from streamgauge.report.blocks import Cell, Section, State, Table, Text, attempt
-from streamgauge.store import Index
 
 Row = dict[str, Any]
 #: metrics that the capability matrix shows, instead of a chart
@@ -27,7 +27,7 @@ def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Sect
     if checks:
         found.append(Section("releases", "Release checks", blocks=[attempt("Release checks", _releases, checks)]))
     if rows:
-        lead = "By the latest night; a feature is as good as the worst of its queries. A hint tells why."
+        lead = "As of the latest night; a feature is as good as the worst of its queries. A hint tells why."
         found.append(Section("capabilities", "Capabilities", lead, nexmark.matrices(rows)))
     return found
 

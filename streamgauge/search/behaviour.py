@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 
 #: a hiccup makes a batch so many times as long
 HICCUP = 3.0

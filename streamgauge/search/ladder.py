@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamgauge.config import Search
-from streamgauge.search.estimate import Estimate, Point, best_rows, excesses, fit
+from streamgauge.search.estimate import Estimate, best_rows, excesses, fit
+from streamgauge.search.point import Point
 from streamgauge.search.proof import refuted
 from streamgauge.search.records import Measurement, Window
 from streamgauge.search.steps import LEAST_BATCHES, Hold, Limits

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamgauge.base.errors import UserError
 from streamgauge.config import Search
-from streamgauge.errors import UserError
 from streamgauge.search.behaviour import Behaviour, Process
 from streamgauge.search.loop import run_search
 from streamgauge.search.records import Batch, Measurement, Sample, TrialObservation, TrialRecord, Window

@@ -18,8 +18,8 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.base.errors import UserError
 from streamgauge.config import Search
-from streamgauge.errors import UserError
 from streamgauge.search.records import Outcome, Sample, TrialObservation, Verdict
 
 VerdictFunction = Callable[[TrialObservation, Search], Verdict]

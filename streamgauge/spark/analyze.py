@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamgauge import disorder
-from streamgauge.artifacts import Artifact, Build, Store, write_json
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.units import Tick
+from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark
-from streamgauge.disorder import Times
-from streamgauge.errors import UserError
-from streamgauge.profiling import (
+from streamgauge.disorder import definitions
+from streamgauge.disorder.definitions import Times
+from streamgauge.disorder.profile import (
     Part,
     Spread,
     exact_quantiles,
@@ -21,9 +23,8 @@ from streamgauge.profiling import (
     merge,
     watermark_grid,
 )
-from streamgauge.rowgroups import RowGroup, column_array, read, read_times, row_groups, shares, total_rows
+from streamgauge.disorder.row_groups import RowGroup, column_array, read, read_times, row_groups, shares, total_rows
 from streamgauge.spark.tasks import each
-from streamgauge.units import Tick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +63,7 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
     whole = merge(each(spark, shares(groups, _tasks(spark)), first_pass))
 
     def delays(group: RowGroup) -> Times:
-        return disorder.delays(read_times([group]), group.before)
+        return definitions.delays(read_times([group]), group.before)
 
     delay = whole.delays.summary(exact_quantiles(whole.delays, _walk(spark, groups, delays)))
     late = [count for count in whole.late.tolist() if count] + [0]
@@ -111,9 +112,9 @@ def _full(groups: Sequence[RowGroup]) -> dict[str, int]:
         )
     times = read_times(groups)
     return {
-        "inversions": disorder.inversions(times),
-        "distance": disorder.distance(times),
-        "interleaved": disorder.interleaved(times),
+        "inversions": definitions.inversions(times),
+        "distance": definitions.distance(times),
+        "interleaved": definitions.interleaved(times),
     }
 
 

@@ -20,13 +20,13 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from streamgauge import disorder, rowgroups
-from streamgauge.artifacts import Artifact
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import opened
+from streamgauge.base.schemas import STREAM
+from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Experiment
-from streamgauge.errors import UserError
-from streamgauge.places import opened
-from streamgauge.rowgroups import RowGroup
-from streamgauge.schemas import STREAM
+from streamgauge.disorder import definitions, row_groups
+from streamgauge.disorder.row_groups import RowGroup
 from streamgauge.spark import frames
 
 TASK_ROWS = 2_000_000
@@ -53,8 +53,8 @@ def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: E
     `claimed_*` are the counts of the stream's manifest. Both artifacts must have their columns, with the right types
     and without nulls.
     """
-    sources = rowgroups.row_groups(events.files())
-    placed = rowgroups.row_groups(stream.files())
+    sources = row_groups.row_groups(events.files())
+    placed = row_groups.row_groups(stream.files())
     bin_shift = _bin_shift(sources)
     contents = _contents({"events": read(spark, events), "stream": read(spark, stream)}, bin_shift)
     before, after = contents["events"], contents["stream"]
@@ -185,7 +185,7 @@ def _places(
     joined = _count(events.join(stream, "seq", "full_outer"), counted)
     found = joined.crossJoin(own).collect()[0].asDict()
     matched = found.pop("matched")
-    there = rowgroups.total_rows(sources) - found["seq_missing"]
+    there = row_groups.total_rows(sources) - found["seq_missing"]
     return {**found, "seq_duplicated": matched - there}
 
 
@@ -196,8 +196,8 @@ def _count(frame: DataFrame, conditions: dict[str, Column]) -> DataFrame:
 
 def _rows(spark: SparkSession, groups: list[RowGroup], rows: Rows, schema: str) -> DataFrame:
     """Runs `rows` over all groups, in a few large tasks; each is also given the last group before its own."""
-    tasks = max(spark.sparkContext.defaultParallelism, rowgroups.total_rows(groups) // TASK_ROWS)
-    shares = rowgroups.shares(groups, tasks)
+    tasks = max(spark.sparkContext.defaultParallelism, row_groups.total_rows(groups) // TASK_ROWS)
+    shares = row_groups.shares(groups, tasks)
     work = [(share, shares[k - 1][-1] if k else None) for k, share in enumerate(shares)]
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -211,9 +211,9 @@ def _rows(spark: SparkSession, groups: list[RowGroup], rows: Rows, schema: str) 
 def _event_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[pa.RecordBatch]:
     last = _last(previous, ["seq"])
     for group in share:
-        table = rowgroups.read([group], ["seq", "event_time"])
-        seq, times = (rowgroups.column_array(table, name) for name in ("seq", "event_time"))
-        base = disorder.running_maximum(times, group.before)
+        table = row_groups.read([group], ["seq", "event_time"])
+        seq, times = (row_groups.column_array(table, name) for name in ("seq", "event_time"))
+        base = definitions.running_maximum(times, group.before)
         unsorted = np.diff(seq, prepend=last[0] if last else seq[0] - 1) <= 0
         last = (int(seq[-1]),)
         yield _batch(seq=seq, base_time=base, source_late=base > times, unsorted=unsorted)
@@ -223,9 +223,9 @@ def _stream_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[p
     file = Path(previous.file) if previous else None
     last = _last(previous, ["ingestion_time", "seq"])
     for group in share:
-        table = rowgroups.read([group], ["ingestion_time", "seq", "event_time"])
-        ingestion, seq, times = (rowgroups.column_array(table, n) for n in ("ingestion_time", "seq", "event_time"))
-        flags = np.where(disorder.out_of_order(times, group.before), LATE, 0).astype(np.int32)
+        table = row_groups.read([group], ["ingestion_time", "seq", "event_time"])
+        ingestion, seq, times = (row_groups.column_array(table, n) for n in ("ingestion_time", "seq", "event_time"))
+        flags = np.where(definitions.out_of_order(times, group.before), LATE, 0).astype(np.int32)
         unsorted = (ingestion[1:] < ingestion[:-1]) | ((ingestion[1:] == ingestion[:-1]) & (seq[1:] < seq[:-1]))
         flags[1:] |= np.where(unsorted, UNSORTED_IN_FILE, 0).astype(np.int32)
         if last and (int(ingestion[0]), int(seq[0])) < last:
@@ -238,7 +238,7 @@ def _last(group: RowGroup | None, columns: list[str]) -> tuple[int, ...] | None:
     """Values of these columns in a group's last row; None without a group."""
     if group is None:
         return None
-    table = rowgroups.read([group], columns)
+    table = row_groups.read([group], columns)
     return tuple(table.column(name)[-1].as_py() for name in columns)
 
 

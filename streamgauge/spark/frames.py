@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.places import Remote, opened, publish
-from streamgauge.schemas import ROW_GROUP_ROWS
+from streamgauge.base.places import Remote, opened, publish
+from streamgauge.base.schemas import ROW_GROUP_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,20 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge import generation
-from streamgauge.artifacts import Artifact, Build, Store
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import publish, reading
+from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
+from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment, Source
-from streamgauge.delays import DelayTable, table
-from streamgauge.disorder import running_maximum
-from streamgauge.errors import UserError
-from streamgauge.generation import Chunk, Output, Selection
+from streamgauge.disorder import generation
+from streamgauge.disorder.definitions import running_maximum
+from streamgauge.disorder.delays import DelayTable, table
+from streamgauge.disorder.generation import Chunk, Output, Selection
+from streamgauge.disorder.hash import StreamHash, join
+from streamgauge.disorder.profile import Spread
+from streamgauge.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.nexmark.generator import HEADER
-from streamgauge.places import publish, reading
-from streamgauge.profiling import Spread
-from streamgauge.rowgroups import LARGEST, RowGroup, read_one, row_groups, total_rows
-from streamgauge.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.spark.tasks import each
-from streamgauge.streamhash import StreamHash, join
 from streamgauge.text.splits import header
 
 if TYPE_CHECKING:

@@ -19,19 +19,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge import metrics
-from streamgauge.artifacts import Artifact, Build, Store, stat_source
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import Remote, opened, publish, remove
+from streamgauge.base.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
+from streamgauge.base.units import ticks_per_second
+from streamgauge.catalog.artifacts import Artifact, Build, Store, stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
-from streamgauge.errors import UserError
 from streamgauge.nexmark.generator import Generator, rows
-from streamgauge.places import Remote, opened, publish, remove
-from streamgauge.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
 from streamgauge.spark import frames
 from streamgauge.spark.tasks import each
 from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.splits import Split, plan
-from streamgauge.units import ticks_per_second
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

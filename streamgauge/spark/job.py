@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge import config, metrics
-from streamgauge.artifacts import Artifact, Store
-from streamgauge.errors import Outage, UserError
+from streamgauge.base.errors import Outage, UserError
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.stages import BY_NAME
 from streamgauge.metrics.pipeline import Pipeline
-from streamgauge.runs import RunLog
-from streamgauge.stages import BY_NAME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamgauge.errors import UserError
-from streamgauge.places import ENVIRONMENT
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import ENVIRONMENT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

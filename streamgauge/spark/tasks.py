@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from streamgauge import metrics
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

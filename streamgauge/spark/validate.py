@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.artifacts import MANIFEST, Artifact, Build, Store, write_json
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.places import copy, remove, workspace
+from streamgauge.base.schemas import events_schema, stream_schema
+from streamgauge.catalog.artifacts import MANIFEST, Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment
-from streamgauge.errors import UserError
-from streamgauge.places import copy, remove, workspace
-from streamgauge.schemas import events_schema, stream_schema
 from streamgauge.spark.facts import facts, read
 
 if TYPE_CHECKING:

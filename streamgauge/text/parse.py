@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.errors import UserError
+from streamgauge.base.schemas import events_schema
 from streamgauge.config import Source, TimeColumn
-from streamgauge.errors import UserError
-from streamgauge.schemas import events_schema
 from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Ints, Lines, Mask, bools, int64s, texts
 from streamgauge.text.numbers import integers
 from streamgauge.text.patterns import pieces

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FULL_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"

@@ -10,8 +10,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from streamgauge.errors import UserError
-from streamgauge.places import reading
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import reading
 
 BOM = b"\xef\xbb\xbf"
 _STEP = 4 << 20

@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 
 
 def unwritable(schema: pa.Schema) -> str | None:

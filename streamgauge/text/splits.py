@@ -9,11 +9,11 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.artifacts import stat_source
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import opened, place
+from streamgauge.base.schemas import ROW_GROUP_ROWS
+from streamgauge.catalog.artifacts import stat_source
 from streamgauge.config import Source, TimeColumn
-from streamgauge.errors import UserError
-from streamgauge.places import opened, place
-from streamgauge.schemas import ROW_GROUP_ROWS
 from streamgauge.text import ranges, rows
 from streamgauge.text.parse import Layout, layout_of, names_in
 

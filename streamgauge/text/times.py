@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.units import PS, Tick
 from streamgauge.config import TimeColumn
 from streamgauge.text.fields import (
     INT64_MAX,
@@ -32,7 +33,6 @@ from streamgauge.text.fields import (
 )
 from streamgauge.text.numbers import decimals
 from streamgauge.text.patterns import KINDS, Piece, Reader, epoch_seconds, pieces
-from streamgauge.units import PS, Tick
 
 Template = tuple[Piece, ...]
 _NS_LIMIT = INT64_MAX // 10**9 - 1  # seconds that surely fit as nanoseconds

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.config import Replay
 from streamgauge.driver.ceiling import ceiling
 from streamgauge.driver.client import Connection
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.process import TOKEN, main
 from streamgauge.driver.system import Endpoint
-from streamgauge.errors import Outage, UserError
 from tests.driver.conftest import COLUMNS
 
 COMMAND = [sys.executable, "-m", "streamgauge.driver"]

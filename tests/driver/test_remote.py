@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.artifacts import Artifact
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, Search, System, Workload, parse
 from streamgauge.driver.ceiling import ceiling
 from streamgauge.driver.client import Connection, RefusedError
@@ -23,7 +24,6 @@ from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.process import TOKEN
 from streamgauge.driver.trial import run_trial
-from streamgauge.errors import UserError
 from streamgauge.search.verdict import judge
 from tests.driver.conftest import COLUMNS, Certificate, Serve
 from tests.measure.benches import write_bench

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgauge.base.errors import UserError
 from streamgauge.driver.replay import Feed, Passing, Replay, densified, load_stream
 from streamgauge.driver.schedule import schedule
-from streamgauge.errors import UserError
 from tests.driver.conftest import COLUMNS, stream_of
 
 START = 10**15

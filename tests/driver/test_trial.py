@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Duration
 from streamgauge.config import Replay, Search, System, Workload
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.closed_loop import ClosedLoop
@@ -24,10 +26,8 @@ from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
-from streamgauge.errors import UserError
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.verdict import judge
-from streamgauge.units import Duration
 from tests.driver.conftest import COLUMNS, stream_of, stream_table
 
 pytestmark = pytest.mark.alone

@@ -14,10 +14,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint
-from streamgauge.errors import UserError
 from tests.driver.conftest import Certificate, Serve, stream_of
 
 TIMES = [i * 1000 for i in range(100)]

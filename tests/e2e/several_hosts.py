@@ -28,9 +28,10 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.runs import RunLog
 from streamgauge.config import load
-from streamgauge.runs import RunLog
 from tests.e2e.hosts import Hosts, Unavailable
 from tests.e2e.processes import FLIGHTS, QUICK, start, wait_for
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.runs import RunLog
+from streamgauge.catalog.runs import RunLog
 from tests.e2e.processes import left_behind, start, wait_for, write_config
 from tests.e2e.rest import Airflow, come_up, end_ui, start_ui
 

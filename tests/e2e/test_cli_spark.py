@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli import Answer, Call
+from tests.command import Answer, Call
 from tests.conftest import ROOT
 from tests.e2e.processes import COMMAND, FLIGHTS
 from tests.oracle import running
@@ -88,7 +88,7 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
     if not full_disk:
         del calls["disk full"]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cli"], cwd=ROOT, check=True, timeout=600, capture_output=True, text=True,
+        [sys.executable, "-m", "tests.command"], cwd=ROOT, check=True, timeout=600, capture_output=True, text=True,
         input=json.dumps([asdict(call) for call in calls.values()]),
     )  # fmt: skip
     assert "Traceback" not in done.stderr

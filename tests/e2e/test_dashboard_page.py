@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from streamgauge.index import Index
 from streamgauge.report import dashboard
-from streamgauge.store import Index
 from tests.e2e.test_page import browser, show
-from tests.store.nights import thirty_nights
+from tests.index.nights import thirty_nights
 
 __all__ = ["browser"]
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]

@@ -22,15 +22,15 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.artifacts import read_jsonl
+from streamgauge.base.jsonl import read_jsonl
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
-from streamgauge.link.checksum import checksum
-from streamgauge.link.spark_system import SparkSystem
+from streamgauge.engines.spark.spark_system import SparkSystem
+from streamgauge.oracle.checksum import checksum
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.driver.proxy import Proxy
 from tests.e2e.processes import COMMAND, left_behind, wait_for

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from streamgauge.artifacts import Store
+from streamgauge.base.places import is_half
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import load
-from streamgauge.places import is_half
 from streamgauge.spark import generate, ingest
 from tests.e2e.hosts import Hosts, Unavailable
 from tests.e2e.processes import left_behind, start, wait_for

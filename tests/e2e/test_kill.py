@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.artifacts import Artifact, Store
+from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, load
 from streamgauge.spark import generate, ingest
 from tests.conftest import ROOT

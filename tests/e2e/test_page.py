@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.artifacts import Store
+from streamgauge.catalog.artifacts import Store
 from streamgauge.report import build
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from streamgauge.base.units import Duration
 from streamgauge.config import Search
 from streamgauge.measure.calibrate import calibrate_for_real
 from streamgauge.search.behaviour import Behaviour
-from streamgauge.units import Duration
 from tests.driver.conftest import favoured
 
 __all__ = ["favoured"]

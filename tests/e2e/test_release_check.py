@@ -13,15 +13,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.base.canonical import holds
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import app
-from streamgauge.compare.release import LEAST
 from streamgauge.config import load
-from streamgauge.errors import UserError
-from streamgauge.manifest import holds
-from streamgauge.measure import release
+from streamgauge.index import Index, default_url, index_run
+from streamgauge.judge import release
+from streamgauge.judge.release_rules import LEAST
 from streamgauge.report.release import build
-from streamgauge.store import Index, default_url, index_run
 from tests.measure.benches import write_bench
 
 pytestmark = pytest.mark.e2e

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.artifacts import read_jsonl
-from streamgauge.runs import RunLog
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.runs import RunLog
 from tests.e2e.processes import alive, left_behind, wait_for, write_config
 from tests.e2e.rest import come_up, end_ui, start_ui
 

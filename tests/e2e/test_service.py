@@ -21,11 +21,11 @@ import psycopg
 import pytest
 import yaml
 
-from streamgauge.airflow import processes
-from streamgauge.runs import RunLog
+from streamgauge.base import processes
+from streamgauge.catalog.runs import RunLog
 from tests.conftest import ROOT
 from tests.e2e.processes import free_port, wait_for, write_config
-from tests.store.conftest import serving
+from tests.index.conftest import serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 RUNS = "/api/v2/dags/streamgauge_solo/dagRuns"
@@ -47,13 +47,13 @@ class Service:
     database: int
     server: Path
     programs: Path
-    started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    started: dict[str, processes.Leader] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
         """One of the documented services, as systemd would."""
         environment = dict(line.split("=", 1) for line in (self.place / "environment").read_text().split("\0")[:-1])
         [line] = [line for line in documented("services").splitlines() if line.split()[-1] == name]
-        self.started[name] = processes.start(["bash", "-c", f"exec {line}"], environment, self.place / f"{name}.log")
+        self.started[name] = processes.Leader(["bash", "-c", f"exec {line}"], environment, self.place / f"{name}.log")
 
     def restart(self, name: str) -> None:
         processes.stop(self.started[name])
@@ -172,7 +172,7 @@ def test_only_who_may_can_trigger_a_run_and_no_secret_is_seen_in_it(service: Ser
     arguments: set[str] = set()
 
     def ended() -> bool:
-        for process in processes.members({process.pid for process in service.started.values()}):
+        for process in processes.members({leader.pid: leader.since for leader in service.started.values()}):
             try:
                 arguments.update(process.cmdline())
             except psutil.Error:

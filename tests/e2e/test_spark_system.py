@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import psutil
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.config import System, Workload
 from streamgauge.driver.system import TrialSetup, make_system
-from streamgauge.errors import UserError
-from streamgauge.link.processes import Session
-from streamgauge.link.spark_system import SparkSystem
+from streamgauge.engines.processes import Session
+from streamgauge.engines.spark.spark_system import SparkSystem
 from tests.e2e.processes import alive
-from tests.link.hand import COLUMNS, HandDriver, row, sentinel
+from tests.engines.hand import COLUMNS, HandDriver, row, sentinel
 
 pytestmark = pytest.mark.e2e
 FIRST = min(os.sched_getaffinity(0))

@@ -18,7 +18,7 @@ from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.split import PARTS
 from streamgauge.driver.system import make_system
 from streamgauge.driver.trial import run_trial
-from streamgauge.link.check import check
+from streamgauge.oracle.check import check
 from streamgauge.workloads import Spec
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]

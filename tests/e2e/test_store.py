@@ -8,9 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from streamgauge.artifacts import Artifact, Store, read_jsonl
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.runs import RunLog
 from streamgauge.config import load
-from streamgauge.runs import RunLog
 from tests.e2e.processes import start, write_config
 from tests.metrics.backend import Backend
 from tests.metrics.test_sinks import SCHEMA

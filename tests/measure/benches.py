@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from streamgauge.artifacts import Build, Store
+from streamgauge.catalog.artifacts import Build, Store
 from streamgauge.config import Benchmark, Cell, load
 from tests.driver.conftest import COLUMNS, stream_table
 

@@ -15,11 +15,12 @@ from typing import Any, ClassVar
 import psutil
 import pytest
 
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.config import Cell, load
 from streamgauge.driver.known import KnownSystem
-from streamgauge.errors import Outage, UserError
-from streamgauge.measure.cell import Measured, ReadyCell, ready
+from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.latency import figures_of
+from streamgauge.measure.measured import Measured
 from streamgauge.search.steps import Hold
 from streamgauge.search.verdict import judge
 from tests.measure.benches import CELL, Bench, write_bench

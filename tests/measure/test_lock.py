@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 from streamgauge.measure.lock import FENCE, measuring
 from tests.driver.test_process import gone
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.artifacts import append_json, read_jsonl, write_json
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json, read_jsonl, write_json
 from streamgauge.measure import latency, search
 from streamgauge.measure.search import cell_directory
 from tests.measure.benches import CELL, Bench, write_bench

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from streamgauge import config, metrics
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 from streamgauge.metrics.sinks import make_sink
 from streamgauge.metrics.sinks.otel import OtelSink
 from streamgauge.metrics.snapshot import Snapshot
@@ -61,7 +61,7 @@ def test_http_bodies_match_the_schema_and_the_token_stays_out_of_the_log(
         with metrics.start(name="shop", sinks=[sink], period="100ms") as pipeline:
             backend.behaviour = "500"
             update()
-            wait_until(lambda: "answered 500" in caplog.text, "the failure in the log")
+            wait_until(lambda: "answered HTTP 500" in caplog.text, "the failure in the log")
             backend.behaviour = "ok"
             wait_until(lambda: backend.bodies, "a body")
         for body in backend.bodies:

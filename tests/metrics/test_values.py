@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge import metrics
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 from streamgauge.metrics import registry as registry_module
 from streamgauge.metrics.cells import Cells, Count, Key, Latest, Spread, decode, encode, merge_into, spread_of
 from streamgauge.metrics.pipeline import Pipeline
@@ -120,7 +120,7 @@ def test_threads_lose_nothing_and_the_finished_pipeline_answers() -> None:
         work = [threading.Thread(target=lambda: [metrics.counter("n", "c").inc() for _ in range(2000)]) for _ in "abcd"]
         [thread.start() for thread in work]
         [thread.join() for thread in work]
-        with pytest.raises(UserError, match="run already in this process"):
+        with pytest.raises(UserError, match="are already running in this process"):
             metrics.start(name="second")
     assert pipeline.query()[0].attempted == {"value": 8000}
     with metrics.start(name="next"):

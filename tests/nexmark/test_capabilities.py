@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.answers.capabilities import HARD, SUITE, capabilities
+from streamgauge.answers.record import CAPABILITIES, ROWS, keep
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
 from streamgauge.report.blocks import Table, Text
 from streamgauge.report.nexmark import expected, section
 from streamgauge.report.page import render
 from streamgauge.report.records import Records
-from streamgauge.suite.capabilities import HARD, SUITE, capabilities
-from streamgauge.suite.record import CAPABILITIES, ROWS, keep
 
 
 def row(query: str, mode: str, status: str, why: str | None = None, **more: Any) -> dict[str, Any]:

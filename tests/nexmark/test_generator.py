@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgauge.base.errors import UserError
+from streamgauge.base.schemas import NEXMARK
 from streamgauge.config import Nexmark, Source, parse
-from streamgauge.errors import UserError
 from streamgauge.nexmark.clock import Clock
 from streamgauge.nexmark.generator import HEADER, Generator, lines, prices, rows
 from streamgauge.nexmark.texts import extras
-from streamgauge.schemas import NEXMARK
 
 COUNT = 100_000
 SECOND = 1_000_000

@@ -16,20 +16,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge import workloads
-from streamgauge.artifacts import Store
+from streamgauge.answers.events import Events, benchmark, make_events
+from streamgauge.answers.nexmark import chosen, in_batch, run_suite, stream
+from streamgauge.answers.record import Record, short
+from streamgauge.answers.systems import system
+from streamgauge.base.errors import UserError
+from streamgauge.base.schemas import NEXMARK
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Workload
-from streamgauge.errors import UserError
-from streamgauge.link.duck import answer, ask, reduced, size_and_hash
-from streamgauge.link.engine import PROVIDER, ROCKSDB, settings
-from streamgauge.link.oracle import expectation
-from streamgauge.schemas import NEXMARK
+from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.oracle.duck import answer, ask, reduced, size_and_hash
+from streamgauge.oracle.late_rows import expectation
 from streamgauge.spark import analyze, ingest, validate
-from streamgauge.suite.events import Events, benchmark, make_events
-from streamgauge.suite.nexmark import chosen, in_batch, run_suite, stream
-from streamgauge.suite.record import Record, short
-from streamgauge.suite.systems import system
 from streamgauge.workloads import Rule, Spec
-from streamgauge.workloads.nexmark import QUERIES, standard
+from streamgauge.workloads.nexmark.queries import QUERIES
+from streamgauge.workloads.nexmark.standard import standard
 
 COUNT, SEED, DISORDER = 2000, 1, 20.0
 SUITES = Path(__file__).resolve().parents[2] / "expectations"

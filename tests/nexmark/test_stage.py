@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from streamgauge.artifacts import Store, read_jsonl
+from streamgauge.answers import hard, stage
+from streamgauge.answers.record import CAPABILITIES, ROWS
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.errors import UserError
 from streamgauge.report.records import Records
 from streamgauge.spark import generate, ingest
-from streamgauge.suite import hard, stage
-from streamgauge.suite.record import CAPABILITIES, ROWS
 
 ONE_WATERMARK = {"spark.sql.streaming.statefulOperator.allowMultiple": "false", "spark.driver.memory": "1g"}
 RAW: dict[str, Any] = {

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgauge.base.units import Duration
 from streamgauge.config import Search
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.loop import next_step, run_search
@@ -18,7 +19,6 @@ from streamgauge.search.records import Measurement, Outcome, Purpose, TrialRecor
 from streamgauge.search.simulate import VirtualProcess
 from streamgauge.search.steps import Done, Hold, Limits, Recover
 from streamgauge.search.verdict import judge
-from streamgauge.units import Duration
 
 QUIET = Behaviour(capacity=1e6, batch_cost_s=0.3, batch_rows=200_000, noise=0.05)
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Duration
 from streamgauge.config import Search
-from streamgauge.errors import UserError
 from streamgauge.search.records import Sample, TrialObservation, Verdict
 from streamgauge.search.verdict import judge, load, recovery, slope_interval
-from streamgauge.units import Duration
 
 PLAN = Search(max_age=Duration.parse("10s"))
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.artifacts import Artifact, Store
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark
-from streamgauge.errors import UserError
 from streamgauge.spark import ingest
 
 if TYPE_CHECKING:

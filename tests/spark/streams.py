@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge import config
-from streamgauge.artifacts import Artifact
-from streamgauge.schemas import events_schema, stream_schema
+from streamgauge.base.schemas import events_schema, stream_schema
+from streamgauge.catalog.artifacts import Artifact
 from tests.oracle import naive
 
 Row = dict[str, Any]

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.artifacts import Artifact, Store
+from streamgauge.base.errors import Infeasible
+from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Experiment
-from streamgauge.delays import draw, table
-from streamgauge.errors import Infeasible
+from streamgauge.disorder.delays import draw, table
 from streamgauge.spark import generate, ingest
 from tests.oracle import naive, running
 

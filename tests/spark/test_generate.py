@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge import disorder
-from streamgauge.artifacts import Artifact
+from streamgauge.base.errors import Infeasible, UserError
+from streamgauge.base.units import Duration
+from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import DelaySpec, Experiment, Source, TimeColumn
-from streamgauge.errors import Infeasible, UserError
+from streamgauge.disorder import definitions
 from streamgauge.spark.analyze import measure
 from streamgauge.spark.generate import write_stream
-from streamgauge.units import Duration
 from tests.oracle import naive
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_profile_equals_the_definitions(spark: SparkSession, tmp_path: Path) -> 
     ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
     assert profile["delay"] == {
         "min": delays[0],
-        **{name: disorder.nearest_rank(delays, q) for name, q in ranks.items()},
+        **{name: definitions.nearest_rank(delays, q) for name, q in ranks.items()},
         "max": delays[-1],
         "mean": sum(delays) / len(delays),
     }
@@ -90,7 +90,7 @@ def test_profile_equals_the_definitions(spark: SparkSession, tmp_path: Path) -> 
     assert all(low <= high for low, high, _ in profile["delay_histogram"])
     assert sum(profile["frequency"]["counts"]) == 400
     recorded = sorted(s for s in range(400) if s % 5)
-    assert profile["recorded_delay"]["p50"] == disorder.nearest_rank(recorded, 0.5)
+    assert profile["recorded_delay"]["p50"] == definitions.nearest_rank(recorded, 0.5)
     assert (profile["recorded_delay"]["missing"], profile["recorded_delay"]["negative"]) == (80, 0)
 
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.artifacts import Artifact, Store
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import load
-from streamgauge.errors import UserError
 from streamgauge.spark import ingest
 from tests.conftest import ROOT
 from tests.spark.ingesting import bad, benchmark, rows, written

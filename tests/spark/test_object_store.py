@@ -16,16 +16,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge import artifacts, places
-from streamgauge.artifacts import Artifact, Store, append_json, delete_log, log_bytes, read_jsonl
+from streamgauge.base import places
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl
+from streamgauge.base.places import Remote, place
+from streamgauge.catalog import artifacts
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.runs import RunLog
 from streamgauge.cli.planning import plan_of
 from streamgauge.config import Benchmark, load
-from streamgauge.errors import UserError
-from streamgauge.places import Remote, place
+from streamgauge.index import retention
 from streamgauge.report import build
-from streamgauge.runs import RunLog
 from streamgauge.spark import analyze, generate, ingest, validate
-from streamgauge.store import retention
 from tests.conftest import ROOT
 from tests.stores import object_store
 
@@ -138,7 +140,7 @@ def named(made: dict[str, Any]) -> set[str]:
 
 BUILDER = """
 import sys, time
-from streamgauge.artifacts import Store
+from streamgauge.catalog.artifacts import Store
 with Store(sys.argv[1]).building("stream", sys.argv[2]) as build:
     (build.path / "part-00000.parquet").write_bytes(b"half a stream")
     print("written", flush=True)

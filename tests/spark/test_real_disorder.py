@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from streamgauge.artifacts import Store
+from streamgauge.catalog.artifacts import Store
 from streamgauge.spark import ingest
 from streamgauge.spark.analyze import measure
 from tests.conftest import ROOT

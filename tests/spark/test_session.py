@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 from streamgauge.spark.session import session_conf
 
 

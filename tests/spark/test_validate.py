@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.artifacts import Store, write_json
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
-from streamgauge.errors import UserError
 from streamgauge.spark import facts, validate
 from tests.conftest import ROOT
 from tests.spark.mutations import OF_THE_DATA, OF_THE_FACTS, Mutation, claim, swap_lines_of_one_event_time

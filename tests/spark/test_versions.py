@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from streamgauge.artifacts import ALGORITHM, Store
+from streamgauge.catalog.artifacts import ALGORITHM, Store
 from streamgauge.config import Benchmark, parse
 from streamgauge.spark import analyze, generate, ingest
 from tests.spark.ingesting import rows

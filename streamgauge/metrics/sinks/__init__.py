@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from streamgauge.errors import UserError
+from streamgauge.base.errors import UserError
 from streamgauge.metrics.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import urllib3
 
+from streamgauge.base.errors import UserError
 from streamgauge.config import MetricsSink
-from streamgauge.errors import UserError
 from streamgauge.metrics.snapshot import Snapshot
 
 
@@ -30,7 +30,7 @@ class HttpSink:
     def write(self, snapshot: Snapshot) -> None:
         answer = self._pool.request("POST", self._url, json=snapshot.body(), headers=self._headers)
         if not 200 <= answer.status < 300:
-            raise ConnectionError(f"it answered {answer.status}")
+            raise ConnectionError(f"the server answered HTTP {answer.status}")
 
     def close(self) -> None:
         self._pool.clear()

@@ -7,7 +7,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from streamgauge.schemas import NEXMARK_IDS
+from streamgauge.base.schemas import NEXMARK_IDS
 from streamgauge.workloads import Spec
 from streamgauge.workloads.windows import micros, watermarked
 

@@ -1,0 +1,1 @@
+"""Errors, units, places: what every room stands on."""

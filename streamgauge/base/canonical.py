@@ -1,0 +1,35 @@
+"""One text for one value: canonical JSON, and records that carry a checksum over theirs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+SIGNATURE = "sha256"
+
+
+def canonical(value: Any) -> str:
+    """Canonical JSON text of a value: the same whatever the order of its keys."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """SHA-256 of a record's canonical JSON without the checksum itself."""
+    unsigned = {key: value for key, value in record.items() if key != SIGNATURE}
+    return hashlib.sha256(canonical(unsigned).encode()).hexdigest()
+
+
+def signed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with its checksum."""
+    return {**record, SIGNATURE: digest(record)}
+
+
+def holds(record: Mapping[str, Any]) -> bool:
+    """True if the record is unchanged since signed() made it."""
+    return record.get(SIGNATURE) == digest(record)

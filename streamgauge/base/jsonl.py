@@ -1,0 +1,71 @@
+"""JSON files that are replaced whole, and logs of JSON lines: a killed writer tears the last line at most."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base.places import Remote, remove, write_whole
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes value as JSON; the file is replaced whole or not at all."""
+    write_whole(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def append_json(path: Path, record: dict[str, Any]) -> None:
+    """Appends record as one line in a single write, so that a killed writer tears the last line at most.
+
+    A remote store cannot append: there each record is a file of its own in the directory `path`.
+    """
+    data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
+    if isinstance(path, Remote):
+        (path / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json").write_bytes(data)
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        os.write(descriptor, b"\n" + data if torn else data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def log_bytes(path: Path) -> bytes:
+    """Bytes that append_json or write_json wrote to path; empty if there is nothing."""
+    try:
+        if isinstance(path, Remote) and path.is_dir():
+            return b"".join(map(_line, sorted(path.iterdir())))
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def delete_log(path: Path) -> None:
+    """Deletes what append_json or write_json wrote to path, if anything."""
+    if isinstance(path, Remote):
+        remove(path)
+    path.unlink(missing_ok=True)
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """Records of a JSON-lines file; torn lines are skipped."""
+    records = []
+    for line in log_bytes(path).split(b"\n"):
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    return records
+
+
+@lru_cache(maxsize=10_000)
+def _line(file: Remote) -> bytes:
+    """Content of one record's file of a remote log; cached, since it never changes."""
+    return file.read_bytes()

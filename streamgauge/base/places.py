@@ -1,0 +1,288 @@
+"""Paths on this machine and on any remote store that pyarrow reaches, such as s3://, gs:// or hdfs://.
+
+A Remote is named and read like a Path. Remote stores have no append, no lock, and many have no rename, so nothing
+relies on these: a file appears whole, under a name of its own, and counts once a manifest names it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import posixpath
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path, PosixPath
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import fs
+
+from streamgauge.base.errors import UserError
+
+#: variables that tell Python workers on other hosts where the store is; each host has credentials of its own
+ENVIRONMENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
+#: a store that does not answer is reported within seconds
+_ATTEMPTS, _CONNECT_S, _ANSWER_S = 3, 3.0, 60.0
+_READ_BYTES = 4 << 20
+_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # pathlib merges two slashes into one
+#: object stores: a file appears whole when it is closed, and writing it again replaces it whole
+_OBJECTS = ("s3", "gcs", "abfs")
+
+
+class Remote(PosixPath):
+    """A path scheme://host/path on a remote store. Its methods raise OSError if the store refuses."""
+
+    def __str__(self) -> str:
+        scheme, *rest = self.parts or ("",)
+        return f"{scheme}//{'/'.join(rest)}" if scheme.endswith(":") else "/".join(self.parts)
+
+    def __fspath__(self) -> str:
+        """Raises UserError: code that knows local files alone must not take a remote name for one."""
+        raise UserError(f"{self}: this needs a directory of this machine, found a store; choose another --artifacts")
+
+    def at(self) -> tuple[fs.FileSystem, str]:
+        """(file system, this path's name in it)."""
+        scheme, host, *rest = self.parts
+        filesystem, base = _store(scheme.removesuffix(":"), host)
+        return filesystem, posixpath.join(base, *rest)
+
+    def _kind(self) -> fs.FileType:
+        filesystem, name = self.at()
+        return filesystem.get_file_info(name).type
+
+    def absolute(self) -> Remote:
+        return self
+
+    def resolve(self, *_: Any, **__: Any) -> Remote:
+        return self
+
+    def exists(self, **_: Any) -> bool:
+        return bool(self._kind() != fs.FileType.NotFound)
+
+    def is_dir(self, **_: Any) -> bool:
+        return bool(self._kind() == fs.FileType.Directory)
+
+    def mkdir(self, *_: Any, **__: Any) -> None:
+        """Does nothing: a remote store has files only."""
+
+    def changes(self) -> dict[Remote, datetime]:
+        """Maps each file below this path to the time when it was last written."""
+        filesystem, name = self.at()
+        found = filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True, recursive=True))
+        return {self / posixpath.relpath(one.path, name): one.mtime for one in found if one.is_file}
+
+    def iterdir(self) -> Generator[Remote, None, None]:
+        filesystem, name = self.at()
+        for one in filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True)):
+            yield self / one.base_name
+
+    def glob(self, pattern: str, **_: Any) -> Generator[Remote, None, None]:
+        """Yields matching names in this folder. Raises UserError for a pattern with a slash."""
+        if "/" in pattern:
+            os.fspath(self)
+        yield from (child for child in self.iterdir() if fnmatchcase(child.name, pattern))
+
+    def read_bytes(self) -> bytes:
+        filesystem, name = self.at()
+        with filesystem.open_input_stream(name, compression=None) as source:
+            return bytes(source.read())
+
+    def read_text(self, *_: Any, **__: Any) -> str:
+        return self.read_bytes().decode()
+
+    def write_bytes(self, data: Any) -> int:
+        """Writes the file whole or not at all; returns the number of bytes."""
+        filesystem, name = self.at()
+        written = name if filesystem.type_name in _OBJECTS else f"{name}.{uuid.uuid4().hex[:8]}"
+        with filesystem.open_output_stream(written, compression=None) as sink:
+            sink.write(data)
+        if written != name:
+            self.unlink(missing_ok=True)
+            filesystem.move(written, name)
+        return len(data)
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        filesystem, name = self.at()
+        try:
+            filesystem.delete_file(name)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def require(self) -> None:
+        """Raises UserError, within seconds, if the store does not answer or the bucket does not exist."""
+        bucket = type(self)(*self.parts[:2])
+        try:
+            there = bucket.exists()
+        except OSError as problem:
+            raise UserError(f"{self}: the store does not answer ({_short(problem)}); check AWS_ENDPOINT_URL, "
+                            "AWS_REGION and the credentials") from None  # fmt: skip
+        if not there:
+            raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts")
+
+
+@lru_cache(maxsize=16)
+def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
+    if scheme in ("s3", "s3a"):
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
+        return fs.S3FileSystem(
+            endpoint_override=endpoint,
+            connect_timeout=_CONNECT_S,
+            request_timeout=_ANSWER_S,
+            retry_strategy=retry,
+            allow_delayed_open=True,  # one request for a small file
+        ), host
+    try:
+        filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{host}/")
+    except (OSError, pa.ArrowException) as problem:
+        raise UserError(
+            f"{scheme}://{host}: cannot be reached ({_short(problem)}); allowed: a path, s3://, gs://, hdfs://"
+        ) from None
+    return filesystem, base
+
+
+def _short(problem: Exception) -> str:
+    """The message in one line of at most 300 characters: for a missing library it lists a hundred folders."""
+    said = " ".join(str(problem).split())
+    return said if len(said) <= 300 else f"{said[:300]}…"
+
+
+def place(name: str | Path) -> Path:
+    """The Path or Remote that a path or URI names."""
+    if isinstance(name, Remote):
+        return name
+    found = _URI.fullmatch(str(name))
+    if found is None:
+        return Path(name).absolute()
+    return Path("/", found[2]) if found[1] == "file" else Remote(f"{found[1]}:", found[2])
+
+
+def here(path: Path) -> Path:
+    """Local directory for what a remote store cannot keep: logs, databases, working files.
+
+    That is path itself if it is local, else a folder below ./artifacts.
+    """
+    return (
+        Path("artifacts", *(part.rstrip(":") for part in path.parts)).absolute() if isinstance(path, Remote) else path
+    )
+
+
+def opened(name: str | Path) -> Any:
+    """A file in a form that pyarrow's readers accept: a local path, or an open input file."""
+    if isinstance(found := place(name), Remote):
+        filesystem, there = found.at()
+        return filesystem.open_input_file(there)
+    return str(found)
+
+
+def reading(name: str | Path) -> io.BufferedReader:
+    """Opens a file for reading bytes, as open(name, "rb") does."""
+    found = opened(name)
+    return open(found, "rb") if isinstance(found, str) else io.BufferedReader(found, _READ_BYTES)
+
+
+class Status(NamedTuple):
+    st_size: int
+    st_mtime_ns: int
+
+
+def status(name: str | Path) -> Status:
+    """Size and mtime of a file. Raises OSError, such as FileNotFoundError or IsADirectoryError."""
+    found = place(name)
+    if isinstance(found, Remote):
+        filesystem, there = found.at()
+        info = filesystem.get_file_info(there)
+        if info.type == fs.FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(found))
+        if not info.is_file:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(found))
+        return Status(info.size, info.mtime_ns)
+    stat = os.stat(found)
+    if not found.is_file():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(found))
+    return Status(stat.st_size, stat.st_mtime_ns)
+
+
+def _half(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+
+
+def is_half(name: str) -> bool:
+    """True if the name is that of a temporary file, which was never finished (see _half)."""
+    return re.fullmatch(r"\..+\.[0-9a-f]{8}", name) is not None
+
+
+def publish(path: Path, write: Callable[[Any], object]) -> str:
+    """Writes a file by write(sink) and returns its name; the file is whole, even if others write it too.
+
+    On this machine the last of several attempts wins; on a remote store each attempt has a name of its own.
+    """
+    name = path.name if not isinstance(path, Remote) else f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
+    if isinstance(path, Remote):
+        filesystem, there = path.with_name(name).at()
+        with filesystem.open_output_stream(there, compression=None) as sink:
+            write(sink)
+        return name
+    temporary = _half(path)
+    try:
+        with pa.OSFile(str(temporary), "wb") as sink:
+            write(sink)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return name
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replaces a file whole or not at all."""
+    if isinstance(path, Remote):
+        path.write_bytes(data)
+        return
+    temporary = _half(path)
+    try:
+        with open(temporary, "wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def remove(path: Path) -> None:
+    """Removes a directory with all below it, if it exists."""
+    if isinstance(path, Remote):
+        filesystem, name = path.at()
+        with suppress(FileNotFoundError):
+            filesystem.delete_dir(name)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copies a directory's files to another directory."""
+    (from_store, from_name), (to_store, to_name) = (
+        place.at() if isinstance(place, Remote) else (fs.LocalFileSystem(), str(place)) for place in (source, target)
+    )
+    target.mkdir(parents=True, exist_ok=True)
+    fs.copy_files(from_name, to_name, from_store, to_store, use_threads=False)
+
+
+@contextmanager
+def workspace(path: Path) -> Iterator[Path]:
+    """Yields a local directory; its files are in path once the block has ended without an error."""
+    if not isinstance(path, Remote):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        yield Path(scratch)
+        copy(Path(scratch), path)

@@ -1,0 +1,345 @@
+"""The artifact store: where each artifact lies, its manifest, and its atomic publication.
+
+    ROOT/data/<kind>/<key>/       content-addressed: the key is a hash of everything that decides the content
+    ROOT/runs/<run id>/           records of one run: stages, trials, results, page
+
+An artifact exists iff its directory holds manifest.json. On this machine it is built beside its final place
+and renamed there as a whole. On a remote store (s3://…) it is built in a folder of its own; the manifest, written
+last, names that folder. A job killed at any moment therefore leaves nothing that looks finished.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from filelock import FileLock
+
+from streamgauge.base.canonical import canonical
+from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.places import Remote, Status, is_half, place, reading, remove, status
+from streamgauge.config import Benchmark, Experiment
+from streamgauge.disorder.delays import table
+
+MANIFEST = "manifest.json"
+#: what is left of an artifact whose data was deleted to save space (index/retention.py): its manifest, for results
+COLLECTED = "manifest.collected.json"
+#: raise a number when the algorithm behind an artifact changes its output
+ALGORITHM = {"events": 1, "profile": 2, "stream": 1, "validation": 1}
+#: errors of the operating system that do not go away on their own
+_MENDABLE = {
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
+    errno.EISDIR, errno.ENAMETOOLONG,
+}  # fmt: skip
+#: on a remote store nobody can tell whether a builder still lives: unpublished folders are kept this long (s)
+_GIVEN_UP_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A finished artifact."""
+
+    kind: str
+    key: str
+    path: Path
+    manifest: dict[str, Any]
+    reused: bool = True
+
+    def files(self) -> list[Path]:
+        """Paths of its data files, in the manifest's order."""
+        return [self.path / name for name in self.manifest.get("files", [])]
+
+
+@dataclass
+class Build:
+    """An artifact under construction: write below path, fill the manifest."""
+
+    path: Path
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+def key_of(kind: str, *parts: Any) -> str:
+    """Hash (16 hex digits) of everything that decides an artifact's content."""
+    text = canonical([kind, ALGORITHM.get(kind, 0), *[json.loads(canonical(part)) for part in parts]])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Finished(Exception):
+    """Another builder finished the artifact while this one waited."""
+
+
+class Store:
+    """The directory tree of all artifacts."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = place(root)
+
+    def path(self, kind: str, key: str) -> Path:
+        return self.root / "data" / kind / key
+
+    def find(self, kind: str, key: str) -> Artifact | None:
+        """The artifact if it is finished, else None."""
+        path = self.path(kind, key)
+        try:
+            manifest = json.loads((path / MANIFEST).read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Artifact(kind, key, path / manifest.get("folder", "."), manifest)
+
+    def recall(self, kind: str, key: str) -> Artifact | None:
+        """The finished artifact, or its manifest alone after its data was deleted; None if neither is there."""
+        path = self.path(kind, key)
+        try:
+            return self.find(kind, key) or Artifact(kind, key, path, json.loads((path / COLLECTED).read_text()))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def need(self, kind: str, key: str, made_by: str) -> Artifact:
+        """The finished artifact. Raises UserError, which names the stage made_by, if there is none."""
+        artifact = self.find(kind, key)
+        if artifact is None:
+            raise UserError(f"{self.path(kind, key)}: no finished {kind} there; run the stage {made_by} first")
+        return artifact
+
+    def made(self, kind: str, key: str, make: Callable[[Build], object]) -> Artifact:
+        """The artifact: a finished one, if need be after waiting for its builder, else one built by make(build)."""
+        if found := self.find(kind, key):
+            return found
+        try:
+            with self.building(kind, key) as build:
+                make(build)
+        except Finished:
+            return self.need(kind, key, "that makes it")
+        return replace(self.need(kind, key, "that makes it"), reused=False)
+
+    @contextmanager
+    def building(self, kind: str, key: str) -> Iterator[Build]:
+        """Yields a Build with a fresh directory; publishes it when the block ends without an error.
+
+        On this machine one rename publishes it, and a lock admits one builder at a time per artifact. The lock dies
+        with its process, and the next builder removes what a dead one left. Raises Finished if the artifact was
+        finished meanwhile, UserError or Outage if it cannot be built.
+        """
+        final = self.path(kind, key)
+        if isinstance(final, Remote):
+            with _building_there(final, kind, key) as build:
+                yield build
+            return
+        try:
+            final.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(f"{final}.lock")
+            lock.acquire()
+        except OSError as problem:
+            raise UserError(
+                f"{final.parent}: cannot be written ({problem.strerror}); choose another --artifacts"
+            ) from None
+        temporary = final.with_name(f"{key}.tmp-{uuid.uuid4().hex[:8]}")
+        try:
+            if self.find(kind, key):  # others may be reading it
+                raise Finished
+            for leftover in final.parent.glob(f"{key}.tmp-*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            temporary.mkdir()
+            build = Build(temporary)
+            yield build
+            for half in temporary.rglob(".*"):  # left by a task attempt that was killed while it wrote
+                if is_half(half.name):
+                    half.unlink()
+            write_json(temporary / MANIFEST, {"kind": kind, "key": key, **build.manifest})
+            if final.exists():  # its data was deleted, or somebody removed its manifest
+                shutil.rmtree(final)
+            temporary.rename(final)
+            _sync(final.parent)
+        except OSError as problem:
+            raise _not_built(problem, final) from problem
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+            lock.release()
+
+    def run(self, run_id: str) -> Path:
+        """Directory of a run's records, created if need be. Raises UserError if it cannot be."""
+        path = self.root / "runs" / run_id
+        if isinstance(path, Remote):
+            path.require()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise as_user_error(problem, path) from None
+        return path
+
+    def runs(self) -> list[Path]:
+        """Directories of all runs, sorted by run id."""
+        runs = self.root / "runs"
+        return sorted(runs.iterdir()) if runs.exists() else []
+
+    def require_space(self, byte_count: int) -> None:
+        """Raises UserError if the disk has less free than byte_count, or if the remote store does not answer."""
+        there = self.root
+        if isinstance(there, Remote):
+            there.require()
+            return
+        while not there.exists():
+            there = there.parent
+        free = shutil.disk_usage(there).free
+        if free < byte_count:
+            raise UserError(
+                f"{there}: {free / 2**20:.0f} MiB free, {byte_count / 2**20:.0f} MiB needed; "
+                "free some space or choose another --artifacts"
+            )
+
+    # -- keys: they follow from the inputs alone, so planning needs no Spark
+
+    def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Size and SHA-256 of each file, in declared order; hashes are cached by (path, size, mtime)."""
+        cache = self._hashes()
+        found, fresh = [], False
+        for name in files:
+            mark, size = _mark(name)
+            if mark not in cache:
+                with reading(name) as handle:
+                    cache[mark] = hashlib.file_digest(handle, "sha256").hexdigest()
+                fresh = True
+            found.append({"size": size, "sha256": cache[mark]})
+        if fresh:
+            try:
+                self._hash_file.parent.mkdir(parents=True, exist_ok=True)
+                write_json(self._hash_file, cache)
+            except OSError:
+                pass  # only a cache
+        return found
+
+    def unhashed_bytes(self, files: tuple[str, ...]) -> int:
+        """Number of bytes that source_fingerprint would have to read: files whose hash is not cached."""
+        cache = self._hashes()
+        return sum(size for mark, size in map(_mark, files) if mark not in cache)
+
+    @property
+    def _hash_file(self) -> Path:
+        return self.root / "data" / "source-hashes.json"
+
+    def _hashes(self) -> dict[str, str]:
+        try:
+            return cast(dict[str, str], json.loads(self._hash_file.read_text()))
+        except (OSError, ValueError):
+            return {}
+
+    def events_key(self, benchmark: Benchmark) -> str:
+        source = benchmark.source.model_dump(mode="json", exclude={"files", "max_bad_fraction"})
+        return key_of("events", self.source_fingerprint(benchmark.source.files), source, benchmark.scale)
+
+    def profile_key(self, benchmark: Benchmark, *, full: bool = False) -> str:
+        return key_of("profile", self.events_key(benchmark), full)
+
+    def stream_key(self, benchmark: Benchmark, experiment: Experiment) -> str:
+        settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
+        # draws depend on the table alone: a changed formula, profile or user's function changes the key
+        settings["delay"] = table(experiment.delay, benchmark.source.tick).ticks
+        return key_of("stream", self.events_key(benchmark), settings)
+
+    def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:
+        texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
+        return key_of("validation", self.stream_key(benchmark, experiment), texts)
+
+
+def _mark(name: str) -> tuple[str, int]:
+    """(cache key, size in bytes) of a file; the key changes with its path, size or mtime."""
+    stat = stat_source(name)
+    return f"{place(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
+
+
+def stat_source(name: str) -> Status:
+    """Size and mtime of a source file. Raises UserError if it is not a readable file."""
+    try:
+        return status(name)
+    except IsADirectoryError:
+        raise UserError(f"{name}: is a directory, allowed: a file") from None
+    except FileNotFoundError:
+        raise UserError(f"{name}: no such source file; check source.files (relative to the benchmark file)") from None
+    except OSError as problem:
+        raise UserError(f"{name}: cannot be read: {' '.join(str(problem.strerror or problem).split())}") from None
+
+
+@contextmanager
+def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
+    """Yields a Build on a remote store, in a folder of its own; publishes it when the block ends without an error.
+
+    Any number of builders may work at once: the first published manifest makes its folder the artifact.
+    """
+    build = Build(final / uuid.uuid4().hex[:8])
+    published = False
+    try:
+        _sweep(final)
+        yield build
+        manifest = {"kind": kind, "key": key, "folder": build.path.name, **build.manifest}
+        write_json(build.path / MANIFEST, manifest)
+        if not (final / MANIFEST).exists():
+            published = True  # before the write: it may succeed although its answer is lost
+            write_json(final / MANIFEST, manifest)
+    except OSError as problem:
+        published = published and not _is_anothers(final, build.path.name)
+        raise _not_built(problem, final) from problem
+    finally:
+        if not published:
+            with suppress(OSError):
+                remove(build.path)
+
+
+def _is_anothers(final: Remote, folder: str) -> bool:
+    """True if the published manifest names another folder, or there is none; False if that cannot be found out."""
+    try:
+        return bool(json.loads((final / MANIFEST).read_text())["folder"] != folder)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _sweep(final: Remote) -> None:
+    """Removes unpublished folders that were last written to so long ago that their builders must be dead."""
+    newest: dict[str, float] = {}
+    for file, at in final.changes().items():
+        folder, *inside = file.relative_to(final).parts
+        if not inside:  # published meanwhile
+            return
+        newest[folder] = max(newest.get(folder, 0.0), at.timestamp())
+    for folder, last in newest.items():
+        if time.time() - last > _GIVEN_UP_S:
+            remove(final / folder)
+
+
+def as_user_error(problem: OSError, where: Path) -> UserError:
+    """A one-line UserError for a failed write: a full or forbidden disk is for the user to fix."""
+    # Arrow's messages are long; those of a remote store say more than the error number
+    known = None if isinstance(where, Remote) else problem.errno
+    said = os.strerror(known) if known else " ".join(str(problem.strerror or problem).split())
+    return UserError(f"{where}: cannot be written: {said}; free space or choose another --artifacts or --out")
+
+
+def _not_built(problem: OSError, final: Path) -> UserError | Outage:
+    """Maps a build's error to an Outage if it may pass, else to a UserError that names the output or input at fault."""
+    file = str(problem.filename or "")
+    if problem.errno and problem.errno not in _MENDABLE:
+        return Outage(f"{final}: cannot be built: {problem.strerror}" + (f": {file}" if file else ""))
+    elsewhere = file and not isinstance(final, Remote) and not file.startswith(str(final.parent))
+    if elsewhere and problem.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
+        return UserError(f"{file}: cannot be used: {problem.strerror}; jobs and their workers must reach it")
+    return as_user_error(problem, Path(file) if elsewhere else final)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,41 @@
+"""Checks before anything starts: Java, the source files, and disk space. Failures are one-line UserErrors."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Store, stat_source
+
+JAVA_LEAST = 17
+#: events and streams compress well; temporary copies and checkpoints do not
+SPACE_PER_SOURCE_BYTE = 4
+SPACE_LEAST = 200 * 2**20
+
+
+def check(store: Store, files: Sequence[str]) -> None:
+    """Checks for Java 17 or newer, sources that exist, and enough free space. Raises UserError."""
+    check_java()
+    size = sum(stat_source(name).st_size for name in files)
+    store.require_space(SPACE_LEAST + SPACE_PER_SOURCE_BYTE * size)
+
+
+def check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if not java or not Path(java).exists():
+        where = f"JAVA_HOME is {home}" if home else "no java on PATH"
+        raise UserError(f"Java: found none ({where}), allowed: {JAVA_LEAST} or newer; install a JDK or set JAVA_HOME")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if not found:
+        raise UserError(f"Java: {java} does not report its version; install a JDK {JAVA_LEAST} or newer")
+    if int(found[1]) < JAVA_LEAST:
+        raise UserError(
+            f"Java: found {found[1]} ({java}), allowed: {JAVA_LEAST} or newer; set JAVA_HOME to a newer one"
+        )

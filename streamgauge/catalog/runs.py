@@ -1,0 +1,160 @@
+"""The log of one run (which stages ran, with what outcome) in append-only JSON lines, and its environment."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json, read_jsonl
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """One attempt at one stage. state: done, failed, or started (running, or killed)."""
+
+    stage: str
+    scope: dict[str, str]  # experiment, workload, system: whichever it has
+    attempt: str
+    state: str
+    started_at: str
+    seconds: float | None
+    outcome: dict[str, Any]
+    error: str | None
+
+
+class RunLog:
+    """stages.jsonl of one run directory; one writer per stage attempt, readers at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path / "stages.jsonl"
+
+    @contextmanager
+    def stage(self, stage: str, scope: dict[str, str]) -> Iterator[dict[str, Any]]:
+        """Records that a stage started, then that it is done or why it failed; the block fills the yielded outcome."""
+        attempt = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+        base = {"stage": stage, "scope": scope, "attempt": attempt}
+        append_json(self._file, {**base, "state": "started", "at": _now()})
+        begin = time.monotonic()
+        outcome: dict[str, Any] = {}
+        try:
+            yield outcome
+        except BaseException as problem:
+            error = str(problem) if isinstance(problem, UserError) else f"{type(problem).__name__}: {problem}"
+            append_json(
+                self._file,
+                {**base, "state": "failed", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
+                 "outcome": outcome, "error": error[:2000]},
+            )  # fmt: skip
+            raise
+        append_json(
+            self._file,
+            {**base, "state": "done", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
+             "outcome": outcome, "environment": environment()},
+        )  # fmt: skip
+
+    def stages(self) -> list[StageRecord]:
+        """Every attempt in order of its start, in its latest state."""
+        found: dict[str, StageRecord] = {}
+        for record in read_jsonl(self._file):
+            before = found.get(record["attempt"])
+            found[record["attempt"]] = StageRecord(
+                stage=record["stage"],
+                scope=record["scope"],
+                attempt=record["attempt"],
+                state=record["state"],
+                started_at=before.started_at if before else record["at"],
+                seconds=record.get("seconds"),
+                outcome=record.get("outcome", {}),
+                error=record.get("error"),
+            )
+        return list(found.values())
+
+    def latest(self, stage: str, **scope: str) -> StageRecord | None:
+        """The last attempt at a stage with exactly that scope; None without one."""
+        matching = [s for s in self.stages() if s.stage == stage and s.scope == scope]
+        return matching[-1] if matching else None
+
+
+def environment() -> dict[str, Any]:
+    """The machine and the software versions, as they are recorded with every figure."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    def installed(name: str) -> str | None:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
+    return {
+        "machine": {
+            "cpu": _cpu_model(),
+            "cores": os.cpu_count(),
+            "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+            "os": f"{platform.system()} {platform.release()}",
+        },
+        "software": {
+            "streamgauge": installed("streamgauge"),
+            "commit": commit(),
+            "python": platform.python_version(),
+            "java": _java(),
+            "spark": installed("pyspark"),
+            "airflow": installed("apache-airflow"),
+            "great_expectations": installed("great-expectations"),
+            "numpy": installed("numpy"),
+            "pyarrow": installed("pyarrow"),
+        },
+    }
+
+
+@cache
+def commit() -> str | None:
+    """Git commit of this checkout; "+" is appended if it has changes; None outside git."""
+    place = str(Path(__file__).parent)
+    try:
+        head = subprocess.run(["git", "-C", place, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run(["git", "-C", place, "diff", "--quiet", "HEAD"], capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + ("+" if changed.returncode else "")
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _java() -> str | None:
+    """Java's version, from the JDK's `release` file so that Java need not start; None if it is unknown."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    try:
+        release = (Path(java).resolve().parents[1] / "release").read_text() if java else ""
+    except OSError:
+        return None
+    found = re.search(r'^JAVA_VERSION="(.+)"$', release, re.MULTILINE)
+    return found[1] if found else None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

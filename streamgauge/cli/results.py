@@ -1,0 +1,215 @@
+"""The commands results, dashboard and gc: the index of what was measured, its page, and the disk space in use."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import parse_bytes
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
+
+if TYPE_CHECKING:
+    from streamgauge.index import Index
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="sqlite:///FILE or postgresql://user@host/name",
+        envvar="STREAMGAUGE_DATABASE",
+        show_default="results.db in the artifacts",
+    ),
+]
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", help="NAME=VALUE: benchmark, experiment, workload, system, mode, metric, unit, key, run_id"
+    ),
+]
+Since = Annotated[
+    str | None, typer.Option(help="only points from this moment on: ISO-8601, UTC unless it has an offset")
+]
+
+results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(results, name="results")
+    app.command()(dashboard)
+    app.command()(gc)
+
+
+@results.command("list")
+def list_(
+    where: Filters = None,
+    since: Since = None,
+    limit: Annotated[int, typer.Option(min=1, help="most results to list: the newest ones")] = 50,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List measured figures, oldest first."""
+    rows = _index(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
+    if as_json:
+        typer.echo(json.dumps({"results": rows}))
+        return
+    for row in rows:
+        what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode"))
+        value = "—" if row["value"] is None else f"{row['value']:,.6g}"
+        void = "" if row["valid"] else f"  void: {row['reason']}"
+        typer.echo(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")
+    typer.echo(f"{len(rows)} results")
+
+
+@results.command("series")
+def series_(
+    where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
+) -> None:
+    """List series: what is measured, and on which machine."""
+    rows = _index(artifacts, database).series(**_filters(where))
+    if as_json:
+        typer.echo(json.dumps({"series": rows}))
+        return
+    for row in rows:
+        what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric"))
+        typer.echo(f"{row['key']}  {what}  on {row['machine'].get('cpu')}, {row['machine'].get('cores')} cores")
+    typer.echo(f"{len(rows)} series")
+
+
+@results.command("history")
+def history(key: Annotated[str, typer.Argument(help="key of a series, see `results series`")],
+            out: Annotated[Path, typer.Argument(help="CSV to write: time,value")],
+            artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:  # fmt: skip
+    """Write a series as time,value, for `streamgauge changes`; void points become gaps."""
+    rows = _index(artifacts, database).history(key)
+    if not rows:
+        raise UserError(f"found no series {key!r}; `streamgauge results series` lists them")
+    lines = [f"{row['at']},{row['value'] if row['valid'] and row['value'] is not None else ''}\n" for row in rows]
+    try:
+        out.write_text("time,value\n" + "".join(lines))
+    except OSError as problem:
+        raise UserError(f"{out}: cannot be written: {problem.strerror}") from None
+    typer.echo(f"{len(rows)} points: {out}")
+
+
+@results.command()
+def export(
+    out: Annotated[Path, typer.Option(help="a .csv or .parquet file to write")],
+    where: Filters = None,
+    since: Since = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+) -> None:
+    """Export measured figures."""
+    from streamgauge.index import export
+
+    rows = _index(artifacts, database).results(since=_moment(since), **_filters(where))
+    export.write(rows, out)
+    typer.echo(f"{len(rows)} results: {out}")
+
+
+@results.command()
+def rebuild(
+    others: Annotated[bool, typer.Option("--others", help="drop results that no record here holds")] = False,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+) -> None:
+    """Empty the index and fill it from the records (JSON lines) of all runs, all or nothing."""
+    if not (runs := _runs(artifacts)):
+        raise UserError(
+            f"{artifacts}/runs: found no run; rebuilding would empty the index; name the folder with --artifacts"
+        )
+    added = _index(artifacts, database).rebuild(runs, others=others)
+    typer.echo(f"{added} results of {len(runs)} runs")
+
+
+@results.command()
+def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
+    """Add results that the records of all runs hold and the index lacks; nothing is removed."""
+    if not (runs := _runs(artifacts)):
+        raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
+    index = _index(artifacts, database)
+    typer.echo(f"{sum(index.add_run(run) for run in runs)} new results of {len(runs)} runs")
+
+
+@results.command()
+def upgrade(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
+    """Bring the database's schema up to date; no result is touched."""
+    _index(artifacts, database, upgrade=True)
+    typer.echo("up to date")
+
+
+def dashboard(
+    out: Annotated[Path, typer.Option(help="the HTML file to write")],
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+) -> None:
+    """Write one HTML page with every series over time, its changes marked."""
+    from streamgauge.report import dashboard
+
+    for line in dashboard.build(_index(artifacts, database), out):
+        typer.echo(line)
+    typer.echo(f"page: {out}")
+
+
+def gc(
+    budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "20GiB",
+    keep_runs: Annotated[int, typer.Option(min=0, help="how many newest runs of each benchmark keep their data")] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be removed")] = False,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Remove leftovers, and the oldest data that can be made again until the artifacts fit the budget."""
+    from streamgauge.catalog.artifacts import Store
+    from streamgauge.index import retention
+
+    try:
+        allowed = parse_bytes(budget)
+    except ValueError as problem:
+        raise UserError(f"--budget: {problem}") from None
+    found = retention.collect(Store(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
+    if as_json:
+        typer.echo(json.dumps(found.record()))
+        return
+    for item in found.removed:
+        typer.echo(
+            f"{'would remove' if dry_run else 'removed'}  {item.bytes / 2**20:10.1f} MiB  {item.path}  {item.why}"
+        )
+    typer.echo(
+        f"{found.bytes_before / 2**20:.1f} MiB before, {found.bytes_after / 2**20:.1f} MiB after, budget {budget}"
+    )
+
+
+def _runs(artifacts: Path) -> list[Path]:
+    from streamgauge.catalog.artifacts import Store
+
+    return [path for path in Store(artifacts).runs() if path.is_dir()]
+
+
+def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> Index:
+    from streamgauge.index import Index, default_url
+
+    return Index(database or default_url(artifacts), upgrade=upgrade)
+
+
+def _moment(text: str | None) -> str | None:
+    """Converts --since to the form of times in the index: UTC, ISO-8601, whole seconds. Raises UserError."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"--since: found {text!r}, allowed: a moment such as 2026-03-21 or 2026-03-21T02:00") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _filters(where: list[str] | None) -> dict[str, Any]:
+    pairs = [text.partition("=") for text in where or []]
+    for name, sign, _ in pairs:
+        if not sign:
+            raise UserError(f"--where: found {name!r}, allowed: NAME=VALUE")
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -1,0 +1,348 @@
+"""The commands analyze, generate and datasets, which work on event files without a benchmark file and Airflow."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.units import PS, Tick, show_ticks
+from streamgauge.catalog.artifacts import Artifact, Store, as_user_error
+from streamgauge.cli.planning import AsJson
+
+Files = Annotated[list[str], typer.Argument(help="event files, in order (CSV or other flat text, .gz, .parquet)")]
+Time = Annotated[str | None, typer.Option("--time", help="event time: a column's name or 0-based index")]
+Unit = Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")]
+Pattern = Annotated[str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")]
+Iso = Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")]
+Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
+Separator = Annotated[str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
+Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
+Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
+MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
+Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
+Master = Annotated[str, typer.Option(help="Spark master")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(analyze)
+    app.command()(generate)
+    app.command()(datasets)
+
+
+def analyze(
+    files: Files,
+    time: Time = None,
+    unit: Unit = None,
+    pattern: Pattern = None,
+    iso: Iso = False,
+    zone: Zone = "UTC",
+    separator: Separator = ",",
+    no_header: NoHeader = False,
+    arrival: Arrival = None,
+    order: Order = "file",
+    max_bad_fraction: MaxBad = 0.01,
+    dataset: Dataset = None,
+    full: Annotated[bool, typer.Option("--full", help="also inversions, distance and interleaved runs")] = False,
+    save: Annotated[
+        Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
+    ] = None,
+    master: Master = "local[*]",
+    as_json: AsJson = False,
+) -> None:
+    """Measure how disordered an event file is."""
+    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # found now, not after the measurement
+        why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
+        raise UserError(f"--profile {save}: cannot be written: {why}")
+    source = _source(
+        files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
+    )
+    benchmark = _benchmark(source, config.Experiment(name="none", target_percent=0))
+    with (
+        tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
+        _spark("analyze", master, Store(Path(scratch)), source) as spark,
+    ):
+        from streamgauge.spark import analyze as stage
+        from streamgauge.spark import ingest
+
+        store = Store(Path(scratch))
+        with _progress("reading the source"):
+            ingest.run(spark, benchmark, store)
+        with _progress("measuring its disorder"):
+            artifact = stage.run(spark, benchmark, store, full=full)
+        profile = json.loads((artifact.path / "profile.json").read_text())
+    if save is not None:
+        try:
+            write_json(save, profile)
+        except OSError as problem:
+            raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
+    if as_json:
+        typer.echo(json.dumps(_profile_json(profile)))
+    else:
+        _show_profile(profile)
+
+
+def generate(
+    files: Files,
+    target: Annotated[float, typer.Option(help="percent of events that are to be out of order")],
+    seed: Annotated[int, typer.Option(help="seed: the same one gives the same stream, bit by bit")],
+    out: Annotated[Path, typer.Option(help="directory to create; it must not exist yet, or be empty")],
+    time: Time = None,
+    unit: Unit = None,
+    pattern: Pattern = None,
+    iso: Iso = False,
+    zone: Zone = "UTC",
+    separator: Separator = ",",
+    no_header: NoHeader = False,
+    arrival: Arrival = None,
+    order: Order = "file",
+    max_bad_fraction: MaxBad = 0.01,
+    dataset: Dataset = None,
+    delay: Annotated[
+        str,
+        typer.Option(
+            help="distribution of delays: uniform, constant, normal, exponential, lognormal, pareto, empirical, "
+            "or package.module:name"
+        ),
+    ] = "uniform",
+    minimum: Annotated[str, typer.Option("--min", help="least delay")] = "0ms",
+    maximum: Annotated[str, typer.Option("--max", help="largest delay")] = "2s",
+    mean: Annotated[str | None, typer.Option(help="mean (median for lognormal, pareto)")] = None,
+    stddev: Annotated[str | None, typer.Option(help="normal: standard deviation")] = None,
+    sigma: Annotated[float | None, typer.Option(help="lognormal: deviation of the logarithm")] = None,
+    alpha: Annotated[float | None, typer.Option(help="pareto: shape")] = None,
+    profile: Annotated[str | None, typer.Option(help="empirical: a profile.json to draw from")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="also write CSV, as one ordered file")] = False,
+    csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also write CSV, as ordered parts")] = False,
+    on_infeasible: Annotated[
+        str, typer.Option(help="what to do if the target cannot be reached: error, or closest")
+    ] = "error",
+    master: Master = "local[*]",
+    as_json: AsJson = False,
+) -> None:
+    """Generate a stream with exactly the wanted disorder from event files."""
+    source = _source(
+        files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
+    )
+    spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
+    spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
+    outputs = ["parquet"] + ["csv"] * csv + ["csv-parts"] * csv_parts
+    raw = {"name": "stream", "target_percent": target, "seed": seed, "on_infeasible": on_infeasible,
+           "outputs": outputs, "delay": {k: v for k, v in spec.items() if v is not None}}  # fmt: skip
+    experiment = config.parse(config.Experiment, raw, "options")
+    benchmark = _benchmark(source, experiment)
+    from streamgauge.disorder.delays import table
+
+    table(experiment.delay, source.tick)
+    with _beside(out) as store, _spark("generate", master, store, source) as spark:
+        from streamgauge.spark import generate as stage
+        from streamgauge.spark import ingest
+
+        with _progress("reading the source"):
+            ingest.run(spark, benchmark, store)
+        with _progress("generating the stream"):
+            artifact = stage.run(spark, benchmark, store, experiment)
+        _move(artifact, out)
+    manifest = artifact.manifest
+    keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
+    found = {key: manifest[key] for key in keys}
+    found["files"] = [str(out / name) for name in manifest["files"] + manifest["csv_files"]]
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    events = max(1, manifest["events"])
+    typer.echo(f"events        {manifest['events']:,}")
+    for name in ("source", "target", "achieved"):
+        count = manifest[f"{name}_out_of_order"]
+        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / events:.4f} %)")
+    typer.echo(f"bound         {manifest['feasible_max']:,} under this seed")
+    typer.echo(f"sha256        {manifest['sha256']}")
+    for file in found["files"]:
+        typer.echo(f"written       {file}")
+
+
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="print this one, to paste it into a benchmark file")] = None,
+) -> None:
+    """List the ready-made source descriptions, for --dataset or a benchmark file."""
+    from streamgauge.config import datasets as known
+
+    if name is not None:
+        typer.echo(known.pasted(name), nl=False)
+        return
+    for each in known.names():
+        typer.echo(f"{each}: {known.description(each)}")
+
+
+def _source(
+    files: list[str], time: str | None, unit: str | None, pattern: str | None, iso: bool, zone: str, separator: str,
+    no_header: bool, arrival: str | None, order: str, max_bad_fraction: float, dataset: str | None,
+) -> config.Source:  # fmt: skip
+    """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
+    located = [str(Path(f).absolute()) for f in files]
+    if dataset is not None:
+        from streamgauge.config import datasets as known
+
+        described = {"--time": time, "--unit": unit, "--format": pattern, "--iso": iso, "--arrival": arrival,
+                     "--no-header": no_header, "--separator": separator != ",", "--zone": zone != "UTC"}  # fmt: skip
+        if twice := [name for name, given in described.items() if given]:
+            raise UserError(
+                f"{twice[0]}: found beside --dataset {dataset}, which already defines it; leave one of them out"
+            )
+        return known.source(dataset, tuple(located), order=order, max_bad_fraction=max_bad_fraction)
+    if time is None:
+        raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
+
+    def column(name: str) -> dict[str, Any]:
+        return {
+            "column": int(name) if name.isascii() and name.isdigit() else name,
+            "unit": unit,
+            "format": pattern,
+            "iso": iso,
+            "zone": zone,
+        }
+
+    raw = {
+        "files": located,
+        "format": "parquet" if located[0].endswith((".parquet", ".pq")) else "csv",
+        "separator": separator,
+        "header": not no_header,
+        "time": column(time),
+        "arrival": column(arrival) if arrival is not None else None,
+        "order": order,
+        "max_bad_fraction": max_bad_fraction,
+    }
+    return config.parse(config.Source, raw, "options")
+
+
+def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:
+    return config.Benchmark(name="oneshot", source=source, experiments=(experiment,))
+
+
+@contextmanager
+def _spark(name: str, master: str, store: Store, source: config.Source) -> Iterator[Any]:
+    from streamgauge.catalog import preflight
+    from streamgauge.text import splits
+
+    preflight.check(store, source.files)
+    splits.plan(source, 1 << 40)  # finds a file that is not as described before Spark starts
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        from streamgauge.spark.session import batch_session, end
+    except ImportError as problem:
+        raise UserError(f"PySpark is not installed here ({problem}); `make setup` installs everything") from None
+    with _progress("starting Spark"):
+        session = batch_session(name, master)
+    try:
+        yield session
+    finally:
+        end(session)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[None]:
+    """Shows what is being done: a spinner on a terminal, a line elsewhere; always on standard error."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status(what):
+            yield
+    else:
+        print(what, file=sys.stderr)
+        yield
+
+
+@contextmanager
+def _beside(out: Path) -> Iterator[Store]:
+    """Yields a scratch store beside `out`, so that publishing is one rename. Raises UserError if `out` is taken."""
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
+        raise UserError(f"--out {out}: exists already; name a directory that does not")
+    scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
+    try:
+        scratch.mkdir(parents=True)
+    except OSError as problem:
+        raise as_user_error(problem, out) from None
+    try:
+        yield Store(scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _move(artifact: Artifact, out: Path) -> None:
+    if out.exists():
+        out.rmdir()
+    artifact.path.rename(out)
+
+
+def _profile_json(profile: dict[str, Any]) -> dict[str, Any]:
+    tick: Tick = profile["tick"]
+    keys = (
+        "events",
+        "out_of_order",
+        "quarantined",
+        "adjacent_descents",
+        "runs",
+        "inversions",
+        "distance",
+        "interleaved",
+    )
+    found = {key: profile[key] for key in keys}
+    found["delay_ns"] = _in_ns(profile["delay"], tick)
+    found["watermark_curve"] = [
+        {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile["events"]}
+        for delay, late in profile["watermark_curve"]
+    ]
+    if profile["recorded_delay"] is not None:
+        found["recorded_delay_ns"] = _in_ns(profile["recorded_delay"], tick)
+    return found
+
+
+def _in_ns(summary: dict[str, Any], tick: Tick) -> dict[str, Any]:
+    return {k: v if v is None or k in ("negative", "missing") else _ns(v, tick) for k, v in summary.items()}
+
+
+def _ns(ticks: float, tick: Tick) -> float:
+    """Converts ticks to nanoseconds; an integer wherever that is exact."""
+    size = PS["ns"] // PS[tick]
+    return ticks if size == 1 else ticks // size if ticks % size == 0 else ticks / size
+
+
+def _show_profile(profile: dict[str, Any]) -> None:
+    tick: Tick = profile["tick"]
+    events = profile["events"]
+    typer.echo(
+        f"events              {events:,}"
+        + (f"  ({profile['quarantined']:,} bad lines left out)" if profile["quarantined"] else "")
+    )
+    typer.echo(f"out of order        {profile['out_of_order']:,}  ({100 * profile['out_of_order'] / events:.4f} %)")
+    typer.echo(f"adjacent descents   {profile['adjacent_descents']:,}  ({profile['runs']:,} runs)")
+    for name in ("inversions", "distance", "interleaved"):
+        if profile[name] is not None:
+            typer.echo(f"{name:<19} {profile[name]:,}")
+    for title, key in (("delay", "delay"), ("arrival − event time", "recorded_delay")):
+        if profile[key] and profile[key]["min"] is not None:
+            parts = [
+                f"{name} {show_ticks(profile[key][name], tick)}" for name in ("min", "p50", "p90", "p99", "max", "mean")
+            ]
+            typer.echo(f"{title:<19} " + "  ".join(parts))
+    typer.echo("late beyond a watermark delay of")
+    curve = profile["watermark_curve"]
+    for (delay, late), following in zip(curve, [*curve[1:], [None, None]], strict=True):
+        if late != following[1]:  # the largest delay that still has this count
+            typer.echo(f"  {show_ticks(delay, tick):>10}  {100 * late / events:8.4f} %  {late:,}")

@@ -1,0 +1,52 @@
+"""Settings of the backends that metrics are pushed to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from streamgauge.base.units import Duration
+from streamgauge.config.fields import Delay, Model, check_delivery
+
+
+class MetricsSink(Model):
+    """A backend that metrics are pushed to."""
+
+    type: str = Field(description="console, http, graphite, otel, or package.module:Class")
+    url: str | None = Field(
+        default=None, description="http: where to POST; otel: the collector's endpoint, by default that of the SDK"
+    )
+    host: str | None = Field(default=None, description="graphite: its host")
+    port: Annotated[int, Field(ge=1, le=65535)] = 2003
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = "streamgauge"
+    headers_from_env: dict[str, str] = Field(
+        default_factory=dict, description="header -> environment variable that holds its value (http, otel)"
+    )
+    timeout: Delay = Duration.parse("5s")
+    options: dict[str, Any] = Field(default_factory=dict, description="free settings of your own sink class")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        needed = {"http": "url", "graphite": "host"}.get(self.type)
+        if needed and getattr(self, needed) is None:
+            raise ValueError(f"type {self.type} needs the key {needed}")
+        check_delivery(self.url, self.timeout)
+        return self
+
+
+class Metrics(Model):
+    """Backends that a run's metrics are pushed to while it runs, and how often."""
+
+    sinks: tuple[MetricsSink, ...] = ()
+    period: Delay = Duration.parse("5s")
+    buffer: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=60, description="pushes kept while the backend does not answer"
+    )
+
+    @field_validator("period")
+    @classmethod
+    def _long_enough(cls, period: Duration) -> Duration:
+        if period < Duration.parse("100ms"):
+            raise ValueError(f"found {period}, allowed: 100ms or more")
+        return period

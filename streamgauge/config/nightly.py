@@ -1,0 +1,71 @@
+"""Settings of nightly runs and of how their report is sent."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from streamgauge.base.units import Duration
+from streamgauge.config.fields import Delay, Model, check_delivery
+
+
+class Webhook(Model):
+    """URL that a nightly run's report is POSTed to, as JSON."""
+
+    url: str | None = None
+    url_variable: str | None = Field(default=None, description="the environment variable that holds a secret URL")
+    headers_from_env: dict[str, str] = Field(
+        default_factory=dict, description="header -> environment variable that holds its value"
+    )
+    timeout: Delay = Duration.parse("10s")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.url is None) == (self.url_variable is None):
+            raise ValueError("give exactly one of url, url_variable")
+        check_delivery(self.url, self.timeout)
+        return self
+
+
+class Email(Model):
+    """Addresses and SMTP server for a nightly run's report."""
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)] = 25
+    security: Literal["none", "starttls", "tls"] = "none"
+    sender: str
+    to: Annotated[tuple[str, ...], Field(min_length=1)]
+    user_variable: str | None = Field(default=None, description="the environment variable that holds the user")
+    password_variable: str | None = Field(default=None, description="the environment variable that holds the password")
+    timeout: Delay = Duration.parse("10s")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.user_variable is None) != (self.password_variable is None):
+            raise ValueError("give both of user_variable, password_variable, or none")
+        for address in (self.sender, *self.to):
+            if not re.fullmatch(r"[^@\s,]+@[^@\s,]+", address):
+                raise ValueError(f"found {address!r}, allowed: an address such as team@example.org")
+        if self.password_variable and self.security == "none" and self.host not in ("localhost", "127.0.0.1", "::1"):
+            raise ValueError("security: found none with a password, allowed: starttls or tls")
+        check_delivery(None, self.timeout)
+        return self
+
+
+class Nightly(Model):
+    """A scheduled run that is judged against the nights before it."""
+
+    schedule: str | None = Field(default=None, description="cron expression; none: only when triggered")
+    repetitions: Annotated[tuple[Annotated[int, Field(ge=4, le=100)], ...], Field(min_length=1, max_length=4)] = Field(
+        default=(8, 16),
+        description="repetitions per side in a suspect's first rerun, and in further ones while it is inconclusive",
+    )
+    max_reruns: Annotated[int, Field(ge=0)] = Field(default=3, description="most suspects rerun in a night")
+    self_tests: Annotated[int, Field(ge=0)] = Field(
+        default=1, description="cells and queries that are compared with themselves (A/A) in a night, in rotation"
+    )
+    notify: Literal["problems", "always"] = "problems"
+    webhook: Webhook | None = None
+    email: Email | None = None

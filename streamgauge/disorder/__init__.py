@@ -1,0 +1,1 @@
+"""Disorder: definitions, profile, delays, exact generation, hash of a stream."""

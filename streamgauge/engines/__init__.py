@@ -1,0 +1,1 @@
+"""Engines under test: how each is started, what its processes use."""

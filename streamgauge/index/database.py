@@ -1,0 +1,121 @@
+"""Opens the database (SQLite or PostgreSQL), makes its tables, and upgrades their schema if asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import as_user_error
+from streamgauge.index.tables import SCHEMA
+
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+#: seconds that a second writer waits for the first
+_WAIT_S = 60
+
+
+def connect(url: str) -> Engine:
+    """An engine for sqlite:///FILE or postgresql://… Raises UserError in one line, without the password."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # ValueError: the port is not a number
+        raise UserError("--database: not a URL, allowed: sqlite:///FILE or postgresql://user@host/name") from None
+    kind = parsed.drivername.split("+")[0]
+    if kind not in _DRIVERS:
+        raise UserError(f"--database: found {kind!r}, allowed: sqlite or postgresql")
+    try:
+        if kind == "sqlite":
+            return _sqlite(parsed)
+        options = {"connect_timeout": 10}
+        return create_engine(parsed.set(drivername=_DRIVERS[kind]), connect_args=options, pool_pre_ping=True)
+    except (NoSuchModuleError, ImportError) as problem:
+        raise UserError(f"{name(parsed)}: its driver is not installed ({problem}); `make setup` does") from None
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database and url.database != ":memory:":
+        try:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise as_user_error(problem, Path(url.database)) from None
+    engine = create_engine(url, connect_args={"timeout": _WAIT_S})
+
+    @event.listens_for(engine, "connect")
+    def _own_transactions(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # else sqlite3 begins transactions on its own, too late
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def _write_at_once(connection: Connection) -> None:
+        # a reader that turns writer in mid-transaction is refused, whatever the time-out
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def name(url: URL) -> str:
+    return url.render_as_string(hide_password=True)
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """Yields a connection in a transaction, all or nothing. Raises UserError, in one line, for a database's error."""
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except (DBAPIError, OSError) as problem:
+        said = str(getattr(problem, "orig", None) or problem).strip().splitlines() or ["no reason given"]
+        raise UserError(
+            f"{name(engine.url)}: the database does not answer: {said[0]}; start it, or choose another --database"
+        ) from None
+
+
+def schema_of(connection: Connection) -> str | None:
+    """Newest migration that was applied; None for an empty database. Raises UserError if the tables are not ours."""
+    tables = set(inspect(connection).get_table_names())
+    if "alembic_version" in tables:
+        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return str(found) if found else None
+    if tables & {"series", "points"}:
+        raise UserError(f"{name(connection.engine.url)}: its tables are not Streamgauge's; choose another --database")
+    return None
+
+
+def prepare(engine: Engine, *, upgrade: bool = False) -> None:
+    """Makes the tables in an empty database; with upgrade, migrates an older schema. Else raises UserError for it.
+
+    A schema newer than ours always raises UserError.
+    """
+    with transaction(engine) as connection:
+        found = schema_of(connection)
+        if found == SCHEMA:
+            return
+        if found is not None and found > SCHEMA:
+            raise UserError(
+                f"{name(engine.url)}: found schema {found}, allowed: up to {SCHEMA}; a newer Streamgauge made it"
+            )
+        if found is not None and not upgrade:
+            raise UserError(
+                f"{name(engine.url)}: found schema {found}, allowed: {SCHEMA}; run `streamgauge results upgrade`"
+            )
+        if engine.dialect.name == "postgresql":  # two processes may start at once
+            connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))
+            if schema_of(connection) == SCHEMA:
+                return
+        _migrate(connection, SCHEMA)
+
+
+def _migrate(connection: Connection, revision: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)

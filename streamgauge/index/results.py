@@ -1,0 +1,178 @@
+"""Writes results into the database and queries them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, and_, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from streamgauge.base.canonical import canonical
+from streamgauge.base.errors import UserError
+from streamgauge.catalog import results
+from streamgauge.catalog.results import Judgement, Result
+from streamgauge.index import database
+from streamgauge.index.tables import judgements, points, series
+
+Row = dict[str, Any]
+#: columns that say what is measured; with the machine they identify a series
+MEASURED = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
+_POINT = ("at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
+_BATCH = 500
+
+
+def series_key(result: Result) -> str:
+    """Hash (16 hex digits) of what is measured and the machine: two machines never share a baseline."""
+    record = asdict(result)
+    text = canonical([*(record[name] for name in MEASURED), result.machine])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Index:
+    """The database behind a URL. Writers may be killed at any moment, and there may be several."""
+
+    def __init__(self, url: str, *, upgrade: bool = False) -> None:
+        self.engine = database.connect(url)
+        database.prepare(self.engine, upgrade=upgrade)
+
+    def add_run(self, run: Path) -> int:
+        """Adds the run's records that the index lacks, in one transaction; returns the number of new points."""
+        with database.transaction(self.engine) as connection:
+            return self._add(connection, run)
+
+    def rebuild(self, runs: Iterable[Path], *, others: bool = False) -> int:
+        """Empties the index and fills it from the runs' records, all or nothing; returns the number of points.
+
+        Raises UserError if that loses points which these records do not hold; others=True accepts the loss.
+        """
+        with database.transaction(self.engine) as connection:
+            if connection.dialect.name == "postgresql":  # other writers wait
+                connection.exec_driver_sql("LOCK TABLE series, judgements, points IN EXCLUSIVE MODE")
+            before = _keys(connection)
+            for table in (points, judgements, series):
+                connection.execute(delete(table))
+            added = sum(self._add(connection, run) for run in sorted(runs))
+            if not others and (lost := before - _keys(connection)):
+                raise UserError(_foreign(lost))
+            return added
+
+    def _add(self, connection: Connection, run: Path) -> int:
+        found = results.read(run)
+        keys = [series_key(result) for result in found]
+        lines = {
+            key: {
+                "key": key,
+                **{name: getattr(result, name) for name in MEASURED},
+                "machine": canonical(result.machine),
+            }
+            for key, result in zip(keys, found, strict=True)
+        }
+        _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
+        rows = [
+            {"run_id": result.run_id, "number": number, "series_key": key, "software": canonical(result.software),
+             **_figure({name: getattr(result, name) for name in _POINT})}
+            for number, (key, result) in enumerate(zip(keys, found, strict=True))
+        ]  # fmt: skip
+        _insert(connection, judgements, [_judgement(number, one) for number, one in enumerate(results.judged(run))])
+        return _insert(connection, points, rows)
+
+    # -- queries
+
+    def results(self, *, limit: int | None = None, since: str | None = None, **wanted: str | None) -> list[Row]:
+        """Points with what they measure, oldest first; of many, the newest `limit`.
+
+        since: ISO-8601. wanted: a value for any of MEASURED, key or run_id. Raises UserError for another name.
+        """
+        query = _wanted(_joined(), wanted)
+        if since:
+            query = query.where(points.c.at >= since)
+        query = query.order_by(points.c.at.desc(), points.c.run_id.desc(), points.c.number.desc()).limit(limit)
+        return [_row(row) for row in reversed(self._all(query))]
+
+    def series(self, **wanted: str | None) -> list[Row]:
+        query = _wanted(select(series), wanted).order_by(*(series.c[name] for name in MEASURED), series.c.key)
+        return [_row(row) for row in self._all(query)]
+
+    def history(self, key: str) -> list[Row]:
+        """All points of a series, oldest first, including void ones."""
+        query = select(points).where(points.c.series_key == key)
+        return [_row(row) for row in self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))]
+
+    def judgements(self, key: str | None = None) -> list[Row]:
+        query = select(judgements).order_by(judgements.c.changed_at, judgements.c.run_id, judgements.c.number)
+        return [_row(row) for row in self._all(query if key is None else query.where(judgements.c.series_key == key))]
+
+    def dump(self) -> dict[str, list[Row]]:
+        """Every row of every table, in the order of its key: equal indexes give equal dumps."""
+        tables = (series, points, judgements)
+        return {t.name: [_row(row) for row in self._all(select(t).order_by(*t.primary_key))] for t in tables}
+
+    def _all(self, query: Select[Any]) -> Sequence[Any]:
+        with database.transaction(self.engine) as connection:
+            return connection.execute(query).all()
+
+
+def _keys(connection: Connection) -> set[tuple[Any, ...]]:
+    return {tuple(row) for row in connection.execute(select(*points.primary_key))}
+
+
+def _foreign(lost: set[tuple[Any, ...]]) -> str:
+    runs = sorted({str(key[0]) for key in lost})
+    named = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
+    return (
+        f"found {len(lost)} points (runs {named}) that are in no record here: they come from another host, or their "
+        "records were deleted; `results add` only adds, `results rebuild --others` drops them"
+    )
+
+
+def _joined() -> Select[Any]:
+    return select(series, points).join_from(points, series)
+
+
+def _wanted(query: Select[Any], wanted: dict[str, str | None]) -> Select[Any]:
+    for name, value in wanted.items():
+        if name not in (*MEASURED, "key", "run_id"):
+            raise UserError(f"filter: found {name!r}, allowed: {', '.join((*MEASURED, 'key', 'run_id'))}")
+        if value is not None:
+            query = query.where(and_(series.c[name] == value if name in series.c else points.c[name] == value))
+    return query
+
+
+def _row(row: Any) -> Row:
+    """Row as a plain dict; JSON columns are parsed, and the series' key is there once."""
+    found = dict(row._mapping)
+    found.pop("key", None) if "series_key" in found else None
+    return {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in found.items()}
+
+
+def _figure(point: Row) -> Row:
+    """A point with None for NaN and infinity, which databases treat differently; without a value it is void."""
+    lost = [name for name in ("value", "low", "high") if point[name] is not None and not math.isfinite(point[name])]
+    if "value" in lost:
+        point |= {"valid": False, "reason": point["reason"] or f"{point['value']} is not a finite number"}
+    return {**point, **dict.fromkeys(lost)}
+
+
+def _judgement(number: int, one: Judgement) -> Row:
+    return {**asdict(one), "number": number, "evidence": canonical(one.evidence)}
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> int:
+    """Inserts the rows that are not there yet; returns their number."""
+    new = 0
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    for some in _batches(rows):
+        adding = insert(table).on_conflict_do_nothing().returning(*table.primary_key)
+        new += len(connection.execute(adding, some).all())
+    return new
+
+
+def _batches(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    for begin in range(0, len(rows), _BATCH):
+        yield list(rows[begin : begin + _BATCH])

@@ -1,0 +1,207 @@
+"""Keeps artifacts within a disk budget by deleting data that can be made again. Results are never deleted.
+
+Records (JSON, JSON lines, the page, a validation, a profile) stay, since results need them. The rest is deleted in
+this order: leftovers of killed builders; working directories (checkpoints, event logs) of runs; Spark's event logs
+older than a day; then streams, then events, the least recently used first. The manifest of deleted data stays, as
+manifest.collected.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import Remote
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import COLLECTED, MANIFEST, Store
+from streamgauge.catalog.runs import RunLog
+
+#: kinds of data, in the order of their deletion
+_DATA = ("stream", "events")
+_WORK = ("work", "checkpoints", "eventlog", "event-logs")
+#: folder in which Spark in our images leaves its event logs (docker/spark), and the age (s) at which they may go
+_SPARK_EVENTS, _EVENTS_S = "spark-events", 86_400.0
+#: seconds after its last record in which a run may still be going on: normally, and with a stage that has not ended
+_QUIET_S, _GIVEN_UP_S = 3600.0, 86_400.0
+
+
+@dataclass(frozen=True)
+class Item:
+    path: Path
+    bytes: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Collected:
+    removed: list[Item]
+    bytes_before: int
+    bytes_after: int
+
+    def record(self) -> dict[str, Any]:
+        removed = [{**asdict(item), "path": str(item.path)} for item in self.removed]
+        return {"removed": removed, "bytes_before": self.bytes_before, "bytes_after": self.bytes_after}
+
+
+def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False) -> Collected:
+    """Deletes leftovers always, other items only while the artifacts exceed the budget (bytes)."""
+    before = now = size_of(store.root)
+    removed = []
+    for item, always in _candidates(store, keep_runs):
+        if now <= budget and not always:
+            continue
+        if dry_run or _remove(item):
+            removed.append(item)
+            now -= item.bytes
+    return Collected(removed, before, now if dry_run else size_of(store.root))
+
+
+def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
+    """Makes room before a run. Raises UserError if what is left exceeds the budget (bytes).
+
+    It does nothing on a remote store, which has no disk of ours.
+    """
+    if isinstance(store.root, Remote):
+        return
+    left = collect(store, budget, keep_runs=keep_runs).bytes_after
+    if left > budget:
+        raise UserError(
+            f"{store.root}: artifacts take {left / 2**20:.0f} MiB after collection, budget {budget / 2**20:.0f} MiB; "
+            "raise retention.disk_budget, or keep fewer runs"
+        )
+
+
+def size_of(path: Path) -> int:
+    """Bytes on disk of a file, or of all files below a directory; those that vanish meanwhile are not counted."""
+    total = 0
+    for folder, _, files in os.walk(path) if path.is_dir() else [("", (), (str(path),))]:
+        for name in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+    return total
+
+
+def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
+    """Yields (item that may be deleted, True if it is deleted even within the budget), in order."""
+    for path in sorted((store.root / "data").glob("*/*.tmp-*")):
+        if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
+            yield Item(path, size_of(path), "leftover of a killed builder"), True
+    for manifest in sorted((store.root / "data").glob(f"*/*/{COLLECTED}")):
+        if len(os.listdir(path := manifest.parent)) > 1 and not (path / MANIFEST).exists():
+            yield Item(path, size_of(path), "leftover of a killed collection"), True
+    runs = _runs(store)
+    for run, _, quiet in runs:
+        for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()) if quiet else []:
+            yield Item(path, size_of(path), "working files of a run that ended"), False
+    logs = _changed((store.root / _SPARK_EVENTS).glob("*"))
+    for path in sorted(logs, key=logs.__getitem__):
+        if time.time() - logs[path] > _EVENTS_S:
+            yield Item(path, size_of(path), "Spark's event log"), False
+    kept, used = _used(runs, keep_runs)
+    for kind in _DATA:
+        made = {p.parent: t for p, t in _changed((store.root / "data" / kind).glob(f"*/{MANIFEST}")).items()}
+        for path in sorted(made, key=lambda p: max(used.get(p.name, 0.0), made[p])):
+            if path.name not in kept and _can_be_made_again(store, path):
+                yield Item(path, size_of(path), f"{kind}, can be made again"), False
+
+
+def _changed(paths: Iterable[Path]) -> dict[Path, float]:
+    """Maps each path to its mtime; those that vanish meanwhile (renamed by Spark, deleted by another) are left out."""
+    changed = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            changed[path] = path.stat().st_mtime
+    return changed
+
+
+def _runs(store: Store) -> list[tuple[Path, float, bool]]:
+    """(run, time of its last record, True if it is over) of all runs, newest first."""
+    found = []
+    for run in (store.root / "runs").glob("*"):
+        times = [p.stat().st_mtime for p in run.glob("**/*.jsonl")]
+        last = max(times, default=run.stat().st_mtime)
+        running = any(stage.state == "started" for stage in RunLog(run).stages())
+        found.append((run, last, time.time() - last > (_GIVEN_UP_S if running else _QUIET_S)))
+    return sorted(found, key=lambda item: -item[1])
+
+
+def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str], dict[str, float]]:
+    """(keys of data that must stay, a map from each key to the time of its last use)."""
+    kept: set[str] = set()
+    used: dict[str, float] = {}
+    seen: Counter[str] = Counter()
+    for run, last, quiet in runs:
+        keys = {str(stage.outcome["key"]) for stage in RunLog(run).stages() if stage.outcome.get("key")}
+        measured = results.read(run)
+        benchmark = measured[0].benchmark if measured else ""
+        seen[benchmark] += 1
+        if seen[benchmark] <= keep_runs or not quiet:
+            kept |= keys
+        for key in keys:
+            used[key] = max(used.get(key, 0.0), last)
+    return kept, used
+
+
+def _can_be_made_again(store: Store, path: Path) -> bool:
+    """True if the data can be made again: a stream always, events only while their source files are unchanged."""
+    try:
+        sources = json.loads((path / MANIFEST).read_text()).get("sources", [])
+        known = json.loads((store.root / "data" / "source-hashes.json").read_text()) if sources else {}
+    except (OSError, ValueError):
+        return False
+    there = {digest for mark, digest in known.items() if _unchanged(mark)}
+    return all(source["sha256"] in there for source in sources)
+
+
+def _unchanged(mark: str) -> bool:
+    """True if the file of a mark (path:size:mtime, see artifacts.Store.source_fingerprint) is unchanged."""
+    name, size, changed = mark.rsplit(":", 2)
+    try:
+        stat = os.stat(name)
+    except OSError:
+        return False
+    return (stat.st_size, stat.st_mtime_ns) == (int(size), int(changed))
+
+
+def _unlocked(lock: Path) -> bool:
+    try:
+        with FileLock(lock, timeout=0):
+            return True
+    except (Timeout, OSError):
+        return False
+
+
+def _remove(item: Item) -> bool:
+    """Deletes an item; True if that succeeded.
+
+    Of data the manifest stays under another name. It is renamed first, so that half-deleted data is never found.
+    """
+    manifest, collected = item.path / MANIFEST, item.path / COLLECTED
+    half = collected.exists() and not manifest.exists()
+    if not half and not manifest.exists():
+        shutil.rmtree(item.path, ignore_errors=True) if item.path.is_dir() else item.path.unlink(missing_ok=True)
+        return not item.path.exists()
+    lock = FileLock(f"{item.path}.lock")
+    try:
+        with lock.acquire(timeout=0):
+            if not half:
+                os.replace(manifest, collected)
+            elif manifest.exists():  # built anew meanwhile
+                return False
+            for inside in item.path.iterdir():
+                if inside.name != COLLECTED:
+                    shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+            return True
+    except (Timeout, OSError):
+        return False

@@ -1,0 +1,256 @@
+"""The release check: answers of both systems, then repetitions in turns, suspects once more, a signed manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.base.canonical import canonical, signed
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json
+from streamgauge.base.places import here
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Judgement, Result
+from streamgauge.catalog.runs import commit, environment
+from streamgauge.config import RELEASE_METRICS, Benchmark, Cell
+from streamgauge.judge import release_rules
+from streamgauge.judge.release_rules import TURNS, Reason, Release, Repetition, Side
+from streamgauge.measure.cell import ready
+from streamgauge.measure.latency import figures_of
+from streamgauge.measure.lock import measuring
+from streamgauge.workloads.nexmark.queries import QUERIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
+_ROOT = Path(__file__).resolve().parents[2]  # the manifest's commands run there
+
+Session = Callable[[], "SparkSession"]
+
+
+def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
+    """Checks the benchmark and both systems before anything starts. Raises UserError."""
+    if benchmark.release is None:
+        raise UserError(f"{benchmark.name}: release: this key is missing; a release check needs at least its rate")
+    if not benchmark.workloads:
+        raise UserError(f"{benchmark.name}: workloads: found none, allowed: one or more to measure")
+    names = {query.name.rpartition(".")[2] for query in QUERIES} | {"all"}
+    for query in benchmark.release.queries:
+        if query not in names:
+            raise UserError(f"release.queries: found {query!r}, allowed: all, or some of q0 to q23")
+    for side, name in (("baseline", baseline), ("candidate", candidate)):
+        known = [system.name for system in benchmark.systems]
+        if name not in known:
+            raise UserError(f"--{side}: found {name!r}, allowed: {', '.join(known) or 'none'}")
+        system = benchmark.system(name)
+        if system.engine == "spark":
+            from streamgauge.engines.spark.submit import spark_home
+
+            spark_home(system)
+        elif benchmark.release.queries:
+            raise UserError(
+                f"systems.{name}.engine: found {system.engine}, which cannot run the queries; set release.queries: []"
+            )
+
+
+def run(
+    benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path, session: Session
+) -> dict[str, Any]:
+    """Runs the check; returns the content of release.json. Deletes and repeats what an earlier attempt measured."""
+    check(benchmark, baseline, candidate)
+    for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
+        delete_log(directory / name)
+    one = _Check(
+        benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory, session
+    )
+    with measuring(f"{directory.name} release check") as token:
+        found = one.run(token)
+    return one.publish(found)
+
+
+class _Check:
+    def __init__(
+        self, benchmark: Benchmark, store: Store, systems: dict[Side, str], directory: Path, session: Session
+    ) -> None:
+        assert benchmark.release is not None
+        self.plan = benchmark.release
+        self.systems, self.store, self.directory = systems, store, directory
+        self.pairs = list(dict.fromkeys((cell.experiment, cell.workload) for cell in benchmark.all_cells()))
+        names = dict.fromkeys(systems.values())
+        cells = [Cell(experiment=e, workload=w, system=s) for (e, w), s in product(self.pairs, names)]
+        self.benchmark = benchmark.model_copy(update={"cells": tuple(cells)})
+        self._session, self._work = session, here(directory) / "work"
+        self.repetitions: list[Repetition] = []
+        self.versions: dict[str, dict[str, str]] = {}
+
+    def run(self, token: int) -> Release:
+        reasons = self._answers()
+        if any(reason.state == "failed" for reason in reasons):
+            return release_rules.decide(reasons, [])
+        for cell in self.pairs:
+            self._rounds(cell, self.plan.repetitions, token)
+        wrong = release_rules.outputs(self.repetitions)
+        series = release_rules.series(self.repetitions, self.plan.tolerance)
+        if not any(reason.state == "failed" for reason in wrong):
+            for cell in (pair for pair in self.pairs if ".".join(pair) in release_rules.suspects(series)):
+                log.info("suspect: %s", ".".join(cell))
+                self._rounds(cell, self.plan.reruns, token)
+            wrong = release_rules.outputs(self.repetitions)
+            series = release_rules.series(self.repetitions, self.plan.tolerance)
+        return release_rules.decide([*reasons, *wrong], series)
+
+    # -- answers
+
+    def _answers(self) -> list[Reason]:
+        """Differences between both systems' answers, and between what they can do."""
+        if not self.plan.queries:
+            return release_rules.answers([], [])
+        from streamgauge.answers.capabilities import capabilities
+        from streamgauge.answers.events import benchmark, make_events
+        from streamgauge.answers.runner import ask
+
+        wanted = benchmark(self.plan.events, self.plan.seed, self.plan.disorder_percent)
+        events = make_events(self._session(), self.store, wanted)
+        asked = {side: self.benchmark.system(self.systems[side]) for side in ("baseline", "candidate")}
+        log.info("asking %s, %d events, of both systems", ", ".join(self.plan.queries), self.plan.events)
+        rows = ask(asked, self.plan.queries, events, self._work / "answers")
+        features = []
+        for side, found in rows.items():
+            about = {"system": asked[side].name, "disorder_percent": self.plan.disorder_percent}
+            for row in found:
+                self.versions[asked[side].name] = row.pop("versions")
+                append_json(self.directory / ANSWERS, {"side": side, **row, **about})
+            features.append(capabilities({**row, **about} for row in found)["features"])
+        return release_rules.answers(rows["baseline"], rows["candidate"]) + release_rules.capabilities(*features)
+
+    # -- repetitions
+
+    def _rounds(self, pair: tuple[str, str], count: int, token: int) -> None:
+        """Measures `count` rounds of a cell, the sides in turns; a wrong output of the candidate ends them."""
+        first = 1 + max((one.round for one in self.repetitions if one.cell == ".".join(pair)), default=0)
+        for number, side in product(range(first, first + count), TURNS):
+            one = self._repetition(pair, side, number, token)
+            self.repetitions.append(one)
+            append_json(self.directory / REPETITIONS, dataclasses.asdict(one))
+            figures = "  ".join(f"{metric} {value:.4g}" for metric, value in one.values.items())
+            log.info("%s round %d, %s: %s", one.cell, number, side, one.wrong or one.void or figures)
+            if one.wrong and side == "candidate":
+                return
+
+    def _repetition(self, pair: tuple[str, str], side: Side, number: int, token: int) -> Repetition:
+        cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
+        try:
+            with ready(self.benchmark, self.store, cell, self._work / "cell") as bench:
+                bench.warm_up(token=token, seconds=self.plan.warmup_seconds)
+                measured = bench.trial(self.plan.rate, self.plan.seconds, token=token)
+        finally:
+            shutil.rmtree(self._work / "cell", ignore_errors=True)
+        figures = figures_of(1.0, measured)
+        self.versions[cell.system] = figures["software"]
+        latency = figures["event_latency"]
+        given = (latency["p50_ms"], latency["p99_ms"], figures["system_cpu_us_per_event"])
+        values = {metric: value for metric, value in zip(RELEASE_METRICS, given, strict=True) if value is not None}
+        wrong = measured.check["wrong"] if measured.check else None
+        void = None if figures["valid"] or wrong else figures["reason"]
+        return Repetition(".".join(pair), side, number, values, measured.verdict.outcome, void, wrong)
+
+    # -- what remains
+
+    def publish(self, found: Release) -> dict[str, Any]:
+        """Writes results, the judgement, the record and the manifest; returns the record."""
+        asked = hashlib.sha256(canonical(self.benchmark).encode()).hexdigest()
+        for result in self._results(asked):
+            results.append(self.directory, result)
+        reasons = [f"{reason.what}: {reason.why}" for reason in found.reasons if reason.state != "note"]
+        evidence = {
+            "verdict": found.decision,
+            "reasons": reasons,
+            "baseline": self.systems["baseline"],
+            "candidate": self.systems["candidate"],
+        }
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        results.judge(self.directory, Judgement(self.directory.name, "", now, "release_check", 0.0, evidence))
+        machine = environment()
+        about = {
+            "run": self.directory.name,
+            "benchmark": self.benchmark.name,
+            "baseline": self.systems["baseline"],
+            "candidate": self.systems["candidate"],
+            "verdict": found.decision,
+            "line": found.line,
+        }
+        record = {
+            **about,
+            "reasons": [dataclasses.asdict(reason) for reason in found.reasons],
+            "series": release_rules.table(found.series),
+            "versions": self.versions,
+            "environment": machine,
+        }
+        write_json(self.directory / RECORD, record)
+        manifest = {
+            **about,
+            "configuration": json.loads(canonical(self.benchmark).replace(f'"{_ROOT}/', '"')),
+            "configuration_sha256": asked,
+            "sources": self.store.source_fingerprint(self.benchmark.source.files),
+            "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
+            **machine,
+            "commit": commit(),
+            "records": {
+                name: hashlib.sha256(written).hexdigest()
+                for name in (ANSWERS, REPETITIONS, RECORD)
+                if (written := log_bytes(self.directory / name))
+            },
+            "commands": list(self._commands()),
+        }
+        write_json(self.directory / MANIFEST, signed(manifest))
+        shutil.rmtree(self._work, ignore_errors=True)
+        return manifest
+
+    def _results(self, asked: str) -> Iterable[Result]:
+        """Yields the median of each system, cell and metric; the control counts as the baseline, which it is."""
+        for (experiment, workload), system, metric in product(
+            self.pairs, dict.fromkeys(self.systems.values()), self.plan.tolerance
+        ):
+            values = [
+                one.values[metric]
+                for one in self.repetitions
+                if one.cell == f"{experiment}.{workload}" and self.systems[one.side] == system
+                and not one.void and not one.wrong and metric in one.values
+            ]  # fmt: skip
+            if values:
+                yield Result(
+                    self.benchmark.name, experiment, workload, system, "streaming",
+                    f"{metric}_at_{self.plan.rate:g}_per_s", RELEASE_METRICS[metric], median(values),
+                    self.directory.name, asked[:16], min(values), max(values), len(values),
+                    software=environment()["software"] | self.versions.get(system, {}),
+                )  # fmt: skip
+
+    def _commands(self) -> Iterable[str]:
+        yield f"git checkout {commit() or '<commit>'}"
+        yield "make setup"
+        built_in = environment()["software"]["spark"]
+        for name in dict.fromkeys(self.systems.values()):
+            version = self.versions.get(name, {}).get("spark")
+            if version and version != built_in:
+                yield f"make spark-env SPARK={version}"
+        yield (
+            f"streamgauge release-check {MANIFEST} --baseline {self.systems['baseline']} "
+            f"--candidate {self.systems['candidate']}"
+        )
+
+
+def repetitions(directory: Path) -> list[Repetition]:
+    """Reads the recorded repetitions from a run's directory."""
+    return [Repetition(**record) for record in read_jsonl(directory / REPETITIONS)]

@@ -1,0 +1,1 @@
+"""Right answers, independent of the measured engine, and the checks against them."""

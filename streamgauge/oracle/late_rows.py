@@ -1,0 +1,155 @@
+"""Computes which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
+
+Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows; for the first
+batch it is 0. Where all operators share one watermark, batch n judges by its own. What is late depends on the query:
+see `late`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgauge.oracle.batches import BatchLog, taken_by
+from streamgauge.oracle.sessions import deals
+from streamgauge.oracle.watermarks import recomputed
+from streamgauge.workloads import Query, Spec, find
+
+Ints = NDArray[np.int64]
+
+
+def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
+    """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
+    shared = {log.batch_id: log.late_ms for log in logs if log.late_ms is not None}
+    found = closed_watermarks_us(batches, logs)
+    for batch, late_ms in shared.items():
+        found[batches == batch] = late_ms * 1000
+    return found
+
+
+def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
+    """Returns, for each of these batch numbers, the watermark with which the batch before closed its windows, µs."""
+    logs = sorted(logs, key=lambda log: log.batch_id)
+    before = np.array([0, *[log.watermark_ms for log in logs]], np.int64)
+    return before[batches] * 1000
+
+
+def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_]:
+    """True where the watermark had passed the end of what the query keeps an event for.
+
+    That is the event's tumbling window, a session of that event alone, or the event's own time.
+    """
+    rule = find(spec.query).late
+    if rule == "window":
+        return _ends(event_ts_us, spec) <= watermarks_us
+    return event_ts_us + (spec.window_us if rule == "session" else 0) <= watermarks_us
+
+
+def _ends(event_ts_us: Ints, spec: Spec) -> Ints:
+    """Ends of the tumbling windows that hold the events, µs."""
+    return event_ts_us - np.mod(event_ts_us - spec.offset_us, spec.length_us) + spec.length_us
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows that one tumbling part of a query must have counted."""
+
+    spec: Spec
+    rows: pa.Table
+    masks: tuple[pa.BooleanArray | None, ...]  # for each frame, which rows stay; None: all of them
+
+    @property
+    def frames(self) -> tuple[pa.Table, ...]:
+        """A table for each frame, made on demand: a sliding window has as many parts as slides."""
+        return tuple(self.rows if mask is None else self.rows.filter(mask) for mask in self.masks)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    parts: tuple[Kept, ...]  # the answer is the union of theirs
+    late: int  # drops, once for each window and each frame, in what the engine counts: rows or groups
+    wrong_watermark: str | None  # one line on the first logged watermark that the rows do not imply
+    watermarks_checked: bool
+
+
+def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expectation:
+    """Returns what a trial must have answered and dropped.
+
+    rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. Raises
+    ValueError for logs that leave batches or rows out.
+    """
+    query = find(spec.query)
+    whole = rows.drop_columns(["partition", "row"])
+    if query.late == "never":
+        checked = recomputed(rows, [], logs, spec).checked
+        return Expectation((Kept(spec, whole, (None,) * query.streams),), 0, None, checked)
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
+    right = recomputed(rows, taken, logs, spec)
+    parts: list[Kept] = []
+    dropped = 0
+    for part in spec.tumbling():
+        masks: list[pa.BooleanArray | None] = []
+        for frame, batches in enumerate(taken):
+            watermarks = late_watermarks_us(batches, right.logs)
+            if query.lags:
+                watermarks = watermarks - query.lags[frame] * part.window_us
+            gone = late(event_ts, watermarks, part)
+            dropped += counted(rows, batches, gone & concerned(rows, frame, part), frame, part)
+            if query.late == "session":
+                kept, stay = whole.filter(pa.array(~gone)), ~gone
+                closed = closed_watermarks_us(batches[stay], right.logs)
+                deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], closed, spec.window_us)
+                parts += [Kept(part, kept, (pa.array(deal == n),)) for n in range(deal.max(initial=0) + 1)]
+            else:
+                masks.append(pa.array(~gone) if gone.any() else None)
+        if masks:
+            parts.append(Kept(part, whole, tuple(masks)))
+    return Expectation(tuple(parts), dropped, right.wrong, right.checked)
+
+
+def counted(rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, part: Spec) -> int:
+    """Counts dropped rows as the engine does: where it groups before it drops, a group counts once per micro-batch.
+
+    Windows are grouped over all partitions together. Sessions are grouped in each partition, by event time, because
+    each event begins as a session of its own.
+    """
+    query = find(part.query)
+    if query.drops_counted != "groups" or not gone.any():
+        return int(gone.sum())
+    late_rows = rows.filter(pa.array(gone))
+    event_ts = late_rows["event_ts"].cast(pa.int64()).to_numpy()
+    groups = [late_rows[name] for name in _groups(query, frame, part)]
+    groups = [pc.add(column, 0.0) if pa.types.is_floating(column.type) else column for column in groups]  # no -0.0
+    groups += [pa.array(batches[gone])]
+    groups += (
+        [late_rows["partition"], pa.array(event_ts)] if query.late == "session" else [pa.array(_ends(event_ts, part))]
+    )
+    named = pa.Table.from_arrays(groups, [str(number) for number in range(len(groups))])
+    return int(named.group_by(named.column_names).aggregate([]).num_rows)
+
+
+def _groups(query: Query, frame: int, part: Spec) -> tuple[str, ...]:
+    """The grouping columns besides the window."""
+    return query.groups[frame] if query.groups else (str(part.key),)
+
+
+def concerned(rows: pa.Table, frame: int, part: Spec) -> NDArray[np.bool_]:
+    """True for the rows of a frame that reach the engine's windows; the query filters out the others before."""
+    query = find(part.query)
+    if query.reads:
+        columns = (pc.is_in(rows[name], pa.array(values)).to_numpy() for name, values in query.reads[frame].items())
+        return np.logical_and.reduce(list(columns))
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    if query.streams == 2:  # each frame reads the whole stream
+        known = rows[str(part.key)].is_valid().to_numpy() if frame else np.ones(rows.num_rows, bool)
+        return np.asarray(known & (np.mod(event_ts + rows["seq"].to_numpy(), 2) == frame))
+    if query.spans > 1:
+        second = pc.fill_null(pc.equal(rows[str(part.value)].cast(pa.string()), part.mark), False).to_numpy()
+        return np.asarray(second | (event_ts >= _ends(event_ts, part) - part.window_us))
+    return np.ones(rows.num_rows, bool)

@@ -1,0 +1,81 @@
+"""Computes the watermark that each micro-batch must have had, from the rows that earlier batches took. Pure.
+
+Spark's watermark is the largest event time of a frame, rounded down to a millisecond, minus the delay; of several
+frames the least. It starts at 0 and never falls. The engine's own figure is only a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgauge.oracle.batches import BatchLog
+from streamgauge.workloads import Spec, find
+
+Ints = NDArray[np.int64]
+#: stands for the watermark of a frame that has taken a sentinel, whose time is in no row
+_BEYOND = np.iinfo(np.int64).max // 2
+
+
+@dataclass(frozen=True)
+class Watermarks:
+    """Logs with the watermarks that the rows imply; wrong: one line on the first that the engine logged otherwise."""
+
+    logs: tuple[BatchLog, ...]
+    wrong: str | None
+    checked: bool
+
+
+def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], spec: Spec) -> Watermarks:
+    """Recomputes the watermarks of the logs, and compares.
+
+    rows: without sentinels, with partition; taken: for each frame, the number of the batch that took each row.
+    After a sentinel the logged watermark is accepted if all rows are late by it. Where the query's watermark follows
+    another clock, all logged ones are accepted unchecked.
+    """
+    ordered = sorted(logs, key=lambda log: log.batch_id)
+    if find(spec.query).late == "never":
+        return Watermarks(tuple(ordered), None, not any(log.watermark_ms for log in ordered))
+    implied = np.min([_of_frame(rows, batches, ordered, n, spec) for n, batches in enumerate(taken)], axis=0)
+    past = _past_everything_ms(rows, spec)
+    found: list[BatchLog] = []
+    wrong, before = None, 0
+    for log, watermark in zip(ordered, implied.tolist(), strict=True):
+        right, least = watermark, ""
+        if watermark == _BEYOND:
+            right, least = max(log.watermark_ms, past, before), "at least "
+        if right != log.watermark_ms and wrong is None:
+            told = f"the engine logged {log.watermark_ms} ms, its rows imply {least}{right} ms"
+            wrong = f"watermark of batch {log.batch_id}: {told}"
+        found.append(replace(log, watermark_ms=right, late_ms=None if log.late_ms is None else right))
+        before = right
+    return Watermarks(tuple(found), wrong, True)
+
+
+def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, spec: Spec) -> Ints:
+    """Watermark of each batch, ms, as if there were no other frame."""
+    latest_ms = np.full(len(logs), np.iinfo(np.int64).min // 2)
+    np.maximum.at(latest_ms, batches, rows["event_ts"].cast(pa.int64()).to_numpy() // 1000)
+    counts = np.bincount(rows["partition"].to_numpy()) if rows.num_rows else np.zeros(0, np.int64)
+    for number, log in enumerate(logs):
+        ends = log.ends[frame].items()
+        if any(end > (counts[partition] if partition < len(counts) else 0) for partition, end in ends):
+            latest_ms[number] = _BEYOND + spec.watermark_ms
+            break
+    seen = np.maximum.accumulate(latest_ms) - spec.watermark_ms
+    found: Ints = np.maximum(0, np.concatenate([[0], seen[:-1]])) if len(logs) else seen
+    return found
+
+
+def _past_everything_ms(rows: pa.Table, spec: Spec) -> int:
+    """A watermark, ms, by which every row is late, in every window, for every operator."""
+    if not rows.num_rows:
+        return 0
+    behind_us = max(find(spec.query).lags, default=0) * spec.window_us
+    latest_us = pc.max(rows["event_ts"].cast(pa.int64())).as_py()
+    return -(-(latest_us + spec.length_us + behind_us) // 1000)

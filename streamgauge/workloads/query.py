@@ -1,0 +1,64 @@
+"""What a query is, apart from its code: how it is asked, what it reads, when it drops, how its answers compare."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from streamgauge.workloads.spec import Spec
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a streaming answer is compared with the batch answer: by size and hash of its rows.
+
+    exact: all rows. last per key: of rows with equal key only the one with the largest `by`; a column named revision is
+    left out. bounded: as exact, for a query that was bounded in time. invariant: only the sums of `by` per key.
+    """
+
+    kind: Literal["exact", "last per key", "bounded", "invariant"] = "exact"
+    key: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+
+
+class Run(Protocol):
+    def __call__(self, frames: list[Any], spec: Spec) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Query:
+    name: str
+    title: str
+    asks: str
+    contributors: str  # whose latest time a result row's latency counts from
+    output_mode: Literal["append"]
+    needs: tuple[str, ...] = ()
+    streams: int = 1  # frames that it takes, each the whole stream
+    late: Literal["never", "window", "event", "session"] = "window"  # when an event is dropped: see oracle/late_rows.py
+    drops_counted: Literal["rows", "groups", "none"] = "none"  # what Spark's numRowsDroppedByWatermark counts
+    # for each frame, the columns by which it groups, besides the window; none: key
+    groups: tuple[tuple[str, ...], ...] = ()
+    slides: bool = False  # may have sliding windows
+    spans: int = 1  # how many of its windows one of the engine's windows spans
+    needs_watermark: bool = False  # its watermark delay must be at least its window
+    rocksdb: bool = False  # needs RocksDB, the only state store that transformWithState takes
+    marked: str = ""  # what the events of the second kind are
+    line: bool = False  # it passes the whole line on
+    columns: tuple[str, ...] = ()  # columns of the source that it reads, besides key and value
+    # for each frame, the rows that it reads, as column -> values; none: all
+    reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
+    lags: tuple[int, ...] = ()  # for each frame, by how many windows its operator's watermark lies behind
+    rule: Rule = Rule()
+    features: tuple[str, ...] = ()
+    differs: str = ""  # how it differs from the question as it is asked elsewhere
+
+    def counts(self, value: str | None) -> bool:
+        """True if it calculates with the value, which must then be a number."""
+        return value is not None and "value" in self.needs and "mark" not in self.needs
+
+    @property
+    def run(self) -> Run:
+        return importlib.import_module(f"{__package__}.{self.name}").query

@@ -1,0 +1,138 @@
+"""All queries: one row here, or in nexmark/queries.py, and one file with the query for each."""
+
+from __future__ import annotations
+
+from streamgauge.base.errors import UserError
+from streamgauge.workloads.nexmark.queries import QUERIES
+from streamgauge.workloads.query import Query
+
+REGISTRY = (
+    Query(
+        "passthrough",
+        "Pass-through",
+        "every event, unchanged",
+        "the event itself",
+        "append",
+        late="never",
+        line=True,
+        features=("projection",),
+    ),
+    Query(
+        "windowed_aggregation",
+        "Keyed windowed aggregation",
+        "count, sum and mean of the value per key and window (Karimov et al., ICDE 2018)",
+        "every event of the key in the window",
+        "append",
+        needs=("key", "value"),
+        drops_counted="groups",
+        slides=True,
+        features=("windowed aggregation",),
+    ),
+    Query(
+        "windowed_join",
+        "Windowed join",
+        "pairs of one event of each half of the stream with equal key in the same window (Karimov et al., ICDE 2018)",
+        "both events of the pair",
+        "append",
+        needs=("key",),
+        streams=2,
+        drops_counted="rows",
+        slides=True,
+        features=("stream-stream join",),
+    ),
+    Query(
+        "outer_join",
+        "Stream-stream outer join",
+        "the windowed join, and each event of the left half that met none of the right, once its window ends",
+        "both events of the pair, or the one that met none",
+        "append",
+        needs=("key",),
+        streams=2,
+        drops_counted="rows",
+        slides=True,
+        features=("stream-stream outer join",),
+    ),
+    Query(
+        "top_n",
+        "Top N",
+        "the `top` largest values per key and window, the earlier event first among equals",
+        "every event of the key in the window",
+        "append",
+        needs=("key", "value"),
+        drops_counted="groups",
+        slides=True,
+        features=("top N per window",),
+    ),
+    Query(
+        "sessions",
+        "Sessions",
+        "count and sum of the value per key and session; a session ends with a gap of one window",
+        "every event of the session",
+        "append",
+        needs=("key", "value"),
+        late="session",
+        drops_counted="groups",
+        features=("session window",),
+    ),
+    Query(
+        "deduplication",
+        "Deduplication within the watermark",
+        "one event per key and window, as soon as the first comes; state lives as long as the watermark allows",
+        "the event that came first",
+        "append",
+        needs=("key",),
+        late="event",
+        drops_counted="rows",
+        needs_watermark=True,
+        features=("deduplication within the watermark",),
+    ),
+    Query(
+        "custom_windows",
+        "Custom windows (health monitoring)",
+        "events and failures per key: an event is in its window, a failure also in the next three",
+        "every event of the key in the window",
+        "append",
+        needs=("key", "value", "mark"),
+        drops_counted="groups",
+        spans=4,
+        marked="failures",
+        features=("custom windows", "sliding window"),
+    ),
+    Query(
+        "chained_windows",
+        "Chained windows",
+        "largest value per key and window, then their sum over all keys and two windows at a time",
+        "every event in both windows",
+        "append",
+        needs=("key", "value"),
+        drops_counted="groups",
+        features=("chained aggregations", "per-operator watermarks"),
+    ),
+    Query(
+        "incremental_join",
+        "Incremental join (auctions with their sellers)",
+        "pairs of a person and an auction of the same key less than a window apart, each as soon as both have come",
+        "both events of the pair",
+        "append",
+        needs=("key", "value", "mark"),
+        late="event",
+        drops_counted="rows",
+        rocksdb=True,
+        marked="persons",
+        features=("incremental join", "transformWithState", "event-time timer"),
+    ),
+)
+
+
+def registry() -> tuple[Query, ...]:
+    """All queries."""
+    return (*REGISTRY, *QUERIES)
+
+
+def find(name: str, where: str = "query") -> Query:
+    """The query of this name. Raises UserError naming those that exist."""
+    for query in registry():
+        if query.name == name:
+            return query
+    known = ", ".join(query.name for query in REGISTRY)
+    raise UserError(f"{where}.query: found {name!r}, allowed: {known}, nexmark.q0 to nexmark.q23")

@@ -1,0 +1,212 @@
+"""A night is told to a real web server and a real mail server on the loopback; no secret is ever said."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, LoginPassword
+
+from streamgauge.airflow import notices
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.config import Benchmark, parse
+
+pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
+LINES = [{"state": "regression", "what": "b late20 q7 spark streaming p99", "said": "+12 %, noise floor 3 %"}]
+BAD = {"benchmark": "b", "run_id": "b-1", "state": "bad", "lines": LINES}
+
+
+class Hook:
+    """Answers what it is told to; keeps path, headers and body of each call."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, str], Any]] = []
+        self.status = 200
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                hook.calls.append((self.path, dict(self.headers), body))
+                self.send_response(hook.status)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    hook = Hook()
+    thread = threading.Thread(target=hook.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield hook
+    hook.server.shutdown()
+    thread.join()
+    hook.server.server_close()
+
+
+class Inbox:
+    def __init__(self) -> None:
+        self.mails: list[Any] = []
+        self.accounts = [(b"me", b"hunter2")]
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:
+        self.mails.append(envelope)
+        return "250 OK"
+
+    def authenticate(self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, given: Any) -> AuthResult:
+        assert isinstance(given, LoginPassword)
+        return AuthResult(success=(given.login, given.password) in self.accounts, handled=False)
+
+
+@pytest.fixture
+def inbox() -> Iterator[tuple[Inbox, int]]:
+    box = Inbox()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = Controller(
+        box, hostname="127.0.0.1", port=port, authenticator=box.authenticate, auth_require_tls=False, auth_required=True
+    )
+    server.start()
+    yield box, port
+    server.stop()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    path = tmp_path / "runs" / "b-1"
+    path.mkdir(parents=True)
+    write_json(path / "nightly.json", BAD)
+    return path
+
+
+def benchmark(**nightly: Any) -> Benchmark:
+    raw = {
+        "name": "b",
+        "source": {"files": "f.csv", "time": {"column": 0}},
+        "experiments": [{"name": "e", "target_percent": 0}],
+        "nightly": nightly,
+    }
+    return parse(Benchmark, raw, "b.yaml")
+
+
+def email(port: int, **more: Any) -> dict[str, Any]:
+    account = {"user_variable": "SMTP_USER", "password_variable": "SMTP_PASSWORD"}
+    return {
+        "host": "127.0.0.1",
+        "port": port,
+        "sender": "gauge@example.org",
+        "to": ["a@example.org"],
+        **account,
+        **more,
+    }
+
+
+def test_a_webhook_gets_the_report_as_json(hook: Hook, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK", hook.url + "/s3cret")
+    monkeypatch.setenv("TOKEN", "Bearer t0ken")
+    made = benchmark(webhook={"url_variable": "HOOK", "headers_from_env": {"Authorization": "TOKEN"}})
+    assert notices.send(made, run) == ["webhook"]
+    [(path, headers, body)] = hook.calls
+    assert (path, headers["Authorization"]) == ("/s3cret", "Bearer t0ken")
+    assert body == {**BAD, "page": str(run.parents[1] / "dashboard.html")}
+    assert notices.send(made, run) == ["webhook"]
+    assert len(hook.calls) == 1, "a task that is tried again says nothing twice"
+
+
+def test_an_email_goes_through_a_server_that_wants_a_password(
+    inbox: tuple[Inbox, int], run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, port = inbox
+    monkeypatch.setenv("SMTP_USER", "me")
+    monkeypatch.setenv("SMTP_PASSWORD", "hunter2")
+    assert notices.send(benchmark(email=email(port)), run) == ["email"]
+    [mail] = box.mails
+    assert (mail.mail_from, mail.rcpt_tos) == ("gauge@example.org", ["a@example.org"])
+    text = mail.content.decode()
+    assert "Subject: Streamgauge b: bad (b-1)" in text
+    assert "regression: b late20 q7 spark streaming p99: +12 %, noise floor 3 %" in text
+    assert "hunter2" not in text
+
+
+def test_what_cannot_be_delivered_is_one_line_without_a_secret_and_only_that_is_tried_again(
+    hook: Hook, inbox: tuple[Inbox, int], run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    box, port = inbox
+    monkeypatch.setenv("HOOK", hook.url + "/s3cret")
+    monkeypatch.setenv("SMTP_USER", "me")
+    monkeypatch.setenv("SMTP_PASSWORD", "wr0ng")
+    made = benchmark(webhook={"url_variable": "HOOK"}, email=email(port))
+    with pytest.raises(UserError) as caught:
+        notices.send(made, run)
+    assert str(caught.value) == "nightly.email: not delivered: SMTPAuthenticationError 535"
+    monkeypatch.setenv("SMTP_PASSWORD", "hunter2")
+    assert notices.send(made, run) == ["email", "webhook"]
+    assert (len(hook.calls), len(box.mails)) == (1, 1)
+    assert not [secret for secret in ("s3cret", "wr0ng", "hunter2") if secret in caplog.text]
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("http://127.0.0.1:1/s3cret", r"nightly.webhook: not delivered: NewConnectionError"),
+        ("", "nightly.webhook: not delivered: url_variable: the environment variable HOOK is not set; export it"),
+    ],
+)
+def test_a_webhook_that_is_not_there(run: Path, monkeypatch: pytest.MonkeyPatch, variable: str, said: str) -> None:
+    monkeypatch.setenv("HOOK", variable)
+    with pytest.raises(UserError) as caught:
+        notices.send(benchmark(webhook={"url_variable": "HOOK"}), run)
+    assert str(caught.value) == said
+
+
+def test_an_answer_that_is_no_success_is_a_failure(hook: Hook, run: Path) -> None:
+    hook.status = 302
+    with pytest.raises(UserError, match="not delivered: the webhook answered HTTP 302"):
+        notices.send(benchmark(webhook={"url": hook.url}), run)
+
+
+def test_a_good_night_is_told_only_when_wanted(hook: Hook, run: Path) -> None:
+    write_json(run / "nightly.json", {**BAD, "state": "good", "lines": []})
+    assert notices.send(benchmark(webhook={"url": hook.url}), run) == []
+    assert notices.send(benchmark(webhook={"url": hook.url}, notify="always"), run) == ["webhook"]
+    assert len(hook.calls) == 1
+
+
+def test_a_night_that_left_no_report_is_told_too(hook: Hook, run: Path) -> None:
+    (run / "nightly.json").unlink()
+    notices.send(benchmark(webhook={"url": hook.url}), run)
+    [(_, _, body)] = hook.calls
+    assert body["lines"] == [{"state": "failed", "what": "regressions", "said": "the stage did not run to its end"}]
+
+
+@pytest.mark.parametrize(
+    ("nightly", "said"),
+    [
+        ({"webhook": {}}, "nightly.webhook: give exactly one of url, url_variable"),
+        ({"webhook": {"url": "http://me:pw@host/"}}, "url: found credentials; use headers_from_env"),
+        (
+            {"email": email(25, host="mail.example.org")},
+            "security: found none with a password, allowed: starttls or tls",
+        ),
+        ({"email": email(25, to=["nobody"])}, "found 'nobody', allowed: an address such as team@example.org"),
+        ({"repetitions": [3]}, "nightly.repetitions.0: found 3, allowed: greater than or equal to 4"),
+    ],
+)
+def test_a_mistake_in_the_benchmark_file(nightly: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        benchmark(**nightly)
+    assert said in str(caught.value)

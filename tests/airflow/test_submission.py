@@ -1,0 +1,188 @@
+"""The spark-submit of each kind of cluster, as the provider makes it of the Airflow connection; none is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = "hdfs:///envs/environment.tar.gz"
+IN_A_POD = {"spark.kubernetes.container.image": "spark:4.3.0", "spark.kubernetes.file.upload.path": "s3a://b/up"}
+CASES: dict[str, dict[str, Any]] = {
+    "local": {"conn_type": "spark", "host": "local[2]"},
+    "local, packed": {"conn_type": "spark", "host": "local[2]", "extra": {"environment": "/envs/e.tar.gz"}},
+    "yarn, client": {"conn_type": "spark", "host": "yarn", "extra": {"environment": ENVIRONMENT, "queue": "nightly"}},
+    "yarn, cluster": {
+        "conn_type": "spark", "host": "yarn",
+        "extra": {"deploy-mode": "cluster", "environment": ENVIRONMENT, "conf": {"spark.executor.instances": 4}},
+    },
+    "k8s, client": {
+        "conn_type": "spark", "host": "k8s://https://api:6443",
+        "extra": {"namespace": "bench", "python": "/opt/venv/bin/python", "conf": {"spark.driver.host": "airflow"}},
+    },
+    "k8s, cluster": {
+        "conn_type": "spark", "host": "k8s://https://api:6443",
+        "extra": {"deploy-mode": "cluster", "namespace": "bench", "environment": "s3a://b/e.tar.gz", "conf": IN_A_POD},
+    },
+    "staying, cluster": {
+        "conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster", "environment": ENVIRONMENT},
+    },
+    "staying, python": {"conn_type": "spark", "host": "yarn", "extra": {"python": "/opt/venv/bin/python"}},
+    "standalone, cluster": {
+        "conn_type": "spark", "host": "spark://127.0.0.1:7077", "extra": {"deploy-mode": "cluster"},
+    },
+    "local, cluster": {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "cluster"}},
+    "bare, cluster": {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}},
+    "no upload, cluster": {
+        "conn_type": "spark", "host": "k8s://https://api:6443",
+        "extra": {"deploy-mode": "cluster", "python": "python3"},
+    },
+    "text for conf": {"conn_type": "spark", "host": "yarn", "extra": {"conf": "spark.executor.memory=2g"}},
+    "mistyped": {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "remote"}},
+}  # fmt: skip
+SUBMIT = """
+import json, os, sys
+from airflow.providers.apache.spark.hooks import spark_submit
+from streamgauge.airflow import operator
+from airflow.sdk.exceptions import AirflowFailException
+
+operator.check_master = lambda master: None  # nobody listens there
+
+def submitted(name, connection):
+    os.environ["AIRFLOW_CONN_STREAMGAUGE_SPARK"] = json.dumps(connection)
+    # its command does not need the Kubernetes client, which only follows drivers
+    spark_submit.kube_client = None if name.startswith("unarmed") else object()
+    task = operator.StageOperator(
+        task_id="generate", name="streamgauge generate", application="/clone/jobs/generate.py",
+        scope={"experiment": "late"}, python="/venv/bin/python", stays=name.startswith("staying"),
+        application_args=["--config", "/configs/tiny.yaml", "--artifacts", "s3://bench/nightly"],
+    )
+    try:
+        task.submit_as_connected()
+        return task._get_hook()._build_spark_submit_command(task.application)
+    except AirflowFailException as problem:
+        return str(problem)
+
+cases = json.loads(sys.argv[1])
+print("SUBMITTED" + json.dumps({name: submitted(name, connection) for name, connection in cases.items()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def submitted(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "STREAMGAUGE", "AWS_"))}
+    environment = kept | {
+        "AIRFLOW_HOME": str(tmp_path_factory.mktemp("home")),
+        "AWS_ENDPOINT_URL": "https://s3.example.org",
+        "AWS_SECRET_ACCESS_KEY": "never on a command line",
+        "TMPDIR": str(tmp_path_factory.mktemp("tmp")),
+    }
+    cases = CASES | {"unarmed k8s": CASES["k8s, client"]}
+    done = subprocess.run(
+        [sys.executable, "-c", SUBMIT, json.dumps(cases)],
+        env=environment, capture_output=True, text=True, timeout=120, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "never on a command line" not in done.stdout
+    return json.loads(done.stdout.rpartition("SUBMITTED")[2])
+
+
+def parsed(command: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Options, settings, and the application with its arguments."""
+    assert command[0] == "spark-submit"
+    at = command.index("/clone/jobs/generate.py")
+    pairs = list(zip(command[1:at:2], command[2:at:2], strict=True))
+    conf = dict(value.split("=", 1) for option, value in pairs if option == "--conf")
+    return {option: value for option, value in pairs if option != "--conf"}, conf, command[at:]
+
+
+ARGUMENTS = ["--artifacts", "s3://bench/nightly", "--experiment=late"]
+HERE = ["/clone/jobs/generate.py", "--config", "/configs/tiny.yaml", *ARGUMENTS]
+THERE = ["/clone/jobs/generate.py", "--config", "tiny.yaml", *ARGUMENTS]
+PACKED = "./environment/bin/python"
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "python", "driver_python"),
+    [
+        ("local", {"--master": "local[2]"}, "/venv/bin/python", "/venv/bin/python"),
+        ("local, packed", {"--master": "local[2]"}, "/venv/bin/python", "/venv/bin/python"),
+        (
+            "yarn, client",
+            {"--master": "yarn", "--archives": f"{ENVIRONMENT}#environment", "--queue": "nightly"},
+            PACKED,
+            "/venv/bin/python",
+        ),
+        ("k8s, client", {"--master": "k8s://https://api:6443"}, "/opt/venv/bin/python", "/venv/bin/python"),
+        ("staying, cluster", {"--master": "yarn"}, "/venv/bin/python", "/venv/bin/python"),
+        ("staying, python", {"--master": "yarn"}, "/venv/bin/python", "/venv/bin/python"),
+    ],
+)
+def test_in_deploy_mode_client_the_driver_is_here_and_only_executors_elsewhere_get_the_packed_python(
+    submitted: Any, case: str, options: dict[str, str], python: str, driver_python: str
+) -> None:
+    told, conf, application = parsed(submitted[case])
+    assert told == {"--name": "streamgauge generate late", "--deploy-mode": "client", **options}
+    assert (conf["spark.pyspark.python"], conf["spark.pyspark.driver.python"]) == (python, driver_python)
+    assert application == HERE
+
+
+@pytest.mark.parametrize(
+    ("case", "master", "environment"),
+    [("yarn, cluster", "yarn", ENVIRONMENT), ("k8s, cluster", "k8s://https://api:6443", "s3a://b/e.tar.gz")],
+)
+def test_in_deploy_mode_cluster_all_that_the_driver_reads_travels_with_it(
+    submitted: Any, case: str, master: str, environment: str
+) -> None:
+    told, conf, application = parsed(submitted[case])
+    archives = told.pop("--archives").split(",")
+    assert told == {
+        "--name": "streamgauge generate late",
+        "--deploy-mode": "cluster",
+        "--master": master,
+        "--files": "/configs/tiny.yaml",
+    }
+    assert archives[0] == f"{environment}#environment"
+    assert archives[1].endswith(".zip#expectations")
+    assert (conf["spark.pyspark.python"], conf["spark.pyspark.driver.python"]) == (PACKED, PACKED)
+    assert "log4j2.configurationFile" not in conf["spark.driver.extraJavaOptions"], "a file of this host"
+    where = "spark.yarn.appMasterEnv" if master == "yarn" else "spark.kubernetes.driverEnv"
+    assert {k: v for k, v in conf.items() if k.startswith(where)} == {
+        f"{where}.AWS_ENDPOINT_URL": "https://s3.example.org"
+    }
+    assert application == THERE
+
+
+def test_the_connections_own_settings_are_passed_on(submitted: Any) -> None:
+    assert parsed(submitted["yarn, cluster"])[1]["spark.executor.instances"] == "4"
+    there = parsed(submitted["k8s, cluster"])[1]
+    assert there.items() >= {**IN_A_POD, "spark.kubernetes.namespace": "bench"}.items()
+    assert parsed(submitted["k8s, client"])[1]["spark.driver.host"] == "airflow"
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("standalone, cluster", "deploy-mode: found 'cluster', allowed for spark://127.0.0.1:7077: client, since this "
+                                "master takes no Python application; cluster is for yarn and k8s://"),
+        ("local, cluster", "deploy-mode: found 'cluster', allowed for local[2]: client, since this master takes no "
+                           "Python application; cluster is for yarn and k8s://"),
+        ("bare, cluster", "environment: found none, needed in deploy mode cluster; see docs/clusters.md"),
+        ("no upload, cluster", "conf: found no spark.kubernetes.file.upload.path, by which Spark hands files to the "
+                               "driver's pod"),
+        ("text for conf", "conf: found 'spark.executor.memory=2g', allowed: an object of Spark's settings"),
+        ("mistyped", "deploy-mode: found 'remote', allowed: client, cluster"),
+    ],
+)  # fmt: skip
+def test_a_connection_that_cannot_work_is_told_in_one_line(submitted: Any, case: str, said: str) -> None:
+    assert submitted[case] == f"connection streamgauge_spark, extra: {said}"
+
+
+def test_without_the_kubernetes_provider_that_is_what_is_told(submitted: Any) -> None:
+    assert "has no apache-airflow-providers-cncf-kubernetes; install it there" in submitted["unarmed k8s"]

@@ -1,0 +1,59 @@
+"""The last words of a run: cells, from the example's records."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise, takewhile
+from pathlib import Path
+
+from rich.console import Console
+
+from streamgauge.airflow import summary
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.runs import RunLog
+from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
+
+
+def shown(store: Store, place: Path, title: str) -> list[list[str]]:
+    """The rows of that table."""
+    made = benchmark(place / "source.csv", **CELLS)
+    console = Console(width=200, record=True, file=(place / "out").open("w"))
+    summary.show(made, store, RunLog(store.run(RUN)), console)
+    table = takewhile(lambda line: "└" not in line, console.export_text().partition(title)[2].splitlines())
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in table if line.startswith("│")]
+
+
+def test_stages_are_those_that_the_benchmark_has(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    record_example(store, benchmark(tmp_path / "source.csv", **CELLS))
+    stages = list(dict.fromkeys(row[0] for row in shown(store, tmp_path, "Stages") if row[0]))
+    assert stages == ["ingest", "analyze", "generate", "validate", "search", "latency", "report"]
+
+
+def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_was_right(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    record_cells(record_example(store, benchmark(tmp_path / "source.csv", **CELLS)))
+    file = store.run(RUN) / "cells" / "late20.sum.rocksdb" / "latency.json"
+    runs = json.loads(file.read_text())
+    runs[0]["valid"], runs[1]["correct"], runs[2]["event_latency"]["p99_ms"] = False, None, None
+    file.write_text(json.dumps(runs[:3]))
+    rows = {row[0]: row[1:] for row in shown(store, tmp_path, "Cells")}
+    assert rows["ordered sum rocksdb"] == [
+        "40,000", "38,416 to 41,649", "batch cap", "185 / 554 ms", "343 / 1,029 ms", "480 / 1,440 ms",
+        "800 / 2,400 ms", "right",
+    ]  # fmt: skip
+    assert rows["late20 sum rocksdb"][3:] == ["invalid", "343 / 1,029 ms", "no row", "", "partly compared"]
+    assert rows["late20 sum hdfs"][-1] == "wrong"
+    assert rows["late99 sum hdfs"] == ["not measured", "", "", "", "", "", "", "not compared"]
+
+
+def test_a_rate_or_latency_in_doubt_says_so_and_an_interval_what_it_covers(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    record_cells(record_example(store, benchmark(tmp_path / "source.csv", **CELLS)))
+    file = store.run(RUN) / "cells" / "late20.sum.rocksdb" / "search.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"outcome": "unproven"}))
+    rows = shown(store, tmp_path, "Cells")
+    below = {row[0]: after for row, after in pairwise(rows)}
+    assert below["ordered sum rocksdb"][2] == "of 2 processes"
+    assert below["ordered sum hdfs"][2] == "of the fit alone"
+    assert (below["late20 sum rocksdb"][1], below["late20 sum rocksdb"][7]) == ("unconfirmed", "not settled")

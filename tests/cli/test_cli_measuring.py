@@ -1,0 +1,222 @@
+"""calibrate, trial, search, check and driver: what they print, and every bad input as one line. No Spark starts."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from streamgauge.airflow.factory import load_all
+from tests.cli.test_cli import call
+from tests.command import Answer
+from tests.measure.benches import Bench, write_bench
+from tests.measure.conftest import _alone_and_quick
+from tests.measure.test_stages import QUICK
+
+__all__ = ["_alone_and_quick"]
+
+CELL = {"--experiment": "e", "--workload": "all", "--system": "known"}
+
+
+def trial(bench: Bench, *json_: str, command: str = "trial", **options: Any) -> Answer:
+    given = {**CELL, **({"--rate": "500", "--seconds": "0.5"} if command == "trial" else {})}
+    given |= {f"--{name}": str(value) for name, value in options.items()}
+    named = [part for pair in given.items() for part in pair]
+    return call(command, bench.file, "--artifacts", bench.store.root, *named, *json_)
+
+
+def changed(bench: Bench, **keys: Any) -> Path:
+    """The benchmark file with other keys."""
+    bench.file.write_text(yaml.safe_dump(yaml.safe_load(bench.file.read_text()) | keys))
+    return bench.file
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return write_bench(tmp_path, search=QUICK)
+
+
+# -- figures
+
+
+def test_search_prints_its_answer_and_each_recovery_trial(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, search={**QUICK, "max_rate": 500})
+    found = trial(bench, "--json", command="search").json
+    assert (found["outcome"], found["sustainable_rate_events_per_s"]) == ("all_sustained", 500)
+    [record] = found["trial_records"]
+    assert (record["purpose"], record["rate_events_per_s"], record["outcome"]) == ("below", 350, "sustainable")
+    told = trial(bench, command="search").out
+    assert "sustainable rate  500 events/s  (all_sustained)" in told
+    assert "recovery trials   caught up at 350, fell further behind at no rate" in told
+
+
+def test_a_trial_may_begin_behind(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, capacity=2000, search=QUICK)
+    slow = trial(bench, "--json", rate=1000, behind=1, seconds=2).json
+    assert slow["outcome"] == "sustainable", slow["reason"]
+    assert slow["observation"]["samples"][0]["age_s"] == pytest.approx(1, abs=0.3)
+    trial(bench, behind=-1).refused("--behind: found -1, allowed: seconds, 0 or more")
+
+
+def test_a_stream_too_short_for_the_trial_loops_and_says_so(bench: Bench) -> None:
+    told = trial(bench, rate=2500, seconds=1)
+    assert told.code == 0, told.err
+    assert "stream      too short for this trial: 3 loops of it, each with later times" in told.out
+    [record] = (json.loads(file.read_text()) for file in bench.store.root.glob("runs/*/trial.json"))
+    assert record["observation"]["offered"] == record["details"]["emitted"] == 2500
+    assert "too short" not in trial(bench, rate=500).out
+
+
+def test_an_invalid_trial_prints_its_record_and_is_no_success(bench: Bench) -> None:
+    changed(bench, replay={"max_memory_mb": 64, "max_slip": "1ps"})
+    told = trial(bench, "--json")
+    assert (told.code, told.err.count("Traceback")) == (1, 0)
+    assert "slip" in json.loads(told.out)["observation"]["invalid"]
+
+
+# -- names and columns
+
+
+@pytest.mark.parametrize("command", ["trial", "search"])
+def test_a_name_that_the_file_does_not_have(bench: Bench, command: str) -> None:
+    trial(bench, command=command, workload="w").refused("workload: found 'w', allowed: all")
+    trial(bench, command=command, system="flink").refused("system: found 'flink', allowed: known")
+    trial(bench, command=command, experiment="x").refused("experiment: found 'x', allowed: e")
+
+
+WRONG = [
+    ({"workloads": [{"name": "w", "query": "q8"}]}, "workloads.w.query: found 'q8', allowed: passthrough, "),
+    (
+        {"workloads": [{"name": "w", "query": "windowed_join", "key": "origin"}]},
+        "workloads.w.key: found 'origin', allowed: carrier, flight (source.columns)",
+    ),
+    (
+        {"workloads": [{"name": "w", "query": "windowed_aggregation", "key": "flight", "value": "carrier"}]},
+        "workloads.w.value: carrier is not numeric; allowed: flight",
+    ),
+    ({"workloads": [{"name": "w", "query": "windowed_join"}]}, "workloads.w.key: windowed_join needs it"),
+    ({"systems": [{"name": "s", "engine": "flink"}]}, "systems.s.engine: found 'flink', allowed: spark, known, or"),
+]
+
+
+@pytest.mark.parametrize(("keys", "told"), WRONG, ids=[str(told)[:35] for _, told in WRONG])
+def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
+    bench: Bench, keys: dict[str, Any], told: str
+) -> None:
+    file = changed(bench, **keys)
+    call("check", file, "--artifacts", bench.store.root).refused(told)
+    call("run", file, "--artifacts", bench.store.root).refused(told)
+    names = {"workload": keys.get("workloads", [{"name": "all"}])[0]["name"]}
+    names |= {"system": keys.get("systems", [{"name": "known"}])[0]["name"]}
+    trial(bench, **names).refused(told)
+    benchmarks, problems = load_all([file])
+    assert benchmarks == {}
+    assert told in problems[0]
+    assert "\n" not in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("engine", "told"),
+    [
+        ("no.such:Thing", "no.such:Thing cannot be made: ModuleNotFoundError: No module named 'no'"),
+        ("streamgauge.driver.known:Nobody", "cannot be made: AttributeError: "),
+        ("json:JSONDecoder", "json:JSONDecoder cannot be made: TypeError: "),
+        ("no_system:Engine", "no_system:Engine does not implement SystemUnderTest; see docs/driver.md"),
+        ("broken_engine:Engine", "broken_engine:Engine cannot be made: RuntimeError: at import"),
+    ],
+)
+def test_an_engine_that_is_no_system(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, told: str
+) -> None:
+    (tmp_path / "broken_engine.py").write_text("raise RuntimeError('at import')\n")
+    (tmp_path / "no_system.py").write_text("class Engine:\n    def __init__(self, system, work): ...\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = changed(bench, systems=[{"name": "known", "engine": engine}])
+    call("check", file).refused("systems.known.engine: ", told)
+    trial(bench).refused("systems.known.engine: ", told)
+
+
+# -- verdict functions
+
+VERDICTS = """
+from streamgauge.search.records import Verdict
+def raises(observation, search): return 1 / 0
+def nonsense(observation, search): return 42
+def maybe(observation, search): return Verdict("maybe", "who knows")
+"""
+
+
+@pytest.fixture
+def verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_verdicts.py").write_text(VERDICTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_verdicts", raising=False)
+
+
+@pytest.mark.usefixtures("verdicts")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("steady", "found 'steady', allowed: recovery, or package.module:function"),
+        ("no.such:thing", "'no' of 'no.such:thing' cannot be imported"),
+        ("my_verdicts:absent", "'my_verdicts' has no function 'absent'"),
+    ],
+)
+def test_a_verdict_function_that_cannot_be_had_is_told_before_anything_starts(
+    bench: Bench, name: str, told: str
+) -> None:
+    file = changed(bench, search={"verdict": name})
+    for answer in (call("check", file), trial(bench), trial(bench, command="search")):
+        answer.refused("search.verdict: ", told.replace("'no' of", "'no.such' of"))
+    assert not list(bench.store.root.glob("runs/*"))
+
+
+@pytest.mark.usefixtures("verdicts")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("raises", "my_verdicts:raises raised ZeroDivisionError: division by zero"),
+        ("nonsense", "my_verdicts:nonsense returned int 42, allowed: streamgauge.search.records.Verdict"),
+        ("maybe", "my_verdicts:maybe returned the outcome 'maybe'"),
+    ],
+)
+def test_a_verdict_function_that_raises_or_returns_nonsense_ends_the_command(
+    bench: Bench, name: str, told: str
+) -> None:
+    changed(bench, search={"verdict": f"my_verdicts:{name}"})
+    trial(bench).refused("search.verdict: ", told)
+
+
+# -- numbers and ports
+
+
+@pytest.mark.parametrize(("rate", "found"), [("0", "0"), ("-5", "-5"), ("nan", "nan"), ("inf", "inf")])
+def test_a_rate_that_is_none(bench: Bench, rate: str, found: str) -> None:
+    trial(bench, rate=rate).refused(f"--rate: found {found}, allowed: events per second above 0")
+    trial(bench, seconds=rate).refused(f"--seconds: found {found}, allowed: a time above 0")
+    call("calibrate", "--capacity", rate).refused(f"capacity: found {found}, allowed: ")
+    call("calibrate", "--capacity", rate, "--real").refused(f"capacity: found {found}, allowed: ")
+    key = float(rate)
+    call("check", changed(bench, search={"max_rate": key})).refused("search.max_rate: found ")
+    call("check", changed(bench, search={}, replay={"queue_seconds": key})).refused("replay.queue_seconds: found ")
+
+
+def test_a_port_in_use(bench: Bench) -> None:
+    stream = next(bench.store.root.glob("data/stream/*/manifest.json")).parent
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        call("driver", stream, "--port", str(port)).refused(
+            f"127.0.0.1:{port}: cannot listen on this address", "another port"
+        )
+    call("driver", stream, "--port", "70000").refused("127.0.0.1:70000: cannot listen on this address", "another port")
+
+
+@pytest.mark.parametrize("quote", [",", "\n", "“", "''"])
+def test_a_quote_that_is_none(bench: Bench, quote: str) -> None:
+    source = yaml.safe_load(bench.file.read_text())["source"]
+    call("check", changed(bench, source={**source, "quote": quote})).refused("b.yaml: source", "quote")

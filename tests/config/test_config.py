@@ -1,0 +1,305 @@
+"""Benchmark files: what is accepted, and one line that says key, found and allowed for what is not."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Duration
+from tests.conftest import ROOT
+
+SOUND: dict[str, Any] = {
+    "name": "b",
+    "source": {"files": "f.csv", "time": {"column": "t", "unit": "ms"}},
+    "experiments": [{"name": "e", "target_percent": 20}],
+}
+#: as it stands in the poster, delays in ms
+DEBS2019: dict[str, Any] = {
+    "dataSource": {"file": "debs/taxi.csv", "seperator": ";"},
+    "time": {"timeIndex": 3, "sourceTimeUnit": "ps"},
+    "experimentDataConfigurations": [
+        {"targetOutOfOrderFactor": 20, "minDelay": 10, "maxDelay": 1500, "delaySeed": 7},
+        {"targetOutOfOrderFactor": 0.5, "minDelay": 0, "maxDelay": 2000, "delaySeed": 8},
+    ],
+}
+
+
+def changed(*place: str | int, value: Any) -> dict[str, Any]:
+    """The sound file with one value set, or taken out when it is None."""
+    raw = json.loads(json.dumps(SOUND))
+    node = raw
+    for part in place[:-1]:
+        node = node[part] if isinstance(part, int) else node.setdefault(part, {})
+    if value is None:
+        del node[place[-1]]
+    else:
+        node[place[-1]] = value
+    return raw
+
+
+def loaded(path: Path, raw: Any) -> config.Benchmark:
+    path.write_text(raw if isinstance(raw, str) else yaml.safe_dump(raw))
+    return config.load(path)
+
+
+def test_defaults_and_files_from_where_the_benchmark_lies(tmp_path: Path) -> None:
+    benchmark = loaded(tmp_path / "b.yaml", SOUND)
+    assert benchmark.source.files == (str(tmp_path / "f.csv"),)
+    experiment = benchmark.experiments[0]
+    assert (experiment.delay.min, experiment.delay.max) == (Duration(0), Duration.parse("2s"))
+    assert (experiment.seed, experiment.outputs, experiment.on_infeasible) == (42, ("parquet",), "error")
+    assert benchmark.all_cells() == ()
+
+
+def test_a_target_is_exactly_what_is_written(tmp_path: Path) -> None:
+    benchmark = loaded(tmp_path / "b.yaml", changed("experiments", 0, "target_percent", value=0.1))
+    assert benchmark.experiments[0].target == Fraction(1, 1000)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "configs").glob("*.yaml")))
+def test_every_file_of_configs_is_accepted(name: str) -> None:
+    assert config.load(ROOT / "configs" / name).experiments
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("naem",), "x", "naem: unknown key; allowed here: cells, description"),
+        (("source", "separater"), ";", "source.separater: unknown key; allowed here: arrival, column_names"),
+        (("experiments", 0, "target"), 3, "experiments.0.target: unknown key; allowed here: delay, name"),
+        (("name",), None, "name: this key is missing"),
+        (("name",), "a b", "name: found 'a b'"),
+        (("source", "time", "unit"), "sec", "source.time.unit: found 'sec', allowed: 'ps', 'ns', 'us', 'ms' or 's'"),
+        (("source", "time", "format"), "%Y", "source.time: give at most one of unit, format, iso"),
+        (("source", "time", "zone"), "Mars/Base", "source.time.zone: found 'Mars/Base', allowed: an IANA zone"),
+        (("source", "time", "column"), -1, "source.time.column: found -1, allowed: a name, or a 0-based index"),
+        (("source", "time", "column"), True, "source.time.column: found True, allowed: a name, or a 0-based index"),
+        (("source", "separator"), "::", "source.separator: found '::', allowed: one ASCII character"),
+        (("source", "separator"), "\n", "allowed: one ASCII character"),
+        (("source", "order"), "arrival", "source: order: arrival needs an arrival column"),
+        (("source", "columns"), {"seq": "int64"}, "found 'seq', which is reserved by Streamgauge"),
+        (("source", "columns"), {"Line": "string"}, "found 'Line', which is reserved by Streamgauge"),
+        (("source", "columns"), {"sentinel": "string"}, "found 'sentinel', which is reserved by Streamgauge"),
+        (("source", "columns"), {"a": "string", "A": "string"}, "found 'a' twice, ignoring case"),
+        (("source", "columns"), {"id.orig_h": "string"}, "found 'id.orig_h', allowed: names without . and `"),
+        (("source", "max_bad_fraction"), 1.5, "source.max_bad_fraction: found 1.5, allowed: less than or equal to 1"),
+        (("experiments",), [], "experiments"),
+        (("experiments", 0, "target_percent"), 101, "experiments.0.target_percent: found 101, allowed: less than"),
+        (("experiments", 0, "target_percent"), -1, "experiments.0.target_percent: found -1, allowed: greater than"),
+        (("experiments", 0, "target_percent"), float("nan"), "experiments.0.target_percent: found nan"),
+        (("experiments", 0, "seed"), -1, "experiments.0.seed: found -1"),
+        (("experiments", 0, "delay"), {"min": "3s"}, "experiments.0.delay: min: found 3s, which is above max 2s"),
+        (("experiments", 0, "delay"), {"min": "-1s"}, "experiments.0.delay.min: found -1s, allowed: 0 or more"),
+        (
+            ("experiments", 0, "delay"),
+            {"max": "2 weeks"},
+            "experiments.0.delay.max: found '2 weeks', allowed: a number",
+        ),
+        (("experiments", 0, "delay"), {"max": 2}, "experiments.0.delay.max: found 2, allowed: a number and one of"),
+        (
+            ("experiments", 0, "delay"),
+            {"mean": "1s"},
+            "mean: found with uniform, which does not use it, allowed: min, max",
+        ),
+        (
+            ("experiments", 0, "delay"),
+            {"distribution": "normal", "alpha": 2},
+            "alpha: found with normal, which does not use it, allowed: min, max, mean, stddev",
+        ),
+        (("experiments", 0, "delay"), {"distribution": "normal", "stddev": "-1s"}, "stddev: found -1s, allowed: 0 or"),
+        (("experiments", 0, "outputs"), ["avro"], "experiments.0.outputs.0: found 'avro', allowed: 'parquet', 'csv'"),
+        (
+            ("experiments", 0, "outputs"),
+            ["csv", "csv-parts"],
+            "experiments.0.outputs: found csv and csv-parts, allowed: one of them",
+        ),
+        (("scale",), 0, "scale: found 0, allowed: greater than 0"),
+        (
+            ("workloads",),
+            [{"name": "w", "query": "passthrough", "watermark": "-1s"}],
+            "workloads.0.watermark: found -1s, allowed: 0 or more",
+        ),
+        (
+            ("workloads",),
+            [{"name": "w", "query": "passthrough", "window": "-10s"}],
+            "workloads.0.window: found -10s, allowed: 0 or more",
+        ),
+        (("search",), {"rates": [2, 1]}, "search: rates: this key was removed; leave it out: the rate is estimated"),
+        (("search",), {"repeats": 3}, "search: repeats: this key was removed; use processes"),
+        (("search",), {"max_age": "0s"}, "search: max_age: found 0s, allowed: a time above 0"),
+        (
+            ("search",),
+            {"verdict": "age_slope"},
+            "search: verdict: found age_slope, which was removed; allowed: recovery",
+        ),
+        (("search",), {"min_rate": 10, "max_rate": 5}, "search: min_rate: found 10, which is above max_rate 5"),
+        (
+            ("cells",),
+            [{"experiment": "e", "workload": "w", "system": "s"}],
+            "cells.workload: found 'w', allowed: none",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_with_key_found_and_allowed(
+    tmp_path: Path, place: tuple[str | int, ...], value: Any, said: str
+) -> None:
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path / "b.yaml", changed(*place, value=value))
+    message = str(told.value)
+    assert message.startswith(f"{tmp_path}/b.yaml: ") or place == ("cells",)
+    assert said in message
+    assert "more)" not in message  # one mistake, one complaint
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("key", ["experiments", "workloads", "systems"])
+def test_names_that_occur_twice_are_refused(tmp_path: Path, key: str) -> None:
+    item = {"experiments": {"target_percent": 1}, "workloads": {"query": "passthrough"}, "systems": {}}[key]
+    raw = SOUND | {key: [{"name": "a", **item}, {"name": "b", **item}, {"name": "a", **item}]}
+    with pytest.raises(UserError, match=f"b.yaml: {key}: found the name 'a' twice; names must differ"):
+        loaded(tmp_path / "b.yaml", raw)
+
+
+def test_anchors_and_merge_keys_are_yaml_too(tmp_path: Path) -> None:
+    text = yaml.safe_dump(SOUND | {"experiments": []}).replace("experiments: []\n", "")
+    text += "experiments:\n- &a {name: a, target_percent: 5, seed: 9}\n- {<<: *a, name: b}\n"
+    benchmark = loaded(tmp_path / "b.yaml", text)
+    assert [(e.name, e.target_percent, e.seed) for e in benchmark.experiments] == [("a", 5, 9), ("b", 5, 9)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: a\nname: b\n", "line 2: not valid YAML: the key 'name' is given twice"),
+        ("name: [a\nsource: b", "not valid YAML"),
+        ("- a\n", "found list, allowed: a mapping"),
+        ("", "found NoneType, allowed: a mapping"),
+        ("1: a\n", "line 1: not valid YAML: the key 1 is not text"),
+        ("on: a\n", "the key True is not text"),
+        ("? [a, b]\n: c\n", "line 1: not valid YAML: the key [] is not text"),
+    ],
+)
+def test_a_file_that_is_no_benchmark_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path / "b.yaml", text)
+    assert said in str(told.value)
+    assert str(tmp_path / "b.yaml") in str(told.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file; name a benchmark file"):
+        config.load(tmp_path / "none.yaml")
+    with pytest.raises(UserError, match="cannot be read as UTF-8 text"):
+        config.load(tmp_path)
+    (tmp_path / "latin").write_bytes(b"name: \xe9\n")
+    with pytest.raises(UserError, match="cannot be read as UTF-8 text"):
+        config.load(tmp_path / "latin")
+
+
+# -- the JSON of the DEBS 2019 poster
+
+
+def test_the_poster_s_json_is_accepted_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "taxi config.json").write_text(json.dumps(DEBS2019))
+    benchmark = config.load(tmp_path / "taxi config.json")
+    assert benchmark.name == "taxi-config"
+    source = benchmark.source
+    assert source.files == (str(tmp_path / "debs" / "taxi.csv"),)
+    assert (source.separator, source.header, source.order, source.tick) == (";", False, "file", "ps")
+    assert (source.time.column, source.time.unit) == (3, "ps")
+    found = [(e.name, e.target_percent, e.seed, e.delay) for e in benchmark.experiments]
+    uniform = [config.DelaySpec(min=Duration(10 * 10**9), max=Duration(1500 * 10**9))]
+    uniform += [config.DelaySpec(min=Duration(0), max=Duration(2000 * 10**9))]
+    assert found == [("experiment0", 20, 7, uniform[0]), ("experiment1", 0.5, 8, uniform[1])]
+
+
+def test_its_numbers_may_stand_in_quotes(tmp_path: Path) -> None:
+    experiment = {"targetOutOfOrderFactor": "5", "minDelay": "1", "maxDelay": 2.5e1, "delaySeed": "7"}
+    time = {"timeIndex": "2", "sourceTimeUnit": "ms"}
+    benchmark = loaded(
+        tmp_path / "b.json", json.dumps(DEBS2019 | {"time": time, "experimentDataConfigurations": [experiment]})
+    )
+    assert benchmark.source.time.column == 2
+    (found,) = benchmark.experiments
+    assert (found.target, found.seed, str(found.delay.min), str(found.delay.max)) == (Fraction(1, 20), 7, "1ms", "25ms")
+
+
+def test_time_within_the_data_source_is_accepted_too(tmp_path: Path) -> None:
+    raw = {key: value for key, value in DEBS2019.items() if key != "time"}
+    raw["dataSource"] = {**DEBS2019["dataSource"], "time": DEBS2019["time"]}
+    assert loaded(tmp_path / "b.json", json.dumps(raw)).source.time.column == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dataSource": {"seperator": ";"}}, "source: files: found none, allowed: one name or a list"),
+        ({"dataSource": "taxi.csv"}, "dataSource: found 'taxi.csv', allowed: a mapping with file, seperator"),
+        ({"dataSource": {"file": "f", "seprator": ";"}}, "dataSource: found the key 'seprator', allowed: file, sep"),
+        ({"time": None}, "time: found None, allowed: a mapping with timeIndex, sourceTimeUnit"),
+        ({"time": {"timeIndex": 1, "sourceTimeUnit": "sec"}}, "source.time.unit: found 'sec', allowed: 'ps'"),
+        ({"time": {"sourceTimeUnit": "s"}}, "time.timeIndex: this key is missing"),
+        ({"time": {"timeIndex": 1}}, "time.sourceTimeUnit: this key is missing"),
+        ({"experimentDataConfigurations": []}, "experimentDataConfigurations: found [], allowed: a list"),
+        ({"experimentDataConfigurations": [{"minDelay": 1}]}, "0.targetOutOfOrderFactor: this key is missing"),
+        (
+            {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 1, "minDelay": -1}]},
+            "0.minDelay: found -1, allowed: milliseconds, 0 or more",
+        ),
+        (
+            {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 1, "minDelay": 9, "maxDelay": 3}]},
+            "experiments.0.delay: min: found 9ms, which is above max 3ms",
+        ),
+        (
+            {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 101}]},
+            "experiments.0.target_percent: found 101, allowed: less than",
+        ),
+        ({"targets": 3}, "found the key 'targets', allowed: dataSource"),
+    ],
+)
+def test_mistakes_in_the_poster_s_json(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path / "b.json", json.dumps(DEBS2019 | change))
+    assert said in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+# -- schema and page
+
+
+def test_the_schema_is_one_that_editors_take() -> None:
+    schema = config.schema()
+    assert set(config.Benchmark.model_fields) == set(schema["properties"])
+    assert schema["additionalProperties"] is False
+    assert json.loads(json.dumps(schema)) == schema
+
+
+def test_every_key_is_on_the_page_of_the_configuration() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    schema = config.schema()
+    models = {"Benchmark": schema, **schema["$defs"]}
+    for name, model in models.items():
+        for key in model.get("properties", {}):
+            assert f"`{key}`" in page, f"docs/configuration.md does not name {key} of {name}"
+
+
+def test_two_cells_of_one_name_are_refused(tmp_path: Path) -> None:
+    given = changed("experiments", value=[{"name": name, "target_percent": 0} for name in ("p5", "p5.exp")])
+    given["workloads"] = [{"name": name, "query": "passthrough"} for name in ("sum", "exp.sum")]
+    given["systems"] = [{"name": "s", "engine": "known"}]
+    with pytest.raises(UserError, match=r"cells: found p5.exp.sum.s twice \(p5, exp.sum, s; p5.exp, sum, s\)"):
+        loaded(tmp_path / "b.yaml", given)
+
+
+def test_a_parquet_source_needs_its_quotes(tmp_path: Path) -> None:
+    given = changed("source", "format", value="parquet")
+    given["source"]["quote"] = None
+    with pytest.raises(UserError, match="quote: found null, allowed for format parquet: a character"):
+        loaded(tmp_path / "b.yaml", given)

@@ -1,0 +1,139 @@
+"""Exact generation against brute force: every threshold counted, every chunking, every kind of source."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.base.errors import Infeasible
+from streamgauge.disorder import generation
+from streamgauge.disorder.delays import DelayTable, draw
+from streamgauge.disorder.row_groups import RowGroup, row_groups
+from tests.oracle import naive
+
+KINDS = ("dense", "ties", "sparse", "bursty", "disordered", "disordered ties", "early outlier")
+SEED = 42
+
+
+def source(kind: str, rng: np.random.Generator) -> np.ndarray:
+    n = int(rng.integers(1, 220))
+    gaps = {"ties": [1, 0.1], "sparse": [200, 1], "bursty": [1, 1], "disordered ties": [2, 0.3]}.get(kind, [5, 1])
+    times = np.cumsum(rng.integers(0, gaps[0] + 1, n) * (rng.random(n) < gaps[1])).astype(np.int64)
+    if kind == "bursty":
+        times += np.cumsum((rng.random(n) < 0.03) * 500)
+    if kind.startswith("disordered"):
+        times -= np.where(rng.random(n) < 0.2, rng.integers(0, 100, n), 0)
+    if kind == "early outlier":
+        times[rng.random(n) < 0.3] -= 1_000
+        times[int(rng.integers(n))] += 10**5
+    return times - int(rng.integers(0, 500))
+
+
+def write(directory: Path, times: np.ndarray, seq: np.ndarray, rng: np.random.Generator) -> list[RowGroup]:
+    """The events in several files of several row groups."""
+    directory.mkdir()
+    rows_per_file, rows_per_group = int(rng.integers(20, 200)), int(rng.integers(5, 60))
+    files = []
+    for start in range(0, len(times), rows_per_file):
+        part = slice(start, start + rows_per_file)
+        lines = pa.array([b"%d\n" % s for s in seq[part].tolist()], pa.binary())
+        files.append(directory / f"part-{len(files):05d}.parquet")
+        pq.write_table(
+            pa.table({"seq": seq[part], "event_time": times[part], "line": lines}),
+            files[-1],
+            row_group_size=rows_per_group,
+        )
+    return row_groups(files)
+
+
+def brute_force_stream(times: list[int], seq: list[int], delay: dict[int, int]) -> list[tuple[int, int, int]]:
+    """(ingestion, seq, time) in order when exactly those seqs are delayed."""
+    return sorted((base + delay.get(s, 0), s, t) for base, s, t in zip(naive.bases(times), seq, times, strict=True))
+
+
+def brute_force_count(times: list[int], seq: list[int], table: DelayTable, threshold: int) -> int:
+    """Out-of-order events when every record that may be delayed and has draw < threshold is delayed."""
+    select, drawn = draw(SEED, np.array(seq), table)
+    late, pinned = naive.out_of_order(times), naive.pinned(times)
+    delay = {s: int(drawn[i]) for i, s in enumerate(seq) if not late[i] and not pinned[i] and select[i] < threshold}
+    return sum(naive.out_of_order([t for _, _, t in brute_force_stream(times, seq, delay)]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", range(6))
+def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng([KINDS.index(kind), case])
+    array = source(kind, rng)
+    seq_array = np.sort(rng.choice(3 * len(array), len(array), replace=False)).astype(np.int64)  # gaps: bad lines
+    groups = write(tmp_path / "events", array, seq_array, rng)
+    times, seq = array.tolist(), seq_array.tolist()
+    longest = int(rng.choice([0, 1, 7, 100, 2_000, 10**5]))
+    table = DelayTable((int(rng.integers(0, longest + 1)) if case % 3 == 0 else 0, longest))
+    target = Fraction(int(rng.choice([5, 20, 50, 80])), 100)
+    source_late = sum(naive.out_of_order(times))
+
+    curve_maximum = max(
+        brute_force_count(times, seq, table, p)
+        for p in sorted({0, generation.BINS, *(draw(SEED, seq_array, table)[0].astype(int) + 1).tolist()})
+    )
+    streams = set()
+    for count in (1, 3, 8):
+        cuts = generation.chunks(groups, count)
+        parts = [(c, generation.count_chunk(groups, c, table, SEED)) for c in cuts]
+        assert sum(p.events for _, p in parts) == len(times)
+        curve = np.r_[0, np.cumsum(sum(p.gained - p.lost for _, p in parts))]
+        for threshold in (0, 3_000, 9_000, generation.BINS):
+            assert source_late + curve[threshold] == brute_force_count(times, seq, table, threshold)
+
+        wanted = round(target * len(times))
+        if not source_late <= wanted <= curve_maximum:
+            with pytest.raises(Infeasible) as refusal:
+                generation.solve(groups, parts, table, SEED, target)
+            assert refusal.value.maximum_percent == pytest.approx(100 * curve_maximum / len(times))
+        solution = generation.solve(groups, parts, table, SEED, target, closest=True)
+        assert solution.maximum == curve_maximum
+        assert solution.aimed == min(max(wanted, source_late), curve_maximum)
+
+        outputs = [generation.generate_chunk(groups, c, table, SEED, solution.selection) for c in cuts]
+        rows = [
+            row
+            for o in outputs
+            if o is not None
+            for row in zip(o.ingestion.tolist(), o.seq.tolist(), o.time.tolist(), strict=True)
+        ]
+        delay = {
+            s: g - base
+            for (g, s, _), base in zip(sorted(rows, key=lambda r: r[1]), naive.bases(times), strict=True)
+            if g != base
+        }
+        assert rows == brute_force_stream(times, seq, delay)
+        assert sum(naive.out_of_order([t for _, _, t in rows])) == solution.aimed
+        assert len(delay) == solution.aimed - source_late == sum(len(o.delayed) for o in outputs if o is not None)
+        assert all(table.minimum <= d <= table.maximum for d in delay.values())
+        still_late = dict(zip([s for _, s, _ in rows], naive.out_of_order([t for _, _, t in rows]), strict=True))
+        assert all(still_late[s] for s, was in zip(seq, naive.out_of_order(times), strict=True) if was)
+        assert_running_maxima(outputs)
+        streams.add(tuple(rows))
+    assert len(streams) == 1, "the stream depends on how it was cut"
+
+
+def assert_running_maxima(outputs: list[generation.Output | None]) -> None:
+    """Each chunk knows the largest event time before it."""
+    before: list[int] = []
+    for output in outputs:
+        if output is None:
+            continue
+        if before:
+            assert output.running_before == max(before)
+        before += output.time.tolist()
+
+
+def test_without_new_delay_the_stream_is_the_source() -> None:
+    """Existing disorder is copied, not healed."""
+    times = np.array([5, 3, 9, 9, 7, 12], np.int64)
+    assert naive.stream_order(naive.bases(times.tolist()), list(range(6)), times.tolist()) == times.tolist()

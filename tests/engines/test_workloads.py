@@ -1,0 +1,171 @@
+"""Queries in streaming against DuckDB, without rightly dropped rows; what an engine may claim wrongly is found."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge import workloads
+from streamgauge.base.errors import UserError
+from streamgauge.config import Workload
+from streamgauge.engines.spark.connections import options_of
+from streamgauge.engines.spark.engine import settings
+from streamgauge.engines.spark.progress import batches_of
+from streamgauge.engines.spark.sink import MeasuringSink
+from streamgauge.engines.spark.source import Link
+from streamgauge.oracle.batches import BatchLog
+from streamgauge.oracle.check import check
+from streamgauge.oracle.duck import size_and_checksum
+from streamgauge.oracle.late_rows import expectation
+from streamgauge.workloads import Spec
+from tests.engines.hand import HandDriver, Row, row, sentinel, table
+
+AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)
+JOIN = Spec("windowed_join", "name", "amount", window_us=10_000_000)
+SLIDING = replace(AGGREGATION, slide_us=5_000_000)
+PASSING = Spec("passthrough", "name", "amount")
+
+
+def some_rows(count: int, late: bool, seed: int = 1) -> list[Row]:
+    """One event a second, a fifth of them up to 40 s back if late."""
+    draw = random.Random(seed)
+    back = [draw.choice([0, 0, 0, 0, draw.randrange(40)]) if late else 0 for _ in range(count)]
+    return [
+        row(n, 100 + max(0, n - back[n]), name=draw.choice("abc"), amount=draw.randrange(100)) for n in range(count)
+    ]
+
+
+@pytest.fixture
+def driver() -> Iterator[HandDriver]:
+    hand = HandDriver()
+    yield hand
+    hand.close()
+
+
+def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: int) -> dict[str, Any]:
+    """Runs a query over what is offered, to its end; the figures that the oracle needs."""
+    spark.dataSource.register(Link)
+    spark.dataSource.register(MeasuringSink)
+    options = options_of((driver.endpoint,), driver.attempt)
+    streams = workloads.find(spec.query).streams
+    roles = ["alone"] if streams == 1 else ["lead", "follow"]
+    reader = spark.readStream.format("streamgauge").options(**options, batch_rows=batch_rows)
+    result = workloads.run([reader.option("role", role).load() for role in roles], spec)
+    writer = result.writeStream.format("streamgauge-sink").options(**options, output=str(place / "out"))
+    query = writer.option("checkpointLocation", str(place / "check")).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    return {"batches": batches_of([json.loads(p.json) for p in query.recentProgress], streams)}
+
+
+def offered(rows: list[Row]) -> pa.Table:
+    found = pa.Table.from_batches([table(rows)])
+    places = {"partition": pa.array([0] * len(rows), pa.int64()), "row": pa.array(range(len(rows)), pa.int64())}
+    for name, values in places.items():
+        found = found.append_column(name, values)
+    return found
+
+
+@pytest.mark.parametrize("spec", [AGGREGATION, JOIN, SLIDING, PASSING])
+def test_of_nothing_offered_nothing_is_expected(spec: Spec) -> None:
+    nothing = offered([row(0, 0)]).slice(0, 0)
+    assert size_and_checksum(expectation(nothing, [], spec)) == (0, 0)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("late", [False, True], ids=["ordered", "disordered"])
+@pytest.mark.parametrize(
+    "spec", [AGGREGATION, JOIN, SLIDING, PASSING], ids=["aggregation", "join", "sliding", "passthrough"]
+)
+def test_streaming_answers_as_duckdb_but_for_what_the_watermark_dropped(
+    spark: Any, driver: HandDriver, tmp_path: Path, spec: Spec, late: bool
+) -> None:
+    rows = some_rows(90, late)
+    driver.offer([*rows, sentinel(1e6)])
+    figures = stream(spark, driver, tmp_path, spec, batch_rows=18)
+    reports = list(driver.reports.values())
+    result = check(offered(rows), figures, reports, spec)
+    assert (result.wrong, result.watermarks_checked) == (None, True)
+    assert result.reported_rows > 10
+    assert (result.expected_late > 0) == (late and spec is not PASSING)
+    assert result.reported_late == result.expected_late
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", ["sessions", "windowed_aggregation"])
+def test_groups_dropped_of_several_partitions_are_counted_as_the_engine_does(
+    spark: Any, tmp_path: Path, query: str
+) -> None:
+    """Twins in both partitions: of a window they are one group, of a session two, as each task groups its own first."""
+    twins = [[{**one, "seq": 2 * one["seq"] + n} for one in some_rows(90, late=True)] for n in range(2)]
+    spec = replace(AGGREGATION, query=query, window_us=3_000_000)
+    hand = HandDriver(partitions=2)
+    try:
+        for partition, rows in enumerate(twins):
+            hand.offer([*rows, sentinel(1e6)], partition)
+        with settings(spark, {"spark.sql.shuffle.partitions": "3"}):
+            figures = stream(spark, hand, tmp_path, spec, batch_rows=36)
+    finally:
+        hand.close()
+    parts = [offered(rows) for rows in twins]
+    place = parts[1].column_names.index("partition")
+    parts[1] = parts[1].set_column(place, "partition", pa.array([1] * 90, pa.int64()))
+    result = check(pa.concat_tables(parts), figures, list(hand.reports.values()), spec)
+    assert (result.wrong, result.late_counted) == (None, "groups")
+    assert result.expected_late == result.reported_late > 0
+
+
+def test_late_rows_are_those_whose_window_had_ended_at_the_watermark_before() -> None:
+    """Batches take seconds 5 and 25, then 9, then 21: the third is in time, its window [20, 30) ends after 25."""
+    rows = offered([row(0, 5), row(1, 25), row(2, 9), row(3, 21), row(4, 8), row(5, 9)])
+    logs = [BatchLog(n, ({0: end},), ms) for n, (end, ms) in enumerate([(2, 0), (3, 25_000), (4, 25_000), (6, 25_000)])]
+    found = expectation(rows, logs, AGGREGATION)
+    # batch 1 takes row 2 against the watermark 0 of batch 0; batch 3 takes 4 and 5, one group, against 25
+    assert (found.late, found.wrong_watermark) == (1, None)
+    assert found.parts[0].frames[0]["seq"].to_pylist() == [0, 1, 2, 3]
+    assert expectation(rows, logs, replace(AGGREGATION, query="top_n")).late == 1
+    assert expectation(rows, logs, replace(AGGREGATION, query="deduplication")).late == 3  # and row 3, by itself
+
+
+def test_what_an_engine_logs_changes_no_answer() -> None:
+    rows = offered([row(0, 5), row(1, 25), row(2, 9)])
+    early = [BatchLog(0, ({0: 2},), 10_000), BatchLog(1, ({0: 3},), 25_000)]
+    found = expectation(rows, early, AGGREGATION)
+    assert found.wrong_watermark == "watermark of batch 0: the engine logged 10000 ms, its rows imply 0 ms"
+    assert (found.late, found.parts[0].masks) == (0, (None,))
+
+
+def test_a_log_with_holes_is_no_basis() -> None:
+    with pytest.raises(ValueError, match="missing"):
+        expectation(offered([row(0, 5)]), [BatchLog(1, ({0: 1},), 0)], AGGREGATION)
+    with pytest.raises(ValueError, match="taken by no batch"):
+        expectation(offered([row(0, 5), row(1, 6)]), [BatchLog(0, ({0: 1},), 0)], AGGREGATION)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"query": "top"},
+            f"workloads.w.query: found 'top', allowed: {', '.join(q.name for q in workloads.REGISTRY)}, "
+            "nexmark.q0 to nexmark.q23",
+        ),
+        ({"key": None}, "workloads.w.key: windowed_aggregation needs it; name one of name, amount"),
+        ({"key": "nme"}, "workloads.w.key: found 'nme', allowed: name, amount (source.columns)"),
+        ({"value": "name"}, "workloads.w.value: name is not numeric; allowed: amount"),
+        ({"slide": "3s"}, "workloads.w: window 10s must be a whole multiple, 1 or more, of its slide"),
+        ({"window": "0s"}, "workloads.w: window 0s must be a whole multiple, 1 or more, of its slide"),
+        ({"watermark": "10us"}, "workloads.w.watermark: 10us is not a whole number of ms"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], message: str) -> None:
+    given = {"name": "w", "query": "windowed_aggregation", "key": "name", "value": "amount"} | change
+    with pytest.raises(UserError) as told:
+        Spec.of(Workload.model_validate(given), {"name": "string", "amount": "int64"})
+    assert str(told.value) == message

@@ -1,0 +1,211 @@
+"""results and gc as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from pathlib import Path
+
+import polars
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.units import parse_bytes
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.runs import RunLog
+from streamgauge.index import index_run, retention
+from tests.command import Answer, Call, run
+from tests.index import example
+
+
+def call(tmp_path: Path, *arguments: str) -> Answer:
+    return run(Call(["results", *arguments, "--artifacts", str(tmp_path)]))
+
+
+def test_rebuild_list_and_export(tmp_path: Path) -> None:
+    example.three_runs(tmp_path)
+    assert call(tmp_path, "rebuild").out == "6 results of 3 runs\n"
+    listed = call(tmp_path, "list", "--where", "metric=event_latency_ms_p99", "--json").json["results"]
+    assert [row["value"] for row in listed] == [100.0, 100.0, 110.25, 100.0]
+    assert "void: wrong answer: é 'x'" in call(tmp_path, "list").out
+    assert len(call(tmp_path, "series", "--json").json["series"]) == 3
+    for name in ("out.csv", "out.parquet"):
+        call(tmp_path, "export", "--out", str(tmp_path / name))
+    parquet = polars.read_parquet(tmp_path / "out.parquet")
+    with open(tmp_path / "out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert parquet["value"].to_list() == [100.0, 100.0, 50000.0, 110.25, None, 100.0]
+    assert [row["value"] for row in rows] == ["100", "100", "50000", "110.25", "", "100"]
+    assert [row["reason"] for row in rows] == parquet["reason"].to_list()
+
+
+def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_demand(tmp_path: Path) -> None:
+    database = ["--database", f"sqlite:///{tmp_path / 'both.db'}"]
+    for host, at in (("one", "2026-03-01T02:00:00+00:00"), ("two", "2026-03-01T02:00:07+00:00")):
+        example.run(tmp_path / host, "night", example.result("night", 5.0, at=at))
+        assert call(tmp_path / host, "add", *database).out == "1 new results of 1 runs\n"
+        assert call(tmp_path / host, "add", *database).out == "0 new results of 1 runs\n"
+    call(tmp_path / "one", "rebuild", *database).refused("found 1 points (runs night) that are in no record here")
+    assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 2
+    assert call(tmp_path / "one", "rebuild", "--others", *database).out == "1 results of 1 runs\n"
+    assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 1
+
+
+def test_a_history_goes_into_changes(tmp_path: Path) -> None:
+    for night in range(20):
+        value = None if night == 5 else (100.0 if night < 12 else 120.0) + night % 3
+        at = f"2026-05-{night + 1:02}T01:00:00+00:00"
+        example.run(tmp_path, f"n{night:02}", example.result(f"n{night:02}", value, at=at, valid=value is not None))
+    call(tmp_path, "rebuild")
+    (series,) = call(tmp_path, "series", "--json").json["series"]
+    assert call(tmp_path, "history", series["key"], str(tmp_path / "h.csv")).code == 0
+    call(tmp_path, "history", series["key"], str(tmp_path / "no" / "h.csv")).refused(
+        "h.csv: cannot be written: No such"
+    )
+    later = call(tmp_path, "list", "--since", "2026-05-19T03:00+02:00", "--json").json["results"]
+    assert [row["at"][:10] for row in later] == ["2026-05-19", "2026-05-20"]
+    found = run(Call(["changes", str(tmp_path / "h.csv"), "--json"])).json
+    assert [c["time"] for c in found["changes"]] == ["2026-05-13T01:00:00+00:00"]
+    assert found["gaps"] == [{"after": "2026-05-05T01:00:00+00:00", "before": "2026-05-07T01:00:00+00:00", "days": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["list", "--where", "colour=blue"], "filter: found 'colour', allowed: benchmark"),
+        (["list", "--where", "colour"], "--where: found 'colour', allowed: NAME=VALUE"),
+        (["export", "--out", "x.txt"], "--out: found 'x.txt', allowed: a name that ends in .csv or .parquet"),
+        (["list", "--since", "yesterday"], "--since: found 'yesterday', allowed: a moment such as 2026-03-21"),
+        (["rebuild"], "runs: found no run; rebuilding would empty the index; name the folder with --artifacts"),
+        (["add"], "runs: found no run; name the folder with --artifacts"),
+        (["history", "nokey", "x.csv"], "found no series 'nokey'"),
+        (["list", "--database", "postgresql://127.0.0.1:1/none"], "the database does not answer"),
+        (["list", "--database", "oracle://x"], "found 'oracle', allowed: sqlite or postgresql"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    call(tmp_path, *arguments).refused(said)
+
+
+HOUR = 3600
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Three runs, each with a stream of 1 MiB; the oldest one's source is gone."""
+    store = Store(tmp_path)
+    for age, name in enumerate(["new", "middle", "old"]):
+        for kind in ("events", "stream"):
+            with store.building(kind, f"{kind}-{name}") as build:
+                (build.path / "part.parquet").write_bytes(os.urandom(2**20))
+                build.manifest = {"files": ["part.parquet"]}
+                if kind == "events" and name == "old":
+                    build.manifest["sources"] = [{"size": 1, "sha256": "gone"}]
+        path = example.run(tmp_path, name, example.result(name))
+        for kind in ("events", "stream"):
+            with RunLog(path).stage(kind, {}) as outcome:
+                outcome["key"] = f"{kind}-{name}"
+        (path / "cells" / "c" / "work" / "checkpoint").mkdir(parents=True)
+        (path / "cells" / "c" / "work" / "checkpoint" / "state").write_bytes(os.urandom(2**20))
+        write_json(path / "cells" / "c" / "search.json", {})
+        past = time.time() - (age + 2) * HOUR * 24
+        for file in [*path.rglob("*"), *store.root.glob(f"data/*/*-{name}/*")]:
+            os.utime(file, (past, past))
+    return store
+
+
+def gc(store: Store, *arguments: str) -> dict[str, object]:
+    return run(Call(["gc", "--artifacts", str(store.root), *arguments, "--json"])).json
+
+
+def test_gc_leaves_everything_within_the_budget_but_leftovers(store: Store) -> None:
+    (store.root / "data" / "stream" / "x.tmp-1").mkdir()
+    assert len(gc(store)["removed"]) == 1  # type: ignore[arg-type]
+    assert not (store.root / "data" / "stream" / "x.tmp-1").exists()
+    assert store.find("stream", "stream-old")
+
+
+def test_gc_ends_a_collection_that_was_killed_and_keeps_its_manifest(store: Store) -> None:
+    path = store.path("stream", "stream-old")
+    (path / "manifest.json").rename(path / "manifest.collected.json")
+    assert [item["why"] for item in gc(store)["removed"]] == ["leftover of a killed collection"]  # type: ignore[attr-defined]
+    assert [file.name for file in path.iterdir()] == ["manifest.collected.json"]
+    assert gc(store)["removed"] == []
+
+
+def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
+    records = {p: p.read_bytes() for p in store.root.rglob("*.json*") if p.name != "manifest.json"}
+    removed = [Path(item["path"]) for item in gc(store, "--budget", "4500KiB", "--keep-runs", "1")["removed"]]  # type: ignore[attr-defined]
+    assert [path.name for path in removed] == ["work", "work", "work", "stream-old", "stream-middle"]
+    assert {p: p.read_bytes() for p in records} == records
+    assert store.find("stream", "stream-old") is None
+    recalled = store.recall("stream", "stream-old")
+    assert recalled is not None
+    assert recalled.manifest["files"] == ["part.parquet"]
+    gc(store, "--budget", "0", "--keep-runs", "1")
+    assert [store.find("events", f"events-{name}") is not None for name in ("new", "middle", "old")] == [
+        True, False, True,
+    ]  # fmt: skip
+    with store.building("stream", "stream-old") as build:
+        (build.path / "part.parquet").write_bytes(b"again")
+    assert store.find("stream", "stream-old")
+
+
+def test_gc_takes_spark_s_event_logs_of_days_before(store: Store) -> None:
+    past = time.time() - 2 * 24 * HOUR
+    for name in ("app-1", "app-2.zstd", "app-3"):
+        path = store.root / "spark-events" / name
+        path.parent.mkdir(exist_ok=True)
+        if name == "app-1":
+            path.mkdir()
+        (path / "events_1" if name == "app-1" else path).write_bytes(os.urandom(2**20))
+        os.utime(path, (past, past)) if name != "app-3" else None
+    (store.root / "spark-events" / "renamed").symlink_to("meanwhile")  # listed, and then not there
+    removed = [Path(item["path"]).name for item in gc(store, "--budget", "0", "--keep-runs", "3")["removed"]]  # type: ignore[attr-defined]
+    assert sorted(name for name in removed if name.startswith("app")) == ["app-1", "app-2.zstd"]
+    assert [path.name for path in (store.root / "spark-events").iterdir() if path.exists()] == ["app-3"]
+
+
+def test_gc_touches_nothing_that_may_be_in_use(store: Store) -> None:
+    path = example.run(store.root, "going-on", example.result("going-on"))
+    (path / "work").mkdir()
+    (path / "work" / "state").write_bytes(os.urandom(2**20))
+    gc(store, "--budget", "0", "--keep-runs", "0")
+    assert (path / "work" / "state").exists()
+
+
+def test_dry_run_only_tells(store: Store) -> None:
+    before = sorted(store.root.rglob("*"))
+    assert gc(store, "--budget", "0", "--dry-run")["removed"]
+    assert sorted(p for p in store.root.rglob("*") if p.suffix != ".lock") == [p for p in before if p.suffix != ".lock"]
+    run(Call(["gc", "--budget", "lots", "--artifacts", str(store.root)])).refused("--budget: found 'lots', allowed")
+
+
+def test_a_budget_that_cannot_be_met_is_told_before_a_run(store: Store) -> None:
+    retention.require_budget(store, 12 * 2**20, keep_runs=1)
+    with pytest.raises(UserError, match=r"artifacts take \d+ MiB after collection, budget 0 MiB; raise"):
+        retention.require_budget(store, 2**10, keep_runs=3)
+
+
+@pytest.mark.parametrize(("text", "size"), [("20GiB", 20 * 2**30), ("1.5 MB", 1_500_000), (4096, 4096), ("7", 7)])
+def test_sizes(text: object, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "-1", "5 parsecs", "GiB", True, None, "1e9"])
+def test_what_is_no_size(text: object) -> None:
+    with pytest.raises(ValueError, match="allowed: a size such as"):
+        parse_bytes(text)
+
+
+def test_a_run_ends_well_whether_or_not_the_database_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example.three_runs(tmp_path)
+    monkeypatch.setenv("STREAMGAUGE_DATABASE", "postgresql://127.0.0.1:1/none")
+    said = index_run(tmp_path, "night1")
+    assert said.startswith("results not indexed: postgresql")
+    assert said.endswith("later: `streamgauge results add`")
+    monkeypatch.delenv("STREAMGAUGE_DATABASE")
+    assert index_run(tmp_path, "night1") == "3 results added"
+    assert index_run(tmp_path, "night1") == "0 results added"

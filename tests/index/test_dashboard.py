@@ -1,0 +1,123 @@
+"""The page over time shows the known change and no other, whether read as text or in a browser."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from streamgauge.catalog import results
+from streamgauge.catalog.results import Judgement
+from streamgauge.index import Index
+from streamgauge.report import dashboard
+from tests.command import Call, run
+from tests.index import example
+from tests.index.nights import thirty_nights
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    thirty_nights(tmp_path)
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    index.rebuild((tmp_path / "runs").iterdir())
+    return index
+
+
+CHANGED = "flights late20 q0 spark-4.3 micro-batch event_latency_ms_p99_at_80pct: +"
+
+
+def test_the_known_change_and_no_other(index: Index, tmp_path: Path) -> None:
+    (said,) = dashboard.build(index, tmp_path / "page.html")
+    assert said.startswith(CHANGED)
+    assert "since 2026-04-21" in said
+    assert "suspect: not rerun" in said
+    page = (tmp_path / "page.html").read_text()
+    assert "1 change in 24 series" in page
+    assert "the driver slipped" in page
+
+
+def test_what_a_rerun_said_and_an_output_that_changed(index: Index, tmp_path: Path) -> None:
+    (key,) = [s["key"] for s in index.series(workload="q0", system="spark-4.3", metric="event_latency_ms_p99_at_80pct")]
+    last = example.run(tmp_path, "night-30", example.result(
+        "night-30", 12_344.0, workload="q2", system="spark-4.3", mode="micro-batch", metric="output_rows", unit="rows",
+        at="2026-05-01T02:00:00+00:00",
+    ))  # fmt: skip
+    results.judge(last, Judgement("night-30", key, "2026-04-21T02:00:00+00:00", "regression", 0.12, {}))
+    index.add_run(last)
+    changed, wrong = dashboard.build(index, tmp_path / "page.html")
+    assert changed.endswith("; regression")
+    assert wrong == (
+        "flights late20 q2 spark-4.3 micro-batch output_rows: "
+        "output changed from 12\u202f345 to 12\u202f344 on 2026-05-01"
+    )
+
+
+def test_a_step_that_a_rerun_confirmed_is_there_however_small(index: Index, tmp_path: Path) -> None:
+    """A night judges its own series, the page all of them; and a place may move while values arrive."""
+    metric = "event_latency_ms_p99_at_80pct"
+    keys = {q: index.series(workload=q, system="spark-4.3", metric=metric)[0]["key"] for q in ("q0", "q1")}
+    change = {"index": 9, "magnitude": 0.03, "interval": [0.02, 0.04], "confidence": 0.93, "before": 1.0, "after": 1.03}
+    run = tmp_path / "runs" / "night-29"
+    for key, day in ((keys["q0"], 19), (keys["q1"], 16)):
+        judged = Judgement("night-29", key, f"2026-04-{day}T02:00:00+00:00", "regression", 0.03, {"change": change})
+        results.judge(run, judged)
+    index.add_run(run)
+    by_query = {line.split()[2]: line for line in dashboard.build(index, tmp_path / "page.html")}
+    assert by_query.keys() == {"q0", "q1"}
+    assert "since 2026-04-21" in by_query["q0"]
+    assert by_query["q0"].endswith("; regression")
+    assert "+3.0\u202f% since 2026-04-16" in by_query["q1"]
+    assert by_query["q1"].endswith("; regression")
+
+
+def test_what_systems_can_do_what_releases_were_told_and_the_noise_of_a_series_stand_on_the_page(
+    tmp_path: Path,
+) -> None:
+    begin = datetime(2026, 4, 1, 2, tzinfo=UTC)
+    for night in range(30):
+        at = (begin + timedelta(days=night)).isoformat()
+        about = {"workload": "q7", "system": "spark", "mode": "streaming", "at": at}
+        gone = {"reason": "no such operator"} if night == 29 else {}
+        path = example.run(
+            tmp_path, f"n{night:02}",
+            example.result(
+                f"n{night:02}", 0.0 if gone else 1.0, metric="output_supported", unit="yes", **about, **gone,
+            ),
+            example.result(f"n{night:02}", 2.0 + night % 3 / 100, metric="query_seconds", unit="s", **about),
+        )  # fmt: skip
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    index.rebuild((tmp_path / "runs").iterdir())
+    (seconds,) = index.series(metric="query_seconds")
+    comparison = {"noise_floor": 0.0321, "detectable_effect": 0.0654}
+    results.judge(path, Judgement("n29", seconds["key"], at, "self", 0.001, {"comparison": comparison}))
+    evidence = {"verdict": "no-go", "baseline": "4.2.1", "candidate": "4.3.0", "reasons": ["q7 is no longer supported"]}
+    results.judge(path, Judgement("n29", "", at, "release_check", 0.0, evidence))
+    index.add_run(path)
+    (said,) = dashboard.build(index, tmp_path / "page.html")
+    assert said == "flights late20 q7 spark streaming output_supported: no longer supported on 2026-04-30"
+    page = " ".join((tmp_path / "page.html").read_text().split())
+    assert "q7 is no longer supported" in page
+    assert "no-go" in page
+    assert page.count("no such operator") >= 2, "beside the query and beside its features"
+    assert "3.21" in page
+    assert "6.54" in page
+
+
+def test_a_series_with_a_zero_and_one_too_short_are_not_judged_and_say_why(tmp_path: Path) -> None:
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    zero = [example.result("r", float(n), at=f"2026-03-{n + 1:02}T02:00:00+00:00") for n in range(12)]
+    index.add_run(example.run(tmp_path, "r", *zero, example.result("r", 5.0, workload="short")))
+    assert dashboard.build(index, tmp_path / "page.html") == []
+    page = (tmp_path / "page.html").read_text()
+    assert "a value is zero or below: no ratio can be formed" in page
+    assert "1 values: at least 8 are needed to detect a change" in page
+
+
+def test_an_empty_index_is_a_page_too(tmp_path: Path) -> None:
+    answer = run(Call(["dashboard", "--out", str(tmp_path / "p.html"), "--artifacts", str(tmp_path)]))
+    assert answer.out == f"page: {tmp_path / 'p.html'}\n"
+    assert "The index holds no results yet." in (tmp_path / "p.html").read_text()
+    run(Call(["dashboard", "--out", str(tmp_path / "no" / "p.html"), "--artifacts", str(tmp_path)])).refused(
+        "cannot be written"
+    )

@@ -1,0 +1,276 @@
+"""SQLite and a real PostgreSQL give the same answers; nothing is lost or doubled, whoever is killed and when."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from streamgauge.base.errors import UserError
+from streamgauge.catalog import results
+from streamgauge.catalog.results import Judgement
+from streamgauge.index import Index, database
+from streamgauge.index.results import series_key
+from tests.index.example import MACHINE, result, run, three_runs
+
+
+def expected(runs: list[Path]) -> list[tuple[Any, ...]]:
+    """What the JSON lines say, without a database."""
+    records = [json.loads(line) for path in runs for line in (path / "results.jsonl").read_text().splitlines()]
+    rows = [
+        (r["at"], r["run_id"], r["metric"], r["value"], r["low"], r["valid"], r["reason"], r["software"], r["machine"])
+        for r in records
+    ]
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def answers(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    names = ("at", "run_id", "metric", "value", "low", "valid", "reason", "software", "machine")
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def test_answers_are_what_the_records_say(url: str, tmp_path: Path) -> None:
+    runs, index = three_runs(tmp_path), Index(url)
+    assert [index.add_run(path) for path in runs] == [3, 2, 1]
+    assert answers(index.results()) == expected(runs)
+    assert [row["machine"]["cores"] for row in index.series(metric="event_latency_ms_p99")] in ([2, 8], [8, 2])
+    (key,) = {row["series_key"] for row in index.results(run_id="night1", metric="event_latency_ms_p99")}
+    assert [row["value"] for row in index.history(key)] == [100.0, 100.0, 110.25]
+    assert [row["value"] for row in index.results(limit=2, key=key)] == [100.0, 110.25]
+    assert len(index.results(since="2026-03-02")) == 3
+    assert [(j["outcome"], j["magnitude"], j["evidence"]) for j in index.judgements()] == [
+        ("suspect", 0.1, {"p": 0.001})
+    ]
+    assert index.results(benchmark="none") == []
+
+
+def test_both_databases_hold_the_same_rows(postgres: str, tmp_path: Path) -> None:
+    from tests.index.conftest import fresh
+
+    runs = three_runs(tmp_path)
+    dumps = []
+    for url in (f"sqlite:///{tmp_path / 'a.db'}", fresh(postgres, "same_rows")):
+        index = Index(url)
+        for path in runs:
+            index.add_run(path)
+        dumps.append(index.dump())
+    assert dumps[0] == dumps[1]
+    assert [len(rows) for rows in dumps[0].values()] == [3, 6, 1]
+
+
+def test_adding_again_adds_only_what_is_new(url: str, tmp_path: Path) -> None:
+    runs, index = three_runs(tmp_path), Index(url)
+    for path in runs:
+        index.add_run(path)
+    before = index.dump()
+    assert [index.add_run(path) for path in runs] == [0, 0, 0]
+    assert index.dump() == before
+    results.append(runs[0], result("night1", 7.0))
+    assert index.add_run(runs[0]) == 1
+
+
+def test_a_rebuilt_index_equals_the_live_one(url: str, tmp_path: Path) -> None:
+    runs, index = three_runs(tmp_path), Index(url)
+    for path in reversed(runs):
+        index.add_run(path)
+    live = index.dump()
+    with database.transaction(index.engine) as connection:  # somebody's doing
+        connection.execute(text("DELETE FROM points WHERE run_id = 'night1'"))
+        connection.execute(text("UPDATE points SET value = 0"))
+    assert index.rebuild(runs) == 6
+    assert index.dump() == live
+
+
+def test_hosts_that_share_a_database_may_use_one_run_id(url: str, tmp_path: Path) -> None:
+    """A scheduled night has the same id everywhere."""
+    index, at = Index(url), "2026-04-01T03:00:00+00:00"
+    here, other = {**MACHINE, "cpu": "A"}, {**MACHINE, "cpu": "B"}
+    runs = [
+        run(tmp_path / "one", "night", result("night", 1.0, machine=here, at=at)),
+        run(tmp_path / "two", "night", result("night", 2.0, machine=other, at=at)),
+        run(tmp_path / "three", "night", result("night", 3.0, machine=here, at="2026-04-01T03:00:01+00:00")),
+    ]
+    for path in runs:
+        (one,) = results.read(path)
+        results.judge(path, Judgement("night", series_key(one), one.at, "suspect", one.value or 0, {}))
+    assert [index.add_run(path) for path in runs] == [1, 1, 1]
+    assert sorted(row["value"] for row in index.results()) == [1.0, 2.0, 3.0]
+    assert sorted(row["magnitude"] for row in index.judgements()) == [1.0, 2.0, 3.0]
+    before = index.dump()
+    with pytest.raises(
+        UserError, match=r"found 2 points \(runs night\) that are in no record here: they come from another host"
+    ):
+        index.rebuild(runs[:1])
+    assert index.dump() == before
+    assert index.rebuild(runs[:1], others=True) == 1
+    assert [row["value"] for row in index.results()] == [1.0]
+
+
+def test_a_figure_that_is_no_number_is_void_in_both(url: str, tmp_path: Path) -> None:
+    index = Index(url)
+    index.add_run(run(tmp_path, "odd", result("odd", math.nan), result("odd", 0.0), result("odd", 2.0, high=math.inf)))
+    found = [(row["value"], row["high"], row["valid"], row["reason"]) for row in index.results()]
+    assert found == [(None, None, False, "nan is not a finite number"), (0.0, None, True, ""), (2.0, None, True, "")]
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from streamgauge.index import Index, results
+insert = results._insert
+def stops(connection, table, rows):
+    new = insert(connection, table, rows)
+    if table.name == "points" and rows:
+        print("in mid-transaction", flush=True)
+        time.sleep(600)
+    return new
+results._insert = stops
+getattr(Index(sys.argv[1]), sys.argv[2])(eval(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("doing", ["add_run", "rebuild"])
+def test_a_killed_writer_loses_nothing_and_doubles_nothing(url: str, tmp_path: Path, doing: str) -> None:
+    runs, index = three_runs(tmp_path), Index(url)
+    if doing == "rebuild":
+        for path in runs:
+            index.add_run(path)
+    before = index.dump()
+    what = repr(str(runs[0])) if doing == "add_run" else repr([str(path) for path in runs])
+    argument = f"Path({what})" if doing == "add_run" else f"[Path(p) for p in {what}]"
+    writer = subprocess.Popen([sys.executable, "-c", KILLED, url, doing, argument], stdout=subprocess.PIPE)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == b"in mid-transaction\n"
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.wait(timeout=60)
+    writer.stdout.close()
+    assert Index(url).dump() == before
+    for path in runs:
+        index.add_run(path)
+    assert answers(index.results()) == expected(runs)
+
+
+def test_a_torn_record_is_no_point_and_moves_no_other(url: str, tmp_path: Path) -> None:
+    path, index = run(tmp_path, "torn", result("torn", 1.0)), Index(url)
+    with open(path / "results.jsonl", "ab") as file:
+        file.write(b'{"benchmark": "fli')
+    index.add_run(path)
+    results.append(path, result("torn", 2.0))
+    assert index.add_run(path) == 1
+    assert [row["value"] for row in index.results()] == [1.0, 2.0]
+
+
+def test_two_writers_at_once(url: str, tmp_path: Path) -> None:
+    nights = [
+        run(tmp_path, f"n{n:02}", *(
+            result(f"n{n:02}", float(v), metric=f"m{v % 7}", at=f"2026-04-{n + 1:02}T00:00:00+00:00")
+            for v in range(60)
+        ))
+        for n in range(6)
+    ]  # fmt: skip
+
+    def write(paths: list[Path]) -> int:
+        index = Index(url)  # both also make the schema
+        return sum(index.add_run(path) for path in paths)
+
+    with ThreadPoolExecutor(2) as pool:
+        added = list(pool.map(write, [nights, list(reversed(nights))]))
+    assert sum(added) == 360
+    live = Index(url).dump()
+    index = Index(url)
+    index.rebuild(nights)
+    assert index.dump() == live
+
+
+def test_machine_makes_another_series_and_software_does_not() -> None:
+    key = series_key(result("r"))
+    assert key == series_key(result("x", 5.0, software={"spark": "9"}, config_hash="other"))
+    assert key != series_key(result("r", machine={**MACHINE, "cpu": "Example 2"}))
+    assert key != series_key(result("r", system="flink"))
+
+
+def test_the_migrations_make_what_the_tables_say(url: str) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+    from sqlalchemy import inspect
+
+    from streamgauge.index.tables import metadata
+
+    with database.transaction(Index(url).engine) as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        for name, table in metadata.tables.items():  # keys are not compared
+            found = inspect(connection).get_pk_constraint(name)["constrained_columns"]
+            assert found == [column.name for column in table.primary_key]
+
+
+@pytest.mark.parametrize("schema", ["0001", "0002"])
+def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: Path, schema: str) -> None:
+    runs, engine = three_runs(tmp_path), database.connect(url)
+    with database.transaction(engine) as connection:
+        database._migrate(connection, schema)
+        row = asdict(result("night0", 5.0))
+        names = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
+        connection.execute(
+            text(
+                "INSERT INTO series VALUES "
+                "('k', :benchmark, :experiment, :workload, :system, :mode, :metric, :unit, '{}')"
+            ),
+            {n: row[n] for n in names},
+        )
+        connection.execute(
+            text("INSERT INTO points VALUES ('night0', 0, 'k', 'then', 5.0, NULL, 6.0, 1, true, '', 'c', '{}')")
+        )
+        if schema == "0002":
+            connection.execute(text("INSERT INTO judgements VALUES ('night0', 0, 'k', 'then', 'open', 0.5, '{}')"))
+    with pytest.raises(UserError, match=f"found schema {schema}, allowed: 0003; run `streamgauge results upgrade`"):
+        Index(url)
+    index = Index(url, upgrade=True)
+    assert [row["key"] for row in index.series()] == ["k"]
+    assert [(row["at"], row["value"], row["high"], row["valid"]) for row in index.history("k")] == [
+        ("then", 5.0, 6.0, True)
+    ]
+    assert [row["outcome"] for row in index.judgements("k")] == ["open"] * (schema == "0002")
+    assert index.add_run(runs[1]) == 2
+    with database.transaction(engine) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(UserError, match="found schema 9999, allowed: up to 0003; a newer Streamgauge made it"):
+        Index(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://me:secret@127.0.0.1:1/results",
+         r"postgresql\S*://me:\*\*\*@127.0.0.1:1/results: the database does not answer"),
+        ("mysql://x/y", "found 'mysql', allowed: sqlite or postgresql"),
+        ("nonsense", "not a URL"),
+        ("postgresql://me@host:54a32/results", "not a URL"),
+        ("sqlite:////dev/null/results.db", "does not answer|cannot be written"),
+    ],
+)  # fmt: skip
+def test_a_database_that_cannot_be_had_is_one_line_without_its_password(url: str, said: str) -> None:
+    with pytest.raises(UserError, match=said) as caught:
+        Index(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_and_tables_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is no database, but long enough to be read as one " * 20)
+    with pytest.raises(UserError, match="file is not a database"):
+        Index(f"sqlite:///{tmp_path / 'text.db'}")
+    with sqlite3.connect(tmp_path / "theirs.db") as theirs:
+        theirs.execute("CREATE TABLE series (name TEXT)")
+    theirs.close()
+    with pytest.raises(UserError, match="its tables are not Streamgauge's"):
+        Index(f"sqlite:///{tmp_path / 'theirs.db'}")

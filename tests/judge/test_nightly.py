@@ -1,0 +1,223 @@
+"""A night of the known system: its history is written by hand, its reruns are measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from streamgauge.airflow.notices import report_of
+from streamgauge.answers import rerun
+from streamgauge.answers.figures import SECONDS
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.units import Duration
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Result
+from streamgauge.catalog.runs import RunLog
+from streamgauge.index import Index
+from streamgauge.judge.nightly import Night
+from streamgauge.judge.reruns import RATE, in_turns
+from tests.measure.benches import CELL, Bench, write_bench
+
+P50, ROWS = "event_latency_ms_p50_at_50pct", "output_rows"
+NIGHTS, STEP = 24, 20
+PLAN: dict[str, Any] = {
+    "latency": {"fractions": [0.5], "seconds": 0.4},
+    "search": {"max_age": "1s", "window_seconds": 0.3},
+    "nightly": {"repetitions": [4], "self_tests": 0},
+}
+
+
+def write_nights(
+    bench: Bench, level: float, factor: float, before: Bench | None = None, machine: str = "x", seconds: float = 0
+) -> None:
+    """Latency around a level, times a factor from night STEP on; earlier nights have another benchmark."""
+    for night in range(NIGHTS):
+        run, at = f"n{night:02}", (datetime(2026, 3, 1, 2, tzinfo=UTC) + timedelta(days=night)).isoformat()
+        value = level * (1 + 0.01 * (night * 7 % 5 - 2)) * (factor if night >= STEP else 1.0)
+        about = ("b", CELL.experiment, CELL.workload, CELL.system, "streaming")
+        figures = [(P50, "ms", value), (RATE, "events/s", 2000.0), *([(SECONDS, "s", seconds)] if seconds else [])]
+        for metric, unit, figure in figures:
+            made = Result(
+                *about, metric, unit, figure, run, "c", at=at, machine={"cpu": machine}, software={"spark": "1"}
+            )
+            results.append(bench.store.run(run), made)
+        as_it_was = before if before and night < STEP else bench
+        write_json(bench.store.run(run) / "benchmark.json", as_it_was.benchmark.model_dump(mode="json"))
+
+
+def no_session() -> Any:
+    raise AssertionError("the known system needs no Spark")
+
+
+def night_of(bench: Bench) -> Night:
+    index = Index(f"sqlite:///{bench.store.root / 'results.db'}")
+    index.rebuild((bench.store.root / "runs").iterdir())
+    return Night(bench.benchmark, bench.store, f"n{NIGHTS - 1}", index, no_session)
+
+
+def test_a_setting_that_costs_is_confirmed_by_turns_of_both_settings_and_said_once(tmp_path: Any) -> None:
+    before = write_bench(tmp_path, delay="100ms", **PLAN)
+    bench = Bench(
+        before.file,
+        before.benchmark.model_copy(update={"systems": write_bench_systems(tmp_path, "1500ms")}),
+        before.store,
+    )
+    write_nights(bench, 110.0, 1.9, before)
+    (line,) = night_of(bench).judge()
+    assert (line.state, line.what) == ("regression", f"b e all known streaming {P50}")
+    assert line.said.startswith("+90.0 % since 2026-03-21; rerun against the settings of n19: +")
+    assert "noise floor" in line.said
+    assert "detectable effect" in line.said
+    night = night_of(bench)
+    (judged,) = night.index.judgements()
+    comparison = judged["evidence"]["comparison"]
+    assert (judged["outcome"], judged["changed_at"]) == ("regression", "2026-03-21T02:00:00+00:00")
+    assert (comparison["n_baseline"], comparison["n_candidate"]) == (4, 4)
+    assert comparison["interval"][0] > 1.3
+    report = json.loads((night.directory / "nightly.json").read_text())
+    assert (report["state"], report["lines"][0]["state"]) == ("bad", "regression")
+    assert night.judge() == [line], "of an attempt that died: said again, not measured again"
+
+
+def write_bench_systems(tmp_path: Any, delay: str) -> Any:
+    place = tmp_path / "other"
+    place.mkdir()
+    return write_bench(place, delay=delay, **PLAN).benchmark.systems
+
+
+def test_a_step_that_is_gone_when_rerun_is_refuted(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, delay="100ms", **PLAN)
+    write_nights(bench, 10_000.0, 1.5)
+    (line,) = night_of(bench).judge()
+    assert line.state == "refuted", line
+    assert "rerun against the nights before: -9" in line.said
+
+
+def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> None:
+    before = write_bench(tmp_path, delay="100ms", **PLAN)
+    (workload,) = before.benchmark.workloads
+    wider = workload.model_copy(update={"watermark": Duration.parse("9s")})
+    bench = Bench(before.file, before.benchmark.model_copy(update={"workloads": (wider,)}), before.store)
+    write_nights(bench, 110.0, 1.9, before)
+    night = night_of(bench)
+    (line,) = night.judge()
+    assert (line.state, line.said) == (
+        "open", "+90.0 % since 2026-03-21; not rerun: the benchmark is not what it was in n19 (workload all)",
+    )  # fmt: skip
+    assert [j["outcome"] for j in night.index.judgements()] == ["open"]
+
+
+def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: Any) -> None:
+    bench = write_bench(
+        tmp_path, delay="100ms", capacity=4000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 1}}
+    )
+    write_nights(bench, 110.0, 1.0)
+    night = night_of(bench)
+    lines = night.judge()
+    assert {(line.state, line.what.rpartition(" ")[2]) for line in lines} == {("self", P50), ("self", RATE)}
+    assert all("noise floor" in line.said for line in lines)
+    (key,) = (row["key"] for row in night.index.series(metric=RATE))
+    (rate,) = night.index.judgements(key)
+    assert rate["outcome"] == "self"
+    assert len(rate["evidence"]["baseline"]) == len(rate["evidence"]["candidate"]) == 4
+
+
+def test_a_cell_and_a_query_of_one_name_are_tested_apart(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = write_bench(
+        tmp_path, delay="100ms", capacity=4000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 2}}
+    )
+    write_nights(bench, 110.0, 1.0, seconds=2.0)
+    monkeypatch.setattr(rerun, "seconds", lambda *_: {SECONDS: 2.0})
+    night = replace(night_of(bench), session=lambda: None)  # type: ignore[arg-type,return-value]
+    said = {line.what.rpartition(" ")[2]: line.said for line in night.judge()}
+    assert set(said) == {P50, RATE, SECONDS}
+    assert said[SECONDS].startswith("A/A: +0.0 %")
+
+
+def test_another_machine_of_the_same_database_has_its_own_nights(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, delay="100ms", **PLAN)
+    other = Bench(bench.file, bench.benchmark, Store(tmp_path / "other"))
+    write_nights(bench, 110.0, 1.0)
+    write_nights(other, 110.0, 1.9, machine="y")
+    night = night_of(bench)
+    for run in (other.store.root / "runs").iterdir():  # of the same ids
+        night.index.add_run(run)
+    assert night.judge() == []
+    assert {(row["machine"]["cpu"], row["metric"]) for row in night.index.series()} == {
+        ("x", P50), ("x", RATE), ("y", P50), ("y", RATE),
+    }  # fmt: skip
+
+
+def test_answers_and_failed_stages_are_errors_at_once(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, **PLAN)
+    write_nights(bench, 110.0, 1.0)
+    run = bench.store.run(f"n{NIGHTS - 1}")
+    about = ("b", "e", "q5", "spark", "batch")
+    for name, metric, value in (
+        ("n22", ROWS, 7.0),
+        ("n23", ROWS, 8.0),
+        ("n22", "output_supported", 1.0),
+        ("n23", "output_supported", 0.0),
+    ):
+        made = Result(
+            *about, metric, "rows", value, name, "c", at=f"2026-03-{name[1:]}T03:00:00+00:00", machine={}, software={}
+        )
+        results.append(bench.store.run(name), replace(made, reason="no such query" if value == 0 else ""))
+    with pytest.raises(KeyError), RunLog(run).stage("latency", {"experiment": "e"}):
+        raise KeyError("lost")
+    assert [str(line) for line in night_of(bench).judge()] == [
+        "failed: latency e: KeyError: 'lost'",
+        "error: b e q5 spark batch output_rows: output changed from 7 to 8",
+        "error: b e q5 spark batch output_supported: no longer supported (no such query)",
+    ]
+
+
+def test_a_stage_that_never_began_is_no_good_night(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, **PLAN)
+    write_nights(bench, 110.0, 1.0)
+    (line,) = replace(night_of(bench), missing=["search e all known"]).judge()
+    assert str(line) == "failed: search e all known: never started"
+
+
+def test_a_night_that_dies_while_it_is_judged_is_told_of(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = write_bench(tmp_path, **PLAN)
+    write_nights(bench, 110.0, 1.0)
+    night = night_of(bench)
+    run = night.directory
+
+    def stage() -> None:
+        with RunLog(run).stage("regressions", {}):
+            night.judge()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Night, "_suspects", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        with pytest.raises(OSError, match="no space left"):
+            stage()
+    told = report_of(bench.benchmark, run)
+    assert (told["state"], told["lines"][-1]["said"]) == ("bad", "OSError: no space left")
+    stage()
+    assert report_of(bench.benchmark, run)["state"] == "good"
+
+
+def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:
+    bench = write_bench(tmp_path, **{**PLAN, "nightly": {"max_reruns": 0, "self_tests": 0}})
+    write_nights(bench, 110.0, 1.5)
+    night = night_of(bench)
+    (line,) = night.judge()
+    assert (line.state, line.said) == ("waiting", "+50.0 % since 2026-03-21; not rerun tonight")
+    assert night.index.judgements() == []
+
+
+def test_turns_alternate() -> None:
+    order: list[str] = []
+
+    def side(name: str) -> Any:
+        return lambda: order.append(name) or {"m": float(len(order))}
+
+    assert in_turns(side("a"), side("b"), 2) == ([{"m": 1.0}, {"m": 3.0}], [{"m": 2.0}, {"m": 4.0}])
+    assert order == ["a", "b", "a", "b"]

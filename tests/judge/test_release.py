@@ -1,0 +1,194 @@
+"""The release verdict from records alone: each outcome for its own reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.base.canonical import holds, signed
+from streamgauge.judge.release_rules import (
+    TURNS,
+    Reason,
+    Repetition,
+    Series,
+    answers,
+    capabilities,
+    decide,
+    outputs,
+    series,
+    suspects,
+)
+
+P50, CPU = "event_latency_ms_p50", "system_cpu_us_per_event"
+TOLERANCE = {P50: 0.15, CPU: 0.1}
+
+
+def row(query: str, status: str = "correct", rows: int | None = 10, found: str | None = "aa", why: str | None = None,
+        mode: str = "streaming") -> dict[str, Any]:  # fmt: skip
+    return {"query": query, "mode": mode, "status": status, "rows": rows, "hash": found, "why": why}
+
+
+def rounds(slower: float = 1.0, noise: float = 0.01, count: int = 4, seed: int = 1, **more: Any) -> list[Repetition]:
+    """Repetitions in turns; only the candidate's CPU is slower."""
+    draw = random.Random(seed)
+
+    def one(side: Any, number: int) -> Repetition:
+        factor = slower if side == "candidate" else 1.0
+        values = {P50: 200 * draw.lognormvariate(0, noise), CPU: 40 * factor * draw.lognormvariate(0, noise)}
+        return Repetition("e.w", side, number, values, **(more if side == "candidate" else {}))
+
+    return [one(side, number) for number in range(1, count + 1) for side in TURNS]
+
+
+def judged(repetitions: list[Repetition]) -> list[tuple[str, str]]:
+    return [(one.metric, one.state) for one in series(repetitions, TOLERANCE)]
+
+
+def test_equal_answers_give_no_reason() -> None:
+    assert answers([row("q5"), row("q7")], [row("q7"), row("q5")]) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "state", "why"),
+    [
+        (row("q5"), row("q5", rows=11), "failed", "10 → 11 rows"),
+        (row("q5"), row("q5", found="bb"), "failed", "10 rows, with other values"),
+        (row("q5"), row("q5", "wrong", 9, why="9 rows, 10 expected"), "failed",
+         "correct → wrong (9 rows, 10 expected)"),
+        (row("q5"), row("q5", "unsupported", None, None, "no such"), "failed", "correct → unsupported (no such)"),
+        (row("q5", "unsupported", None, None), row("q5", "wrong", why="odd"), "failed", "unsupported → wrong (odd)"),
+        (row("q5", "wrong"), row("q5"), "note", "wrong → correct"),
+        (row("q5", "wrong"), row("q5", "wrong", 7, why="bad"), "note", "wrong with both: bad"),
+        (row("q5"), None, "failed", "the candidate gave no answer"),
+        (None, row("q5"), "open", "the baseline gave no answer"),
+    ],
+)  # fmt: skip
+def test_a_different_answer_says_how(old: Any, new: Any, state: Any, why: str) -> None:
+    found = answers([old] if old else [], [new] if new else [])
+    assert found == [Reason("answer", state, "q5 in streaming", why)]
+
+
+def test_a_lost_feature_fails_and_a_won_one_is_noted() -> None:
+    def can(feature: str, status: str, why: str | None = None) -> dict[str, Any]:
+        return {"feature": feature, "system": "s", "mode": "batch", "status": status, "why": why}
+
+    before = [can("join", "works"), can("top N", "unsupported", "q19: no"), can("filter", "works")]
+    after = [can("join", "unsupported", "q3: no"), can("top N", "works"), can("filter", "works")]
+    assert capabilities(before, after) == [
+        Reason("capability", "failed", "join in batch", "works → unsupported (q3: no)"),
+        Reason("capability", "note", "top N in batch", "unsupported → works"),
+    ]
+
+
+def test_the_same_against_itself_is_go() -> None:
+    found = decide([], series(rounds(), TOLERANCE))
+    assert (found.decision, found.reasons) == ("go", [])
+    assert found.line == "go: all answers are equal, all series within their tolerance"
+    assert [(one.comparison.n_baseline, one.comparison.n_candidate) for one in found.series if one.comparison] == [
+        (8, 4)
+    ] * 2
+
+
+def test_a_rate_that_neither_side_carries_compares_queues_and_is_no_go_ahead() -> None:
+    overloaded = [dataclasses.replace(one, outcome="unsustainable") for one in rounds()]
+    found = decide([], series(overloaded, TOLERANCE))
+    assert found.decision == "inconclusive"
+    assert "neither side sustains this rate" in found.line
+    better = [dataclasses.replace(one, outcome="unsustainable") if one.side != "candidate" else one for one in rounds()]
+    assert decide([], series(better, TOLERANCE)).decision == "go"
+
+
+def test_a_slow_candidate_is_no_go_by_the_metric_that_is_slow() -> None:
+    slow = series(rounds(1.3), TOLERANCE)
+    assert [(one.metric, one.state) for one in slow] == [(P50, "passed"), (CPU, "failed")]
+    assert suspects(slow) == ["e.w"]
+    found = decide([], slow)
+    assert found.decision == "no-go"
+    [reason] = found.reasons
+    assert (reason.kind, reason.what) == ("performance", f"e.w {CPU}")
+    assert reason.why.startswith("slower by ")
+
+
+def test_a_faster_candidate_passes_however_noisy_it_is() -> None:
+    assert judged(rounds(0.5, noise=0.05)) == [(P50, "passed"), (CPU, "passed")]
+
+
+def test_noise_as_large_as_the_tolerance_is_inconclusive_and_never_a_pass() -> None:
+    found = series(rounds(noise=0.4), TOLERANCE)
+    assert {one.state for one in found} == {"open"}
+    assert decide([], found).decision == "inconclusive"
+    assert all(((one.comparison and one.comparison.noise_floor) or 0) > one.tolerance for one in found)
+
+
+def test_too_few_sound_repetitions_are_inconclusive() -> None:
+    void = series(rounds(void="the driver limited this trial"), TOLERANCE)
+    assert {one.state for one in void} == {"open"}
+    assert void[0].reason == (
+        "8 and 0 sound repetitions, at least 4 and 4 are needed; the last one is void: the driver limited this trial"
+    )
+    assert decide([], series(rounds(count=3), TOLERANCE)).decision == "inconclusive"
+    assert decide([], []).reasons == [Reason("performance", "open", "series", "nothing was measured")]
+    assert answers([], []) == [Reason("answer", "open", "answers", "no query was asked")]
+
+
+def test_a_candidate_that_does_not_carry_the_rate_is_no_go() -> None:
+    found = decide([], series(rounds(outcome="unsustainable"), TOLERANCE))
+    assert found.decision == "no-go"
+    assert {reason.why for reason in found.reasons} == {"the candidate does not sustain this rate; the baseline does"}
+
+
+def test_a_wrong_output_while_measuring_is_no_go_and_the_baselines_leaves_it_open() -> None:
+    assert outputs(rounds(wrong="9 rows, 10 expected")) == [
+        Reason("output", "failed", "e.w, candidate", "9 rows, 10 expected")
+    ]
+    [reason] = outputs([Repetition("e.w", "control", 1, {}, wrong="odd")])
+    assert reason.state == "open"
+
+
+def test_what_fails_outweighs_what_is_open_and_is_told_first() -> None:
+    reasons = [
+        Reason("answer", "open", "q1", "?"),
+        Reason("answer", "note", "q2", "!"),
+        Reason("answer", "failed", "q3", "x"),
+    ]
+    found = decide(reasons, [Series("e.w", CPU, "open", "noisy", 0.1, None)])
+    assert [reason.what for reason in found.reasons] == ["q3", "q1", f"e.w {CPU}", "q2"]
+    assert found.line == f"no-go: q3: x; q1: ?; e.w {CPU}: noisy"
+
+
+@given(slower=st.floats(0.3, 3), noise=st.floats(0, 0.3), count=st.integers(1, 6), seed=st.integers(0, 999))
+def test_go_means_that_no_interval_holds_a_slowdown_of_the_tolerance(
+    slower: float, noise: float, count: int, seed: int
+) -> None:
+    found = decide([], series(rounds(slower, noise, count, seed), TOLERANCE))
+    small = [
+        one.comparison is not None
+        and one.comparison.interval is not None
+        and one.comparison.interval[1] <= 1 + one.tolerance
+        for one in found.series
+    ]
+    assert (found.decision == "go") == all(small)
+
+
+def test_the_gate_keeps_its_error_rates() -> None:
+    """At 3 % noise: equal systems are never no-go, a slowdown of a quarter never go."""
+    equal = [decide([], series(rounds(1.0, 0.03, 8, seed), TOLERANCE)).decision for seed in range(100)]
+    slow = [decide([], series(rounds(1.25, 0.03, 8, seed), TOLERANCE)).decision for seed in range(100)]
+    assert "no-go" not in equal
+    assert equal.count("go") >= 95
+    assert slow.count("no-go") >= 98
+    assert "go" not in slow
+
+
+def test_a_manifest_tells_when_it_was_changed() -> None:
+    record = signed({"verdict": "no-go", "systems": {"b": 1, "a": 2}})
+    assert holds(record)
+    assert holds({"systems": {"a": 2, "b": 1}, "sha256": record["sha256"], "verdict": "no-go"})
+    assert record["sha256"] == "d3d0561c799e269d29a565478270283d629dedf9644109aa43e55377d37ca4d1"
+    assert not holds({**record, "verdict": "go"})
+    assert not holds({"verdict": "no-go"})

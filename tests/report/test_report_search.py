@@ -1,0 +1,290 @@
+"""How a rate was found, on the page: what a batch costs, recovery trials, predicted ages, the cost of disorder."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog.artifacts import Store
+from streamgauge.report import cells, sweep
+from streamgauge.report.blocks import Block, Chart, Hole, Section, Table, Text, Tiles
+from streamgauge.report.model import limited_by, ratio, settled_age
+from streamgauge.report.records import Records
+from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    made = benchmark(tmp_path / "source.csv", **CELLS)
+    store = Store(tmp_path / "artifacts")
+    record_cells(record_example(store, made))
+    return Records(made, store, RUN)
+
+
+def part(records: Records, name: str) -> Section:
+    return next(one for one in cells.section(records).parts if one.id == f"cell-{name}")
+
+
+def chart(section: Section, title: str) -> Chart:
+    return next(block for block in section.blocks if isinstance(block, Chart) and block.title == title)
+
+
+def table(section: Section, first: str) -> Table:
+    return next(
+        block for block in section.blocks if isinstance(block, Table) and first in (block.caption, block.folded)
+    )
+
+
+def tiles(section: Section) -> dict[str, tuple[str, str]]:
+    [found] = [block for block in section.blocks if isinstance(block, Tiles)]
+    return {plain(label): (plain(value), plain(remark)) for label, value, remark in found.tiles}
+
+
+def plain(value: object) -> str:
+    text = value.text if isinstance(value, Text) else str(value)
+    return text.replace("\u2060", "").replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def rewrite(records: Records, file: str, change: Change) -> Records:
+    """The same run, every record of that file changed."""
+    path = records.directory / "cells" / file
+    if path.suffix == ".jsonl":
+        lines = read_jsonl(path)
+        for line in lines:
+            change(line)
+        path.write_text("\n".join(map(json.dumps, lines)))
+    else:
+        found = json.loads(path.read_text())
+        change(found)
+        path.write_text(json.dumps(found))
+    return Records(records.benchmark, Store(records.directory.parents[1]), RUN)
+
+
+def test_tiles_tell_the_rate_what_limits_it_what_a_batch_costs_and_what_was_proved(records: Records) -> None:
+    shown = tiles(part(records, "ordered.sum.rocksdb"))
+    assert {label: value for label, (value, _) in shown.items()} == {
+        "sustainable rate": "40 000", "90 % interval": "38 416 – 41 649", "limited by": "batch cap",
+        "fixed cost of a batch": "450.1 ms", "cost of a row": "10 µs", "fixed share": "60 %",
+        "caught up at": "36 000", "fell behind at": "44 000", "driver's ceiling": "900 000",
+        "machine's own noise": "2.6 %",
+    }  # fmt: skip
+    assert shown["limited by"][1] == "the engine takes no larger batch than its cap of 30 000 rows"
+    assert shown["caught up at"][1] == "events/s, 90 % of the rate"
+    assert shown["90 % interval"][1].startswith("events/s, of 2 processes")
+    assert shown["machine's own noise"][1].endswith("stolen CPU time at most 0.4 %")
+
+
+def test_tiles_of_one_process_say_that_the_interval_is_of_the_fit(records: Records) -> None:
+    shown = tiles(part(records, "ordered.sum.hdfs"))
+    assert "of the fit of one process" in shown["90 % interval"][1]
+    assert shown["limited by"] == (
+        "allowed age", "at a higher rate events would wait for longer than the allowed 10 s",
+    )  # fmt: skip
+    assert shown["fixed share"] == ("10 %", "of a batch of 200 000 rows, at which the limit lies, is its fixed cost")
+
+
+def test_without_proof_the_tiles_say_so(records: Records) -> None:
+    reason = "no recovery trial was clear below and above the estimate"
+    unproven = {"proven": [None, None], "outcome": "unproven", "reason": reason}
+    shown = tiles(
+        part(rewrite(records, "ordered.sum.hdfs/search.json", lambda s: s.update(unproven)), "ordered.sum.hdfs")
+    )
+    assert shown["caught up at"] == shown["fell behind at"] == ("—", "no recovery trial was clear")
+    assert shown["sustainable rate"][1] == f"events/s; {reason}"
+
+
+def test_windows_are_points_over_their_rows_with_the_fitted_line_and_the_limit(records: Records) -> None:
+    found = chart(part(records, "ordered.sum.hdfs"), "What a batch costs")
+    warm, ladder, fit, limit, left_out = found.figure["data"]
+    assert (len(warm["x"]), warm["opacity"], ladder["opacity"]) == (5, 0.4, 1)
+    assert ladder["x"] == [20_000, 33_333, 88_889]
+    assert ladder["y"] == pytest.approx([1.9, 2.5, 5.0], rel=0.01)
+    # batches of 1.04, 0.97, 1.01 and 0.98 of their mean: Student's t of 3 degrees of freedom is 2.353
+    deviation = math.sqrt(sum((x - 1) ** 2 for x in (1.04, 0.97, 1.01, 0.98)) / 3)
+    assert ladder["error_y"]["array"][2] == pytest.approx(5.0 * deviation / 2 * 2.353, rel=0.01)
+    assert (fit["x"], fit["y"]) == ([0, pytest.approx(200_000)], [1.0, pytest.approx(10.0)])
+    assert (limit["x"], limit["y"]) == ([pytest.approx(200_000)], [pytest.approx(10.0)])
+    assert (left_out["name"], left_out["x"]) == ("left out of the fit", [20_000])
+    assert [plain(row[9]) for row in found.table.rows] == ["counts"] * 8 + ["left out"]
+    assert found.table.rows[-1][-1] == "the machine's speed changed from 310 to 150 units/s during the window"
+
+
+def test_each_process_has_its_colour_and_its_own_line(records: Records) -> None:
+    data = chart(part(records, "ordered.sum.rocksdb"), "What a batch costs").figure["data"]
+    lines = [trace for trace in data if trace["name"] == "fit"]
+    assert [trace["y"][0] for trace in lines] == pytest.approx([0.45 * 0.98, 0.45 / 0.98])
+    assert len({trace["line"]["color"] for trace in lines}) == 2
+    shown = [trace["name"] for trace in data if trace.get("showlegend") is not False]
+    assert shown == ["process 1", "process 2", "left out of the fit"]
+
+
+def test_windows_of_a_process_that_was_lost_are_left_out(records: Records) -> None:
+    def lose(line: dict[str, Any]) -> None:
+        line["window"]["life"] = 1 if line["number"] <= 2 else 2
+
+    again = rewrite(records, "ordered.sum.hdfs/windows.jsonl", lose)
+    found = chart(part(again, "ordered.sum.hdfs"), "What a batch costs")
+    assert [row[-1] for row in found.table.rows][:3] == [
+        *["the process was lost and measured again from its warm-up"] * 2, "",
+    ]  # fmt: skip
+    assert len(found.figure["data"][0]["x"]) == 3
+
+
+def test_warm_up_is_shown_relative_to_the_fit_and_in_microseconds_without_one(records: Records) -> None:
+    trace, left_out = chart(part(records, "ordered.sum.hdfs"), "Warm-up and ladder over time").figure["data"]
+    assert trace["y"][0] > 120
+    assert trace["y"][-1] == pytest.approx(100, abs=0.1)
+    assert trace["marker"]["symbol"] == ["circle-open"] * 5 + ["circle"] * 3
+    assert len(left_out["x"]) == 1
+    (records.directory / "cells" / "ordered.sum.hdfs" / "search.json").unlink()
+    running = Records(records.benchmark, Store(records.directory.parents[1]), RUN)
+    bare = chart(part(running, "ordered.sum.hdfs"), "Warm-up and ladder over time")
+    assert bare.table.columns[4] == "µs per row"
+    assert bare.figure["data"][0]["y"][-1] == pytest.approx(5e6 / 88_889, rel=0.01)
+
+
+def test_an_engine_without_micro_batches_shows_what_it_carries(records: Records) -> None:
+    def continuous(line: dict[str, Any]) -> None:
+        line["limits"]["continuous"] = True
+
+    def no_batches(search: dict[str, Any]) -> None:
+        search["processes"][0] |= {"batch_cost_s": None, "constraint": "system", "row_cost_s": 5e-5}
+
+    rewrite(records, "ordered.sum.hdfs/windows.jsonl", continuous)
+    section = part(rewrite(records, "ordered.sum.hdfs/search.json", no_batches), "ordered.sum.hdfs")
+    _, ladder, fit, _ = chart(section, "What the engine carries").figure["data"]
+    assert ladder["y"][-1] == pytest.approx(88_889 / 5.0, rel=0.01)
+    assert fit["y"] == pytest.approx([20_000, 20_000])
+    shown = tiles(section)
+    assert shown["cost of a row"][0] == "50 µs"
+    assert "fixed share" not in shown
+    ages = table(section, "Age of the oldest waiting event in the latency runs: predicted, and measured")
+    assert {row[2] for row in ages.rows} == {"—"}
+
+
+def test_recovery_trials_are_drawn_from_their_first_sample_by_the_clock(records: Records) -> None:
+    below, above = chart(part(records, "ordered.sum.hdfs"), "Recovery trials: age of the oldest waiting event").figure[
+        "data"
+    ]
+    assert plain(below["name"]) == "recovery 1, below 18 000/s: caught up"
+    assert plain(above["name"]) == "recovery 2, above 22 000/s: fell behind"
+    assert (below["x"][0], len(below["x"])) == (0, 200)
+    assert below["x"][-1] == pytest.approx(19.9)
+    assert below["y"][0] == above["y"][0] == 10
+    assert below["y"][-1] < 8 < 11 < above["y"][-1]
+
+
+def test_without_a_clock_the_samples_of_batches_are_drawn(records: Records) -> None:
+    again = rewrite(records, "ordered.sum.hdfs/trials.jsonl", lambda line: line["observation"].update(clock=[]))
+    found = chart(part(again, "ordered.sum.hdfs"), "Recovery trials: age of the oldest waiting event")
+    assert found.figure["data"][0]["x"] == list(range(20))
+
+
+def test_recovery_table_marks_a_trial_that_contradicts_the_estimate(records: Records) -> None:
+    rows = table(part(records, "ordered.sum.hdfs"), "Recovery trials").rows
+    assert [(plain(row[1]), plain(row[3]), row[5]) for row in rows] == [
+        ("below the estimate", "90 %", Text("caught up", "good", hint="as the estimate says")),
+        ("above the estimate", "110 %", Text("fell behind", "good", hint="as the estimate says")),
+    ]
+
+    def turn(line: dict[str, Any]) -> None:
+        line["outcome"], line["correct"] = "sustainable", False
+
+    again = rewrite(records, "ordered.sum.hdfs/trials.jsonl", turn)
+    above = table(part(again, "ordered.sum.hdfs"), "Recovery trials").rows[1]
+    assert above[5] == Text("caught up", "bad", hint="the estimate says otherwise")
+    assert isinstance(above[7], Text)
+    assert (above[7].text, above[7].state) == ("wrong", "bad")
+
+
+def test_latency_runs_have_the_age_that_the_model_predicts_beside_the_measured_one(records: Records) -> None:
+    section = part(records, "ordered.sum.hdfs")
+    ages = table(section, "Age of the oldest waiting event in the latency runs: predicted, and measured")
+    # a/(1 − b·r) with a = 1 s and b·r = 0.9 of the fraction; that and 0.1 s more alternate
+    assert [(plain(row[0]), row[2], row[3]) for row in ages.rows] == [
+        ("50 %", "1.818", "1.868"), ("80 %", "3.571", "3.621"), ("90 %", "5.263", "5.313"),
+        ("100 %", "does not settle", "10.05"),
+    ]  # fmt: skip
+
+
+def test_settled_age_is_the_median_of_the_second_half() -> None:
+    samples = [{"at_s": at, "age_s": age} for at, age in ((0, 9), (1, 9), (2, 9), (3, 1), (4, 2), (6, 5))]
+    assert settled_age({"observation": {"samples": samples}}) == 2
+    assert settled_age({"observation": {"samples": [], "clock": samples[:1]}}) == 9
+    assert settled_age({}) is None
+
+
+def test_what_disorder_costs_is_a_ratio_with_its_interval(records: Records) -> None:
+    found = sweep.section(records).blocks[0]
+    assert isinstance(found, Chart)
+    assert plain(found.note).startswith("The bars are 90 % intervals.")
+    shown = {(row[0], row[3]): [plain(cell) for cell in row[5:]] for row in found.table.rows}
+    assert shown["ordered", "rocksdb"] == ["38 416 – 41 649", "1", "—"]
+    # half widths on logarithms: 2·ln(1/0.98) each over two processes, 0.03 each of a fit
+    two, fit = 2 * math.log(1 / 0.98) * math.sqrt(2), 0.03 * math.sqrt(2)
+    for system, value, half in (("rocksdb", 1 / 3, two), ("hdfs", 0.5, fit)):
+        low, high = value * math.exp(-half), value * math.exp(half)
+        assert shown["late20", system][1:] == [f"{value:.3f}", f"{low:.3f} – {high:.3f}"]
+
+
+def test_ratio_without_an_interval_has_none() -> None:
+    assert ratio(3.0, 4.0, (2.0, 4.0), (None, None)) == (0.75, None)
+
+
+def test_disorder_has_no_ratio_where_the_first_stream_is_not_the_least_disordered(records: Records) -> None:
+    turned = records.benchmark.model_copy(update={"experiments": tuple(reversed(records.benchmark.experiments))})
+    found = sweep.section(Records(turned, Store(records.directory.parents[1]), RUN)).blocks[0]
+    assert isinstance(found, Chart)
+    assert [plain(column) for column in found.table.columns[5:]] == ["90 % interval"]
+
+
+def test_a_void_rate_is_not_compared(records: Records) -> None:
+    again = rewrite(records, "ordered.sum.hdfs/search.json", lambda search: search.update(correct=False))
+    found = sweep.section(again).blocks[0]
+    assert isinstance(found, Chart)
+    assert [(row[0], row[3], row[6]) for row in found.table.rows if row[3] == "hdfs"] == [("late20", "hdfs", "—")]
+
+
+@pytest.mark.parametrize("constraint", ["age", "batch cap", "queue memory", "system", "driver's ceiling"])
+def test_every_limit_has_words(constraint: str) -> None:
+    short, meaning = limited_by({"constraint": constraint, "allowed_age_s": 10.0})
+    assert short
+    assert meaning
+
+
+def test_no_limit_has_none() -> None:
+    assert limited_by({"constraint": None}) == limited_by({}) == ("", "")
+
+
+@pytest.mark.parametrize("lost", ["window", "limits", "number", "process", "asked"])
+def test_a_window_without_a_key_leaves_a_hole_not_a_crash(records: Records, lost: str) -> None:
+    again = rewrite(records, "ordered.sum.hdfs/windows.jsonl", lambda line: line.pop(lost))
+    holes = [block for block in part(again, "ordered.sum.hdfs").blocks if isinstance(block, Hole)]
+    assert bool(holes) is (lost == "window")
+
+
+@pytest.mark.parametrize("lost", ["processes", "proven", "interval", "constraint", "allowed_age_s", "yardstick_spread"])
+def test_a_search_without_a_key_leaves_a_gap_not_a_crash(records: Records, lost: str) -> None:
+    again = rewrite(records, "ordered.sum.hdfs/search.json", lambda search: search.pop(lost))
+    assert tiles(part(again, "ordered.sum.hdfs"))["sustainable rate"][0] == "20 000"
+
+
+def test_a_cost_without_end_draws_no_line(records: Records) -> None:
+    """An engine whose batches do not grow has an infinite rate; JSON of a page has no such number."""
+
+    def endless(search: dict[str, Any]) -> None:
+        search["processes"][0] |= {"rate_events_per_s": math.inf, "backlog_rows": math.inf, "row_cost_s": 0.0}
+
+    section = part(rewrite(records, "ordered.sum.hdfs/search.json", endless), "ordered.sum.hdfs")
+    assert "fit" not in [trace["name"] for trace in chart(section, "What a batch costs").figure["data"]]
+    blocks: list[Block] = [block for block in section.blocks if isinstance(block, Chart)]
+    json.dumps([dataclasses.asdict(block) for block in blocks], allow_nan=False)
