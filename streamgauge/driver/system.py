@@ -58,6 +58,7 @@ class SystemUnderTest(Protocol):
     alive        False once the process or its query has died; `failure` then says why in one line.
     stop         end everything that was started; safe to call twice and at any time.
     pin          optional: run only on the CPUs that the benchmark names; called when compilation has ended.
+    frozen       optional: a context in which none of its processes runs, for the machine's own speed.
     cpu_seconds  optional: CPU seconds since the start, or None where they are not known.
 
     An attribute `continuous` that is True says that the engine has no micro-batches (see `is_continuous`).

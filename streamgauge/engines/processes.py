@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 import weakref
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -99,6 +100,20 @@ class Session:
                             missed = True
                             os.sched_setaffinity(int(thread.name), wanted)
 
+    @contextmanager
+    def frozen(self, longest_s: float = 5.0) -> Iterator[None]:
+        """Stops all processes while the block runs; a helper wakes them after longest_s should this process die."""
+        pids = [process.pid for process in self.processes()]
+        wake = f"sleep {longest_s:g}; kill -CONT {' '.join(map(str, pids))}"
+        helper = subprocess.Popen(["/bin/sh", "-c", wake], stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            _signal(pids, signal.SIGSTOP)
+            yield
+        finally:
+            _signal(pids, signal.SIGCONT)
+            os.killpg(helper.pid, signal.SIGKILL)
+            helper.wait()
+
     def end(self, patience_s: float = 5.0) -> None:
         """Sends SIGTERM, then SIGKILL to what is left; returns when nothing is left or after twice the patience."""
         self._look()
@@ -152,6 +167,12 @@ class Session:
             if not missing:
                 return True
         return False
+
+
+def _signal(pids: Collection[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _pids(session: int, known: Collection[tuple[int, int]]) -> list[int]:

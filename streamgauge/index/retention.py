@@ -154,9 +154,15 @@ def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str
 
 
 def _can_be_made_again(store: Store, path: Path) -> bool:
-    """True if the data can be made again: a stream always, events only while their source files are unchanged."""
+    """True if the data can be made again: a stream from its events, events from source files that are unchanged."""
     try:
-        sources = json.loads((path / MANIFEST).read_text()).get("sources", [])
+        manifest = json.loads((path / MANIFEST).read_text())
+        if "events_key" in manifest:
+            events = store.path("events", manifest["events_key"])
+            if (events / MANIFEST).exists():
+                return True
+            manifest = json.loads((events / COLLECTED).read_text())
+        sources = manifest.get("sources", [])
         known = json.loads((store.root / "data" / "source-hashes.json").read_text()) if sources else {}
     except (OSError, ValueError):
         return False

@@ -8,10 +8,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
@@ -151,6 +151,11 @@ class ReadyCell:
         if self._loop is not None:
             self._loop.pause()
         self.paused = True
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """A context in which nothing of the system runs, where its adapter can do that."""
+        frozen = getattr(self._system, "frozen", nullcontext)
+        return cast("AbstractContextManager[None]", frozen())
 
     def end_loop(self) -> None:
         """Ends the closed loop's query, if one runs."""

@@ -63,7 +63,7 @@ class Distribution(_Handle):
     def update_summary(self, count: int, total: Any, low: Any, high: Any) -> None:
         """Adds values that were summed up elsewhere in one update."""
         figures = [number(value) for value in (count, total, low, high)]
-        if count > 0 and None not in figures:
+        if None not in figures and figures[0] > 0:  # type: ignore[operator]
             self._add(Spread(*figures))  # type: ignore[arg-type]
 
 

@@ -310,3 +310,50 @@ time.sleep(60)
     assert found.pop("C2 CompilerThre") == set(others)
     assert found.pop("Executor task l") == {first}
     assert set(map(frozenset, found.values())) == {frozenset({first})}
+
+
+BUSY = [sys.executable, "-c", "import os\nif os.fork(): print(1, flush=True)\nwhile True: pass"]
+
+
+def ticks(session: Session) -> int:
+    """CPU time of a session's processes, in the kernel's ticks."""
+    stats = [Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in session.processes()]
+    return sum(int(stat[11]) + int(stat[12]) for stat in stats)
+
+
+def test_nothing_runs_while_a_session_is_frozen() -> None:
+    leader = subprocess.Popen(BUSY, start_new_session=True, stdout=subprocess.PIPE)
+    session = Session(leader.pid)
+    try:
+        assert leader.stdout is not None
+        assert leader.stdout.readline()
+        with session.frozen():
+            before = ticks(session)
+            time.sleep(0.3)
+            assert ticks(session) == before
+        time.sleep(0.3)
+        assert ticks(session) > before
+    finally:
+        session.end(0.5)
+        leader.wait()
+
+
+def test_a_frozen_session_wakes_though_its_owner_is_killed() -> None:
+    leader = subprocess.Popen(BUSY, start_new_session=True, stdout=subprocess.PIPE)
+    session = Session(leader.pid)
+    owner = (
+        "import os; from streamgauge.engines.processes import Session\n"
+        f"with Session({leader.pid}).frozen(1.0): os.kill(os.getpid(), 9)"
+    )
+    try:
+        assert leader.stdout is not None
+        assert leader.stdout.readline()
+        subprocess.run([sys.executable, "-c", owner], check=False, timeout=60)
+        before = ticks(session)
+        deadline = time.monotonic() + 10
+        while ticks(session) == before:
+            assert time.monotonic() < deadline, "still frozen"
+            time.sleep(0.05)
+    finally:
+        session.end(0.5)
+        leader.wait()

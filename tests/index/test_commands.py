@@ -153,6 +153,19 @@ def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
     assert store.find("stream", "stream-old")
 
 
+def test_gc_keeps_a_stream_whose_events_and_source_are_gone(store: Store) -> None:
+    events = store.path("events", "gone")
+    events.mkdir(parents=True)
+    write_json(events / "manifest.collected.json", {"files": [], "sources": [{"size": 1, "sha256": "gone"}]})
+    for name, key in (("last", "gone"), ("copy", "events-old")):  # these events are still there
+        with store.building("stream", name) as build:
+            (build.path / "part.parquet").write_bytes(os.urandom(2**20))
+            build.manifest = {"files": ["part.parquet"], "events_key": key}
+    gc(store, "--budget", "0", "--keep-runs", "0")
+    assert store.find("stream", "last") is not None, "nothing could make it again"
+    assert store.find("stream", "copy") is None
+
+
 def test_gc_takes_spark_s_event_logs_of_days_before(store: Store) -> None:
     past = time.time() - 2 * 24 * HOUR
     for name in ("app-1", "app-2.zstd", "app-3"):

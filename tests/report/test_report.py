@@ -187,22 +187,37 @@ def test_missing_validation_is_a_hole_and_never_a_pass(store: Store, tmp_path: P
     assert page.row("ordered")[-1] == "no result"
 
 
+def holes(page: Page) -> int:
+    """Cells without a value, and sections that say so."""
+    notes = [text for texts in page.text.values() for text in texts if "record is incomplete or damaged" in text]
+    return sum(cell == "—" for row in page.rows for cell in row) + len(notes)
+
+
+def shows_a_hole(page: Page, whole: Page) -> bool:
+    """True if the page lacks something and says so, or leaves it out: no row says what the whole page does not say."""
+    return holes(page) > holes(whole) or all(row in whole.rows for row in page.rows)
+
+
 @pytest.mark.parametrize("lost", sorted(profile()))
-def test_record_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: Path, lost: str) -> None:
+def test_record_without_a_key_leaves_a_hole_not_a_crash(tmp_path: Path, lost: str) -> None:
     made = benchmark(tmp_path / "source.csv")
-    r = Recorder(store, made)
-    facts = {key: value for key, value in profile().items() if key != lost}
-    r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
-    build(made, store, RUN)
+    pages = []
+    for place, facts in (("whole", profile()), ("torn", {k: v for k, v in profile().items() if k != lost})):
+        r = Recorder(store := Store(tmp_path / place), made)
+        r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
+        pages.append(Page(build(made, store, RUN)))
+    assert shows_a_hole(pages[1], pages[0])
 
 
 @pytest.mark.parametrize("lost", sorted(stream(20)))
-def test_manifest_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: Path, lost: str) -> None:
+def test_manifest_without_a_key_leaves_a_hole_not_a_crash(tmp_path: Path, lost: str) -> None:
     made = benchmark(tmp_path / "source.csv")
-    r = Recorder(store, made)
-    manifest = {key: value for key, value in stream(20).items() if key != lost}
-    r.stage("generate", experiment="late20", outcome=r.artifact("stream", "k", manifest))
-    build(made, store, RUN)
+    pages = []
+    for place, manifest in (("whole", stream(20)), ("torn", {k: v for k, v in stream(20).items() if k != lost})):
+        r = Recorder(store := Store(tmp_path / place), made)
+        r.stage("generate", experiment="late20", outcome=r.artifact("stream", "k", manifest))
+        pages.append(Page(build(made, store, RUN)))
+    assert shows_a_hole(pages[1], pages[0])
 
 
 def test_a_reason_names_places_as_seen_from_the_page(store: Store, tmp_path: Path) -> None:
@@ -409,13 +424,16 @@ def test_disorder_sweep_compares_latency_at_a_fraction_sound_in_every_cell(measu
 @pytest.mark.parametrize(
     "lost", ["rate_events_per_s", "observation", "outcome", "reason", "figures", "number", "check", "details"]
 )
-def test_trial_without_a_key_leaves_a_hole_not_a_crash(store: Store, tmp_path: Path, lost: str) -> None:
+def test_trial_without_a_key_leaves_a_hole_not_a_crash(tmp_path: Path, lost: str) -> None:
     made = benchmark(tmp_path / "source.csv", **CELLS)
-    place = store.run(RUN) / "cells" / made.all_cells()[0].name
-    place.mkdir(parents=True)
-    whole = trial(1, "above", 9.0, 5.0)
-    (place / "trials.jsonl").write_text(json.dumps({k: v for k, v in whole.items() if k != lost}) + "\n{torn")
-    build(made, store, RUN)
+    whole, pages = trial(1, "above", 9.0, 5.0), []
+    for name, record in (("whole", whole), ("torn", {k: v for k, v in whole.items() if k != lost})):
+        store = Store(tmp_path / name)
+        place = store.run(RUN) / "cells" / made.all_cells()[0].name
+        place.mkdir(parents=True)
+        (place / "trials.jsonl").write_text(json.dumps(record) + "\n{torn")
+        pages.append(Page(build(made, store, RUN)))
+    assert shows_a_hole(pages[1], pages[0])
 
 
 def test_nothing_sustained_is_said(store: Store, tmp_path: Path) -> None:

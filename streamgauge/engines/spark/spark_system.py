@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -132,6 +133,10 @@ class SparkSystem:
         """Pins all of its threads to the CPUs that the benchmark names; until then they may compile on any."""
         if self._system.cpus and self._session is not None:
             self._session.pin(self._system.cpus)
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """A context in which none of its processes here runs."""
+        return nullcontext() if self._session is None else self._session.frozen()
 
     def cpu_seconds(self) -> float | None:
         """CPU seconds since the system's start; None on a cluster, whose executors are no children of ours."""
