@@ -188,9 +188,9 @@ def test_missing_validation_is_a_hole_and_never_a_pass(store: Store, tmp_path: P
 
 
 def holes(page: Page) -> int:
-    """Cells without a value, and sections that say so."""
+    """Cells without a value or a verdict, and sections that say so."""
     notes = [text for texts in page.text.values() for text in texts if "record is incomplete or damaged" in text]
-    return sum(cell == "—" for row in page.rows for cell in row) + len(notes)
+    return sum(cell in ("", "—", "not clear") for row in page.rows for cell in row) + len(notes)
 
 
 def shows_a_hole(page: Page, whole: Page) -> bool:
