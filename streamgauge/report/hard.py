@@ -12,7 +12,7 @@ END_MS = 10**11  # a watermark beyond this is the sentinel's
 
 
 def section(records: list[Json]) -> Section:
-    """Builds the section from records of suite.hard.run_hard, sorted by system and disorder."""
+    """Builds the section from records of answers.hard.run_hard, sorted by system and disorder."""
     lead = (
         "In a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
     )

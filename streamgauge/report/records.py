@@ -188,13 +188,13 @@ class Records:
 
     @cached_property
     def hard(self) -> list[Json]:
-        """Records of the hard queries (suite.hard) in this run, sorted by system and disorder."""
+        """Records of the hard queries (answers.hard) in this run, sorted by system and disorder."""
         found = [_json(path, dict) for path in self.directory.glob("hard-*.json")]
         return sorted(filter(None, found), key=lambda one: (one.get("system", ""), one.get("disorder_percent", 0)))
 
     @cached_property
     def nexmark(self) -> list[Json]:
-        """Rows that suite.record wrote in this run."""
+        """Rows that answers.record wrote in this run."""
         return read_jsonl(self.directory / "nexmark.jsonl")
 
     @cached_property
