@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from streamgauge import config
 from streamgauge.base.units import PS
@@ -245,6 +246,8 @@ class Driver:
         samples = [astuple(sample) for sample in list(attempt.queues.samples)]
         clock = [astuple(sample) for sample in list(attempt.queues.clock)]
         final = astuple(attempt.queues.final) if attempt.queues.final else None
+        with self._lock:
+            slip = attempt.slip.to_dict()
         reports = [{"epoch": epoch, "body": body} for epoch, body in sorted(attempt.reports.copy().items())]
         return {
             **self._status(request),
@@ -252,7 +255,7 @@ class Driver:
             "clock": clock,
             "final": final,
             "reports": reports,
-            "slip": attempt.slip.to_dict(),
+            "slip": slip,
         }
 
     # -- the clock
@@ -279,7 +282,7 @@ class Driver:
             total = sum(queues.offered(now))
             if (fresh := max(0, total - offered - late - backlog)) and not (attempt.hold or queues.overflow):
                 # the rows that became due while this thread overslept waited from 0 to all of that time
-                attempt.slip.add(np.linspace(0, max(0, now - due), fresh).astype(np.int64))
+                self._slipped(attempt, np.linspace(0, max(0, now - due), fresh).astype(np.int64))
             offered, backlog = total, 0
             if queues.overflow and not attempt.hold:
                 attempt.state = "overflow"
@@ -300,9 +303,13 @@ class Driver:
                 behind = time.time_ns() - np.maximum(walls, attempt.start_wall_ns)
                 behind = behind[behind > 0]
                 if not (attempt.hold or attempt.queues.overflow):  # rows that are held back are not late
-                    attempt.slip.add(behind)
+                    self._slipped(attempt, behind)
                 late += len(behind)
         return late
+
+    def _slipped(self, attempt: Attempt, late_ns: NDArray[np.int64]) -> None:
+        with self._lock:  # a trial that was cut short is observed while rows still fall due
+            attempt.slip.add(late_ns)
 
     def _end(self, attempt: Attempt, wall_ns: int) -> None:
         with self._lock:

@@ -216,7 +216,7 @@ class _Check:
         }
         write_json(self.directory / MANIFEST, signed(manifest))
         shutil.rmtree(self._work, ignore_errors=True)
-        return manifest
+        return record
 
     def _results(self, asked: str) -> Iterable[Result]:
         """Yields the median of each system, cell and metric; the control counts as the baseline, which it is."""

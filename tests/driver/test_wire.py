@@ -11,13 +11,17 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.config import Replay
 from streamgauge.driver.client import Connection, RefusedError, WireError
+from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint
+from streamgauge.search.histogram import Histogram
 from tests.driver.conftest import Certificate, Serve, stream_of
 
 TIMES = [i * 1000 for i in range(100)]
@@ -277,3 +281,23 @@ def test_the_clock_offset_of_one_host_is_within_the_round_trip(serve: Serve) -> 
     with started(serve(TIMES)) as connection:
         offset, half = connection.clock_offset()
     assert abs(offset) <= half + 1_000_000
+
+
+def test_a_trial_is_observed_while_its_rows_fall_due() -> None:
+    driver = Driver(stream_of([0, 1, 2]), Replay())
+    driver.verb("open", {"attempt": "a", "rate": 1, "seconds": 1})
+    attempt, over = driver._current(), threading.Event()
+
+    def fall_due() -> None:
+        late = np.arange(0, 10**9, 10**5, dtype=np.int64)
+        while not over.is_set():
+            driver._slipped(attempt, late)
+
+    falling = threading.Thread(target=fall_due)
+    falling.start()
+    try:
+        for _ in range(200):
+            Histogram.from_dict(driver.verb("observe", {})["slip"])  # raises where it is half counted
+    finally:
+        over.set()
+        falling.join()
