@@ -28,9 +28,10 @@ from streamgauge.index import Index
 from streamgauge.index.results import series_key
 from streamgauge.judge.ab import LEAST, Comparison, compare
 from streamgauge.judge.changes import Change
-from streamgauge.judge.reruns import RATE, Measure, Subject, Values, column, in_turns, of_cell
-from streamgauge.judge.series import Line, Row, Series
+from streamgauge.judge.reruns import Measure, Subject, Values, column, in_turns, of_cell
+from streamgauge.judge.series import Line, Row, Series, searched
 from streamgauge.judge.suspects import SELF, confirm, higher_is_better
+from streamgauge.measure.search import PER_UNIT, RATE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,7 +161,7 @@ class Night:
     # -- change points
 
     def _suspects(self, series: list[Series]) -> Iterator[Line]:
-        figures = [one for one in series if not functional.is_output(one.metric)]
+        figures = searched([one for one in series if not functional.is_output(one.metric)])
         found = [(one, change) for one in figures for change in one.suspects(len(figures))]
         found.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
         groups = [list(some) for _, some in groupby(found, key=lambda pair: pair[0].subject)]
@@ -186,7 +187,7 @@ class Night:
             try:
                 if edited:
                     raise UserError(f"the benchmark is not what it was in {before['run_id']} ({', '.join(edited)})")
-                if same and one.metric in (RATE, SECONDS):
+                if same and one.metric in (RATE, PER_UNIT, SECONDS):
                     raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
                     figures = [series for series, _ in some]

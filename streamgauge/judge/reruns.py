@@ -16,10 +16,9 @@ from streamgauge.config import Benchmark, Cell
 from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of, results_of
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.search import Searcher
+from streamgauge.measure.search import PER_UNIT, RATE, Searcher
 
 log = logging.getLogger("streamgauge")
-RATE = "sustainable_rate_events_per_s"
 _FRACTION = re.compile(r"_at_([\d.e+-]+)pct$")
 
 Values = dict[str, float]  # by metric
@@ -85,11 +84,12 @@ def of_cell(
                     measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
                     results = results_of(benchmark, cell, "rerun", figures_of(fraction, measured))
                     found |= {r.metric: r.value for r in results if r.valid and r.value}
-                if RATE in wanted:
+                if RATE in wanted or PER_UNIT in wanted:
                     bench.stop()
                     plan = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
-                    estimate = Searcher(bench, plan, token).run()["sustainable_rate_events_per_s"]
-                    found |= {RATE: estimate} if estimate else {}
+                    answer = Searcher(bench, plan, token).run()
+                    rates = {RATE: answer[RATE], PER_UNIT: answer["events_per_yardstick_unit"]}
+                    found |= {metric: rate for metric, rate in rates.items() if rate}
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return {metric: value for metric, value in found.items() if metric in wanted}

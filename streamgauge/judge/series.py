@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from streamgauge.answers import functional
 from streamgauge.answers.figures import SECONDS
-from streamgauge.judge.changes import Change, find
+from streamgauge.judge.changes import SEGMENT, Change, find
 from streamgauge.judge.reruns import Subject
 from streamgauge.judge.suspects import SELF, SUSPECT_ALPHA, known_moments, suspects
-
-if TYPE_CHECKING:
-    pass
-
+from streamgauge.measure.search import PER_UNIT, RATE
 
 State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
 
@@ -76,6 +73,16 @@ class Series:
         moments = known_moments((str(j["changed_at"]), str(j["outcome"])) for j in self.judged)
         known = [sum(str(point["at"]) < moment for point in self.sound) for moment in moments]
         return suspects(found.changes, known)
+
+
+def searched(figures: list[Series]) -> list[Series]:
+    """Figures in which changes are looked for.
+
+    A rate per yardstick unit stands in for the rate as soon as it has points enough: a machine that became slower
+    changes the one and not the other, and its spread is about half (docs/results.md).
+    """
+    covered = {one.subject for one in figures if one.metric == PER_UNIT and len(one.sound) >= 2 * SEGMENT}
+    return [one for one in figures if one.metric != (RATE if one.subject in covered else PER_UNIT)]
 
 
 def moment_of(point: Row) -> float:

@@ -38,7 +38,7 @@ class Confirmed:
 
 def higher_is_better(unit: str) -> bool:
     """True for rates; lower is better for times and costs."""
-    return unit.endswith("/s")
+    return unit.endswith("/s") or unit == "events/unit"
 
 
 def known_moments(judged: Iterable[tuple[str, str]]) -> list[str]:

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import logging
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ log = logging.getLogger("streamgauge")
 CEILING_SHARE = 0.7
 #: a window is measured once more if the machine's speed changed by more around it, or if more CPU time was stolen
 YARDSTICK_TOLERANCE, MOST_STEAL = 0.3, 0.1
+#: metrics: the rate, and the rate over the machine's speed, which compares days on which the machine was not as fast
+RATE, PER_UNIT = "sustainable_rate_events_per_s", "sustainable_events_per_yardstick_unit"
 #: outcomes whose rate is a result
 SOUND = ("found", "all_sustained", "unproven")
 WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
@@ -61,7 +64,8 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
         if long_run_s and found["outcome"] in SOUND:
             found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
     write_json(directory / "search.json", found)
-    results.append_once(run_directory, _result(benchmark, cell, run_directory.name, found))
+    for result in _results(benchmark, cell, run_directory.name, found):
+        results.append_once(run_directory, result)
     return found
 
 
@@ -180,11 +184,15 @@ class Searcher:
             self._last_yard = None
             return None
         if self._last_yard is None or self._bench.paused is False:
-            self._bench.pause()
-            with self._bench.frozen():  # a paused query still polls
-                runs = sorted((self._yardstick.run() for _ in range(3)), key=lambda yard: yard.units_per_s)
-            self._last_yard = runs[1]  # the median: a moment's dip is not the machine's speed
+            self._last_yard = self._speed()
         return self._last_yard
+
+    def _speed(self) -> Yard:
+        """The median of three runs of the yardstick: a moment's dip is not the machine's speed."""
+        self._bench.pause()
+        with self._bench.frozen():  # a paused query still polls
+            runs = sorted((self._yardstick.run() for _ in range(3)), key=lambda yard: yard.units_per_s)
+        return runs[1]
 
     def _recovery(self, step: Recover) -> TrialRecord:
         log.info("recovery at %.6g events/s, %.3g s behind: %s", step.rate_events_per_s, step.behind_s, step.reason)
@@ -205,6 +213,7 @@ class Searcher:
             "rate_events_per_s": step.rate_events_per_s,
             "behind_s": step.behind_s,
             "asked": step.reason,
+            "yardstick": self._speed().units_per_s,
         }
         self._keep(TRIALS, full)
         log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)
@@ -230,6 +239,7 @@ class Searcher:
             application |= application_of(record.get("details", {}))
         windows = [Window.from_dict(record["window"]) for record in self._records if "window" in record]
         yards = [speed for w in windows for speed in w.yardstick or ()]
+        later = [record["yardstick"] for record in self._records if "trial" in record and record.get("yardstick")]
         stolen = [w.steal for w in windows if w.steal is not None]
         trials = [TrialRecord.from_dict(record["trial"]) for record in self._records if "trial" in record]
         wrong = any(trial.correct is False for trial in trials)
@@ -246,7 +256,7 @@ class Searcher:
             "processes": [
                 {**dataclasses.asdict(one), "process": number} for number, one in enumerate(done.processes, 1)
             ],
-            "doubts": done.doubts,
+            "doubts": (*done.doubts, *changed_speed(yards, later)),
             "correct": False if wrong else (True if any(trial.correct for trial in trials) else None),
             "windows": len(windows),
             "trials": len(trials),
@@ -263,17 +273,37 @@ class Searcher:
         }
 
 
+def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[str, ...]:
+    """A doubt if the machine was faster or slower after a recovery trial than in the ladder; both in units/s.
+
+    A window that the machine disturbs is measured again. A slow minute that covers the whole ladder is seen only here.
+    """
+    if not ladder:
+        return ()
+    then = float(np.median(ladder))
+    now = max(trials, key=lambda speed: abs(math.log(speed / then)), default=then)
+    if max(then, now) <= min(then, now) * (1 + YARDSTICK_TOLERANCE):
+        return ()
+    return (
+        f"the machine's speed was {then:,.0f} yardstick units/s in the ladder and {now:,.0f} after a recovery trial: "
+        "something else ran on the system's CPUs; search again",
+    )
+
+
 def _measured(record: dict[str, Any]) -> Measurement:
     """Reads a measurement from its record."""
     return Window.from_dict(record["window"]) if "window" in record else TrialRecord.from_dict(record["trial"])
 
 
-def _result(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any]) -> Result:
-    low, high = found["interval"] or (None, None)
+def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any]) -> Iterator[Result]:
+    """The rate and, if the yardstick was run, the rate over the machine's speed."""
+    rate, units = found["sustainable_rate_events_per_s"], found["yardstick_units_per_s"]
     sound = found["outcome"] in SOUND and found["correct"] is not False
-    return Result(
-        benchmark.name, cell.experiment, cell.workload, cell.system, "streaming",
-        "sustainable_rate_events_per_s", "events/s", found["sustainable_rate_events_per_s"], run_id,
-        plan_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
-        software=environment()["software"] | found.get("software", {}),
-    )  # fmt: skip
+    for metric, unit, speed in ((RATE, "events/s", 1.0), (PER_UNIT, "events/unit", units)):
+        if speed:
+            low, high = [end / speed for end in found["interval"] or ()] or (None, None)
+            yield Result(
+                benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, rate / speed,
+                run_id, plan_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
+                software=environment()["software"] | found.get("software", {}),
+            )  # fmt: skip

@@ -20,7 +20,9 @@ from streamgauge.catalog.results import Result
 from streamgauge.catalog.runs import RunLog
 from streamgauge.index import Index
 from streamgauge.judge.nightly import Night
-from streamgauge.judge.reruns import RATE, in_turns
+from streamgauge.judge.reruns import in_turns
+from streamgauge.judge.series import Series, searched
+from streamgauge.measure.search import PER_UNIT, RATE
 from tests.measure.benches import CELL, Bench, write_bench
 
 P50, ROWS = "event_latency_ms_p50_at_50pct", "output_rows"
@@ -221,3 +223,14 @@ def test_turns_alternate() -> None:
 
     assert in_turns(side("a"), side("b"), 2) == ([{"m": 1.0}, {"m": 3.0}], [{"m": 2.0}, {"m": 4.0}])
     assert order == ["a", "b", "a", "b"]
+
+
+def series_of(metric: str, points: int, workload: str = "q") -> Series:
+    about = {"experiment": "e", "workload": workload, "system": "s", "mode": "streaming", "metric": metric}
+    return Series(about, [{"value": 1.0, "valid": True}] * points, [])
+
+
+def test_changes_are_looked_for_in_the_rate_per_yardstick_unit_once_it_has_points_enough() -> None:
+    p50, rate, per_unit = series_of(P50, 20), series_of(RATE, 20), series_of(PER_UNIT, 8)
+    other, few = series_of(RATE, 20, "other"), series_of(PER_UNIT, 7, "other")
+    assert searched([p50, rate, per_unit, other, few]) == [p50, per_unit, other]

@@ -44,13 +44,17 @@ def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(tmp_path:
     assert numbers == list(range(1, len(numbers) + 1))
     assert (found["windows"], found["trials"]) == (len(windows), len(trials))
     assert all(record["window"]["batches"] for record in windows if not record["window"]["invalid"])
-    [result] = read_jsonl(bench.store.run("r") / "results.jsonl")
-    assert (result["metric"], result["valid"]) == ("sustainable_rate_events_per_s", True)
-    assert (result["value"], result["low"], result["high"]) == (found["sustainable_rate_events_per_s"], low, high)
+    results = read_jsonl(bench.store.run("r") / "results.jsonl")
+    units = found["yardstick_units_per_s"]
+    assert [(one["metric"], one["valid"], one["value"], one["low"], one["high"]) for one in results] == [
+        ("sustainable_rate_events_per_s", True, found["sustainable_rate_events_per_s"], low, high),
+        ("sustainable_events_per_yardstick_unit", True, found["events_per_yardstick_unit"], low / units, high / units),
+    ]
+    assert all(trial["yardstick"] > 0 for trial in trials)
 
     again, *same = run_search(bench)
     assert same == [windows, trials], "a finished search measures nothing again"
-    assert read_jsonl(bench.store.run("r") / "results.jsonl") == [result]
+    assert read_jsonl(bench.store.run("r") / "results.jsonl") == results
     assert again["sustainable_rate_events_per_s"] == found["sustainable_rate_events_per_s"]
 
 

@@ -1,0 +1,24 @@
+"""The machine's speed beside a search: what is told when it changed, and the rate over it."""
+
+import pytest
+
+from streamgauge.measure.search import changed_speed
+
+
+@pytest.mark.parametrize(
+    ("ladder", "trials"), [([], [300.0]), ([300.0, 310.0], []), ([300.0, 310.0], [380.0, 250.0]), ([300.0], [300.0])]
+)
+def test_a_steady_machine_is_no_doubt(ladder: list[float], trials: list[float]) -> None:
+    assert changed_speed(ladder, trials) == ()
+
+
+def test_a_slow_minute_that_covers_the_whole_ladder_is_told() -> None:
+    """On real Spark: two busy loops on the system's CPU for the minute of the ladder, gone in the second trial."""
+    assert changed_speed([352.0, 350.0, 360.0], [355.0, 921.0]) == (
+        "the machine's speed was 352 yardstick units/s in the ladder and 921 after a recovery trial: "
+        "something else ran on the system's CPUs; search again",
+    )
+
+
+def test_a_machine_that_became_slower_is_told() -> None:
+    assert "was 900 yardstick units/s in the ladder and 600 after" in changed_speed([900.0], [890.0, 600.0])[0]
