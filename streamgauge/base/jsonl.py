@@ -56,13 +56,22 @@ def delete_log(path: Path) -> None:
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Records of a JSON-lines file; torn lines are skipped."""
-    records = []
-    for line in log_bytes(path).split(b"\n"):
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            continue
-    return records
+    return [record for _, record in numbered_jsonl(path) if record is not None]
+
+
+def numbered_jsonl(path: Path) -> list[tuple[int, Any]]:
+    """(line, value) of a JSON-lines file, lines from 1 on without empty ones; None stands for a line that is no JSON.
+
+    A line's number stays the same if another line breaks.
+    """
+    found = []
+    for number, line in enumerate(log_bytes(path).split(b"\n"), 1):
+        if line.strip():
+            try:
+                found.append((number, json.loads(line)))
+            except (ValueError, RecursionError):  # torn, not UTF-8, nested too deep
+                found.append((number, None))
+    return found
 
 
 @lru_cache(maxsize=10_000)

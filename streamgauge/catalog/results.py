@@ -5,13 +5,19 @@ A figure's record says what was measured, its value with an interval, when, on w
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from streamgauge.base.jsonl import append_json, read_jsonl
+from pydantic import TypeAdapter, ValidationError
+
+from streamgauge.base.jsonl import append_json, numbered_jsonl
 from streamgauge.catalog.runs import environment
+
+T = TypeVar("T")
 
 RESULTS = "results.jsonl"
 JUDGEMENTS = "judgements.jsonl"
@@ -56,8 +62,13 @@ def append_once(run: Path, result: Result) -> None:
 
 
 def read(run: Path) -> list[Result]:
-    """The run's figures in the order in which they were measured."""
-    return [Result(**record) for record in read_jsonl(run / RESULTS)]
+    """The run's figures in the order in which they were measured; lines that are none are left out."""
+    return [result for _, result in numbered(run)[0]]
+
+
+def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
+    """The run's figures, each with its line's index (from 0), and one sentence for each line that is no figure."""
+    return _records(Result, run / RESULTS)
 
 
 @dataclass(frozen=True)
@@ -80,4 +91,31 @@ def judge(run: Path, judgement: Judgement) -> None:
 
 
 def judged(run: Path) -> list[Judgement]:
-    return [Judgement(**record) for record in read_jsonl(run / JUDGEMENTS)]
+    return [judgement for _, judgement in numbered_judgements(run)[0]]
+
+
+def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[str]]:
+    """The run's judgements, as `numbered` gives its figures."""
+    return _records(Judgement, run / JUDGEMENTS)
+
+
+def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]:
+    reader: TypeAdapter[T] = _reader(kind.__name__)
+    found, problems = [], []
+    for line, value in numbered_jsonl(path):
+        if value is None:
+            problems.append(f"{path}: line {line}: no JSON; it was left out")
+            continue
+        try:
+            found.append((line - 1, reader.validate_json(json.dumps(value), strict=True)))
+        except ValidationError as problem:
+            first = problem.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            said = f"{where}: {first['msg']}" if where else first["msg"]
+            problems.append(f"{path}: line {line}: no {kind.__name__.lower()} ({said}); it was left out")
+    return found, problems
+
+
+@cache
+def _reader(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter({"Result": Result, "Judgement": Judgement}[kind])

@@ -123,8 +123,9 @@ def rebuild(
         raise UserError(
             f"{artifacts}/runs: found no run; rebuilding would empty the index; name the folder with --artifacts"
         )
-    added = _index(artifacts, database).rebuild(runs, others=others)
-    typer.echo(f"{added} results of {len(runs)} runs")
+    index = _index(artifacts, database)
+    typer.echo(f"{index.rebuild(runs, others=others)} results of {len(runs)} runs")
+    _tell(index)
 
 
 @results.command()
@@ -134,6 +135,13 @@ def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> 
         raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
     index = _index(artifacts, database)
     typer.echo(f"{sum(index.add_run(run) for run in runs)} new results of {len(runs)} runs")
+    _tell(index)
+
+
+def _tell(index: Index) -> None:
+    """Raises UserError if some lines of the records were left out; each was told by a warning."""
+    if index.problems:
+        raise UserError(f"{len(index.problems)} lines of the records were left out; mend or delete them, and run again")
 
 
 @results.command()

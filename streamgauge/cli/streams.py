@@ -131,6 +131,14 @@ def generate(
     on_infeasible: Annotated[
         str, typer.Option(help="what to do if the target cannot be reached: error, or closest")
     ] = "error",
+    save_bad: Annotated[
+        Path | None,
+        typer.Option(
+            "--quarantine",
+            help="write the lines that could not be read here: as they are, or with file, line number and reason if "
+            "the name ends in .parquet",
+        ),
+    ] = None,
     master: Master = "local[*]",
     as_json: AsJson = False,
 ) -> None:
@@ -145,27 +153,38 @@ def generate(
            "outputs": outputs, "delay": {k: v for k, v in spec.items() if v is not None}}  # fmt: skip
     experiment = config.parse(config.Experiment, raw, "options")
     benchmark = _benchmark(source, experiment)
+    from streamgauge.cli import quarantine
     from streamgauge.disorder.delays import table
 
     table(experiment.delay, source.tick)
+    if save_bad is not None:
+        quarantine.check(save_bad)
     with _beside(out) as store, _spark("generate", master, store, source) as spark:
         from streamgauge.spark import generate as stage
         from streamgauge.spark import ingest
 
         with _progress("reading the source"):
-            ingest.run(spark, benchmark, store)
+            events = ingest.run(spark, benchmark, store)
         with _progress("generating the stream"):
             artifact = stage.run(spark, benchmark, store, experiment)
+        bad = quarantine.counted(events)
+        if save_bad is not None:
+            quarantine.write(events, save_bad)
         _move(artifact, out)
     manifest = artifact.manifest
     keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
     found = {key: manifest[key] for key in keys}
+    found |= {"quarantined": sum(bad.values()), "quarantine_reasons": bad}
     found["files"] = [str(out / name) for name in manifest["files"] + manifest["csv_files"]]
     if as_json:
         typer.echo(json.dumps(found))
         return
     events = max(1, manifest["events"])
     typer.echo(f"events        {manifest['events']:,}")
+    if bad:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in bad.items())
+        hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
+        typer.echo(f"left out      {sum(bad.values()):,} lines: {reasons}; {hint}")
     for name in ("source", "target", "achieved"):
         count = manifest[f"{name}_out_of_order"]
         typer.echo(f"{name:<13} {count:,} out of order ({100 * count / events:.4f} %)")

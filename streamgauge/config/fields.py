@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from streamgauge.base.units import Duration, parse_bytes
 
@@ -33,10 +35,26 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Ratio = Annotated[int, Field(gt=0, lt=2**31)]
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+def _named_variables(value: Mapping[str, str]) -> Mapping[str, str]:
+    """Refuses a secret where the name of its variable belongs, without repeating it."""
+    for header, variable in value.items():
+        if not _VARIABLE.fullmatch(variable):
+            raise ValueError(
+                f"{header}: found no name of an environment variable (not shown, as it may be a secret), allowed: "
+                "letters, digits and _"
+            )
+    return value
+
+
+#: header -> environment variable that holds its value
+SecretHeaders = Annotated[dict[str, str], AfterValidator(_named_variables)]
 
 
 def check_delivery(url: str | None, timeout: Duration) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay, Model, check_delivery
+from streamgauge.config.fields import Delay, Model, SecretHeaders, check_delivery
 
 
 class MetricsSink(Model):
@@ -20,7 +20,7 @@ class MetricsSink(Model):
     host: str | None = Field(default=None, description="graphite: its host")
     port: Annotated[int, Field(ge=1, le=65535)] = 2003
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = "streamgauge"
-    headers_from_env: dict[str, str] = Field(
+    headers_from_env: SecretHeaders = Field(
         default_factory=dict, description="header -> environment variable that holds its value (http, otel)"
     )
     timeout: Delay = Duration.parse("5s")

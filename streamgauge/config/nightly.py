@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay, Model, check_delivery
+from streamgauge.config.fields import Delay, Model, SecretHeaders, check_delivery
 
 
 class Webhook(Model):
@@ -16,7 +16,7 @@ class Webhook(Model):
 
     url: str | None = None
     url_variable: str | None = Field(default=None, description="the environment variable that holds a secret URL")
-    headers_from_env: dict[str, str] = Field(
+    headers_from_env: SecretHeaders = Field(
         default_factory=dict, description="header -> environment variable that holds its value"
     )
     timeout: Delay = Duration.parse("10s")

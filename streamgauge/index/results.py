@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -21,6 +22,7 @@ from streamgauge.index import database
 from streamgauge.index.tables import judgements, points, series
 
 Row = dict[str, Any]
+log = logging.getLogger("streamgauge")
 #: columns that say what is measured; with the machine they identify a series
 MEASURED = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
 _POINT = ("at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
@@ -38,6 +40,7 @@ class Index:
     """The database behind a URL. Writers may be killed at any moment, and there may be several."""
 
     def __init__(self, url: str, *, upgrade: bool = False) -> None:
+        self.problems: list[str] = []  # lines of the records that are no figures and no judgements
         self.engine = database.connect(url)
         database.prepare(self.engine, upgrade=upgrade)
 
@@ -63,23 +66,28 @@ class Index:
             return added
 
     def _add(self, connection: Connection, run: Path) -> int:
-        found = results.read(run)
-        keys = [series_key(result) for result in found]
+        found, problems = results.numbered(run)
+        judged, more = results.numbered_judgements(run)
+        new = [problem for problem in (*problems, *more) if problem not in self.problems]
+        self.problems += new
+        for problem in new:
+            log.warning("%s", problem)
+        keys = [series_key(result) for _, result in found]
         lines = {
             key: {
                 "key": key,
                 **{name: getattr(result, name) for name in MEASURED},
                 "machine": canonical(result.machine),
             }
-            for key, result in zip(keys, found, strict=True)
+            for key, (_, result) in zip(keys, found, strict=True)
         }
         _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
         rows = [
             {"run_id": result.run_id, "number": number, "series_key": key, "software": canonical(result.software),
              **_figure({name: getattr(result, name) for name in _POINT})}
-            for number, (key, result) in enumerate(zip(keys, found, strict=True))
+            for key, (number, result) in zip(keys, found, strict=True)
         ]  # fmt: skip
-        _insert(connection, judgements, [_judgement(number, one) for number, one in enumerate(results.judged(run))])
+        _insert(connection, judgements, [_judgement(number, one) for number, one in judged])
         return _insert(connection, points, rows)
 
     # -- queries

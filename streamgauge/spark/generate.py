@@ -136,6 +136,7 @@ def write_stream(
         "seed": seed,
         "target_percent": experiment.target_percent,
         "events": rows,
+        "quarantined": events.manifest.get("quarantined", 0),  # lines of the source that are no events
         "source_out_of_order": solution.source_out_of_order,
         "target_out_of_order": solution.target,
         "aimed_out_of_order": solution.aimed,

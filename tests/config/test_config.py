@@ -159,6 +159,15 @@ def test_a_mistake_is_one_line_with_key_found_and_allowed(
     assert "\n" not in message
 
 
+def test_a_secret_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    sink = {"type": "http", "url": "http://h/", "headers_from_env": {"Authorization": "Bearer s3cret"}}
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path / "b.yaml", changed("metrics", value={"sinks": [sink]}))
+    said = str(told.value)
+    assert "metrics.sinks.0.headers_from_env: Authorization: found no name of an environment variable" in said
+    assert "s3cret" not in said
+
+
 @pytest.mark.parametrize("key", ["experiments", "workloads", "systems"])
 def test_names_that_occur_twice_are_refused(tmp_path: Path, key: str) -> None:
     item = {"experiments": {"target_percent": 1}, "workloads": {"query": "passthrough"}, "systems": {}}[key]

@@ -56,6 +56,7 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         "growing.csv": b"t\n" + b"1\n" * 1000,
         "wide.csv.gz": gzip.compress(b"t,v\n" + b"".join(b"%d,%s\n" % (i, b"x" * 400) for i in range(20_000))),
         "sparse.csv": b"t\n" + b"".join(b"%d\n" % (60 * i) for i in range(500)),
+        "odd.csv": b"t,v\n" + b"".join(b"%d,x\n" % (60 * i) for i in range(400)) + b"now,x\nthen,y\r\n",
         "bom;crlf.csv": "\ufefft;v\r\n3;a\r\n1;b\r\n2;c\r\n".encode(),
     }
     for name, text in texts.items():
@@ -77,6 +78,23 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         "header only": Call(generate("header.csv", "no", *TWO)),
         "not UTF-8": Call(generate("bytes.csv", "no", *TWO)),
         "infeasible": Call(generate("sparse.csv", "no", *TWO)),
+        "bad lines": Call(
+            [
+                "generate",
+                str(root / "odd.csv"),
+                "--out",
+                str(root / PLACE / "odd"),
+                "--json",
+                *TWO,
+                "--on-infeasible",
+                "closest",
+                "--quarantine",
+                str(root / "odd.bad"),
+            ]
+        ),
+        "bad lines, for people": Call(
+            ["generate", str(root / "odd.csv"), "--out", str(root / PLACE / "odd2"), *TWO, "--on-infeasible", "closest"]
+        ),
         "closest": Call(generate("sparse.csv", "closest", *TWO, "--on-infeasible", "closest")),
         "below": Call(generate(str(FLIGHTS), "no", *FLIGHTS_TIME, "--target", "20", "--seed", "1", *MASTER)),
         "changes": Call(generate("growing.csv", "no", *TWO), growing=str(root / "growing.csv")),
@@ -201,6 +219,16 @@ def test_bytes_that_are_not_utf8(answers: dict[str, Answer]) -> None:
     answers["not UTF-8"].refused("bytes.csv: line 3: not UTF-8", "1 of 2 lines are bad, allowed: 0.01 of them")
 
 
+def test_lines_that_are_no_events_are_told_and_written(answers: dict[str, Answer], root: Path) -> None:
+    found = answers["bad lines"].json
+    [reason] = found["quarantine_reasons"]
+    assert (found["events"], found["quarantined"], found["quarantine_reasons"][reason]) == (400, 2, 2)
+    assert (root / "odd.bad").read_bytes() == b"now,x\nthen,y\n"  # CRLF: see the issue on line ends
+    assert json.loads((root / PLACE / "odd" / "manifest.json").read_text())["quarantined"] == 2
+    said = answers["bad lines, for people"].out
+    assert f"left out      2 lines: 2 {reason}; --quarantine FILE writes them" in said
+
+
 def test_a_target_beyond_the_bound_says_the_bound(answers: dict[str, Answer]) -> None:
     answers["infeasible"].refused("target 100 of 500 events", "this seed's bound is 0 (0.0000 %)", "closest")
     found = answers["closest"].json
@@ -224,4 +252,4 @@ def test_a_full_disk(answers: dict[str, Answer], root: Path, full_disk: bool) ->
 
 def test_nothing_is_left_of_what_was_refused(answers: dict[str, Answer], root: Path) -> None:
     assert {name for name, answer in answers.items() if answer.code} >= {"header only", "infeasible", "changes"}
-    assert sorted(path.name for path in (root / PLACE).iterdir()) == ["closest", "empirical", "flights"]
+    assert sorted(path.name for path in (root / PLACE).iterdir()) == ["closest", "empirical", "flights", "odd", "odd2"]

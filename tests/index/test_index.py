@@ -18,6 +18,7 @@ import pytest
 from sqlalchemy import text
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
 from streamgauge.index import Index, database
@@ -169,6 +170,33 @@ def test_a_torn_record_is_no_point_and_moves_no_other(url: str, tmp_path: Path) 
     results.append(path, result("torn", 2.0))
     assert index.add_run(path) == 1
     assert [row["value"] for row in index.results()] == [1.0, 2.0]
+
+
+def test_a_line_that_breaks_later_moves_no_other_and_doubles_nothing(
+    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, index = run(tmp_path, "torn", *(result("torn", float(v), metric=f"m{v}") for v in range(4))), Index(url)
+    index.add_run(path)
+    file = path / "results.jsonl"
+    lines = file.read_bytes().split(b"\n")
+    deep = b"[" * 100_000
+    file.write_bytes(b"\n".join([lines[0], b"\xff\xfe", lines[2], lines[3], b"[1,2]", b'{"benchmark":"x"}', deep, b""]))
+    assert (index.add_run(path), index.add_run(path)) == (0, 0)
+    assert [row["value"] for row in index.results()] == [0.0, 1.0, 2.0, 3.0]
+    told = [record.message for record in caplog.records]
+    assert [said.removeprefix(f"{file}: ").partition(" (")[0] for said in told] == [
+        "line 2: no JSON; it was left out", "line 5: no result", "line 6: no result", "line 7: no JSON; it was left out"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [{"value": "fast"}, {"at": 5}, {"machine": "x"}, {"valid": "yes"}, {"samples": 1.5}])
+def test_a_record_of_another_shape_is_told_by_its_line(tmp_path: Path, key: dict[str, Any]) -> None:
+    path = run(tmp_path, "odd", result("odd", 1.0))
+    good = json.loads((path / "results.jsonl").read_text())
+    append_json(path / "results.jsonl", {**good, **key})
+    found, [said] = results.numbered(path)
+    assert [(number, one.value) for number, one in found] == [(0, 1.0)]
+    assert said.startswith(f"{path / 'results.jsonl'}: line 2: no result ({next(iter(key))}")
 
 
 def test_two_writers_at_once(url: str, tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""The lines that generate left out: counted by reason, and written as they are or as a table."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Artifact
+from streamgauge.cli import quarantine
+
+BAD = {
+    "file": ["a.csv", "a.csv", "b.csv"],
+    "line_number": [3, 7, 2],
+    "seq": [1, 5, 9],
+    "reason": ["no time", "no UTF-8", "no time"],
+    "text": [b"x,y\r", b"\xff\xfe", b""],
+}
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Artifact:
+    pq.write_table(pa.table(BAD), tmp_path / "quarantine.parquet")
+    return Artifact("events", "k", tmp_path, {"quarantined": 3, "quarantine_file": "quarantine.parquet"}, reused=False)
+
+
+def test_reasons_are_counted(events: Artifact) -> None:
+    assert quarantine.counted(events) == {"no time": 2, "no UTF-8": 1}
+
+
+def test_lines_are_written_byte_for_byte(events: Artifact, tmp_path: Path) -> None:
+    quarantine.write(events, tmp_path / "bad.csv")
+    assert (tmp_path / "bad.csv").read_bytes() == b"x,y\r\n\xff\xfe\n\n"
+
+
+def test_a_table_says_where_each_line_was(events: Artifact, tmp_path: Path) -> None:
+    quarantine.write(events, tmp_path / "bad.parquet")
+    assert pq.read_table(tmp_path / "bad.parquet").to_pydict() == {k: v for k, v in BAD.items() if k != "seq"}
+
+
+def test_nothing_was_left_out(tmp_path: Path) -> None:
+    none = Artifact("events", "k", tmp_path, {"quarantined": 0, "quarantine_file": "quarantine.parquet"}, reused=False)
+    assert quarantine.counted(none) == {}
+    quarantine.write(none, tmp_path / "bad.csv")
+    assert (tmp_path / "bad.csv").read_bytes() == b""
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--quarantine .*nope/bad.csv: cannot be written; name a file in a folder"):
+        quarantine.check(tmp_path / "nope" / "bad.csv")
