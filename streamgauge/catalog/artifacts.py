@@ -236,7 +236,9 @@ class Store:
 
     def events_key(self, benchmark: Benchmark) -> str:
         source = benchmark.source.model_dump(mode="json", exclude={"files", "max_bad_fraction"})
-        return key_of("events", self.source_fingerprint(benchmark.source.files), source, benchmark.scale)
+        return key_of(
+            "events, line ends kept", self.source_fingerprint(benchmark.source.files), source, benchmark.scale
+        )
 
     def profile_key(self, benchmark: Benchmark, *, full: bool = False) -> str:
         return key_of("profile", self.events_key(benchmark), full)

@@ -136,7 +136,7 @@ def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None
         return
     file = path / manifest.get("quarantine_file", QUARANTINE_FILE)
     first = next(pq.ParquetFile(opened(file)).iter_batches(1)).to_pylist()[0]
-    text = first["text"][:80].decode(errors="replace") + ("…" if len(first["text"]) > 80 else "")
+    text = first["text"][:80].rstrip(b"\r").decode(errors="replace") + ("…" if len(first["text"]) > 80 else "")
     raise UserError(
         f"{first['file']}: line {first['line_number']}: {first['reason']}: {text!r}; {bad} of {lines} lines are bad, "
         f"allowed: {source.max_bad_fraction:.4g} of them; "

@@ -12,24 +12,26 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
-NEWLINE = 10
+NEWLINE, RETURN = 10, 13
 
 
 class Lines:
-    """The lines of a normalised block of text and their fields.
+    """The lines of a block of text and their fields. A line ends in a newline, or in a carriage return and a newline.
 
     A separator between a line's 1st and 2nd, 3rd and 4th … quote character belongs to the field.
     A line with an odd number of quotes is unbalanced; it is not continued on the next.
     """
 
     def __init__(self, data: bytes, separator: str, quote: str | None, fields: int) -> None:
-        """Finds lines and separators. data: lines, each ended by one newline; fields: least number in a line."""
+        """Finds lines and separators. data: lines, each ended by a newline; fields: least number in a line."""
         self.data = data
         self.buffer: Bytes = np.frombuffer(data, np.uint8)
-        self._ends: Ints = np.flatnonzero(self.buffer == NEWLINE)
-        self.count = len(self._ends)
-        #: line i is data[offsets[i] : offsets[i + 1]], its newline included
-        self.offsets: Ints = np.concatenate((np.zeros(1, np.int64), self._ends + 1))
+        newlines: Ints = np.flatnonzero(self.buffer == NEWLINE)
+        self.count = len(newlines)
+        #: line i is data[offsets[i] : offsets[i + 1]], its end included
+        self.offsets: Ints = np.concatenate((np.zeros(1, np.int64), newlines + 1))
+        #: where the last field of each line ends; before a first newline comes the last byte, which is a newline too
+        self._ends: Ints = newlines - (self.buffer[newlines - 1] == RETURN) if b"\r\n" in data else newlines
         self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
         self.unbalanced: Mask = np.zeros(self.count, bool)
         self._quote = ord(quote) if quote is not None and quote.encode() in data else None
@@ -45,7 +47,7 @@ class Lines:
 
     @property
     def lengths(self) -> Ints:
-        """Bytes of each line, without its newline."""
+        """Bytes of each line, without its end."""
         return self._ends - self.offsets[:-1]
 
     @property

@@ -32,7 +32,7 @@ class Layout:
         return events_schema(dict(self.source.columns), arrival=self.arrival is not None)
 
 
-#: bad lines of a block; at: 0-based line in the block
+#: bad lines of a block; at: 0-based line in the block; text: all of it but the newline
 BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
 
 
@@ -62,7 +62,7 @@ def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
 
 
 def names_in(header: bytes, source: Source, where: str) -> list[str]:
-    """The names in a normalised header line, without blanks around them. Raises UserError if it is not UTF-8."""
+    """The names in a header line with its end, without blanks around them. Raises UserError if it is not UTF-8."""
     try:
         header.decode()
     except UnicodeDecodeError as problem:
@@ -93,7 +93,7 @@ def _index(source: Source, names: list[str] | None, column: str | int, key: str,
 
 
 def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
-    """Parses normalised lines (see ranges.normalised); line i of the block has seq first_seq + i."""
+    """Parses lines, each ended by a newline (see ranges.ended); line i of the block has seq first_seq + i."""
     return _Block(data, layout).parsed(first_seq)
 
 
@@ -124,7 +124,7 @@ class _Block:
         if not len(at):
             return Parsed(events, None)
         reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
-        text = texts(lines.buffer, lines.offsets[:-1][at], lines.lengths[at])
+        text = texts(lines.buffer, lines.offsets[:-1][at], np.diff(lines.offsets)[at] - 1)
         bad = pa.Table.from_arrays([int64s(at), reasons, text], schema=BAD)
         return Parsed(events.filter(bools(self._why == 0)), bad)
 

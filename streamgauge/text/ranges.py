@@ -93,11 +93,9 @@ def first_lines(data: bytes, count: int) -> bytes:
     return data[: int(ends[count - 1]) + 1]
 
 
-def normalised(data: bytes) -> bytes:
-    """The lines, each ended by one newline without a carriage return."""
-    if data and data[-1:] != b"\n":
-        data += b"\n"
-    return data.replace(b"\r\n", b"\n") if b"\r" in data else data
+def ended(data: bytes) -> bytes:
+    """The lines as they are; a last line without a newline gets one."""
+    return data + b"\n" if data and data[-1:] != b"\n" else data
 
 
 @contextmanager

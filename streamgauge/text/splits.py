@@ -40,16 +40,16 @@ class Split:
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yields its lines, normalised; those of gzip files about `size` bytes at a time."""
+        """Yields its lines, each ended by a newline; those of gzip files about `size` bytes at a time."""
         if self.kind == "gzip":
-            yield from map(ranges.normalised, ranges.blocks(self.path, self.start, size))
+            yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
             source = self.layout.source
             with pq.ParquetFile(opened(self.path)) as file:
                 for batch in file.iter_batches(ROW_GROUP_ROWS, row_groups=[self.low]):
                     yield rows.lines(batch, source.separator, source.quote, self.path)
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
-            yield ranges.normalised(data)
+            yield ranges.ended(data)
 
     def changed(self) -> bool:
         """True if the file is no longer the one that the plan was made for, by size and mtime."""
@@ -63,11 +63,11 @@ def mark_of(path: str) -> tuple[int, int]:
 
 
 def header(source: Source) -> bytes:
-    """The header line, ended by a newline; empty without one. Raises UserError if the files' headers differ."""
+    """The first file's header line with its end; empty without one. Raises UserError if the files' headers differ."""
     first, *others = source.files
     own = _header(first, source)
     for path in others:
-        if _header(path, source) != own:
+        if _header(path, source).rstrip(b"\r\n") != own.rstrip(b"\r\n"):
             raise UserError(
                 f"{path}: its header is not that of {first}, and a CSV stream has one header; make them alike, "
                 "or leave csv out"
@@ -80,7 +80,7 @@ def _header(path: str, source: Source) -> bytes:
         names = [pa.array([name]) for name in pq.read_schema(opened(path)).names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
         return rows.lines(row, source.separator, source.quote, path)
-    return ranges.normalised(ranges.first_line(path)[1]) if source.header else b""
+    return ranges.ended(ranges.first_line(path)[1]) if source.header else b""
 
 
 def plan(source: Source, split_bytes: int) -> list[Split]:
@@ -103,7 +103,7 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
     names = list(source.column_names) if source.column_names is not None else None
     if source.header:
         start += len(header)
-        names = names or names_in(ranges.normalised(header), source, path)
+        names = names or names_in(ranges.ended(header), source, path)
     layout = layout_of(source, names, path)
     if ranges.is_gzip(path):
         return [Split(path, number, "gzip", start, 0, 0, layout, mark)]

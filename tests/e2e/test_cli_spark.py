@@ -57,6 +57,7 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         "wide.csv.gz": gzip.compress(b"t,v\n" + b"".join(b"%d,%s\n" % (i, b"x" * 400) for i in range(20_000))),
         "sparse.csv": b"t\n" + b"".join(b"%d\n" % (60 * i) for i in range(500)),
         "odd.csv": b"t,v\n" + b"".join(b"%d,x\n" % (60 * i) for i in range(400)) + b"now,x\nthen,y\r\n",
+        "ends.csv": b"t,v\r\n" + b"".join(b"%d,x%s\n" % (60 * i, b"\r" * (i % 3)) for i in range(400)) + b"30000,y",
         "bom;crlf.csv": "\ufefft;v\r\n3;a\r\n1;b\r\n2;c\r\n".encode(),
     }
     for name, text in texts.items():
@@ -95,6 +96,7 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         "bad lines, for people": Call(
             ["generate", str(root / "odd.csv"), "--out", str(root / PLACE / "odd2"), *TWO, "--on-infeasible", "closest"]
         ),
+        "line ends": Call(generate("ends.csv", "ends", *TWO, "--on-infeasible", "closest", "--csv")),
         "closest": Call(generate("sparse.csv", "closest", *TWO, "--on-infeasible", "closest")),
         "below": Call(generate(str(FLIGHTS), "no", *FLIGHTS_TIME, "--target", "20", "--seed", "1", *MASTER)),
         "changes": Call(generate("growing.csv", "no", *TWO), growing=str(root / "growing.csv")),
@@ -223,10 +225,19 @@ def test_lines_that_are_no_events_are_told_and_written(answers: dict[str, Answer
     found = answers["bad lines"].json
     [reason] = found["quarantine_reasons"]
     assert (found["events"], found["quarantined"], found["quarantine_reasons"][reason]) == (400, 2, 2)
-    assert (root / "odd.bad").read_bytes() == b"now,x\nthen,y\n"  # CRLF: see the issue on line ends
+    assert (root / "odd.bad").read_bytes() == b"now,x\nthen,y\r\n"
     assert json.loads((root / PLACE / "odd" / "manifest.json").read_text())["quarantined"] == 2
     said = answers["bad lines, for people"].out
     assert f"left out      2 lines: 2 {reason}; --quarantine FILE writes them" in said
+
+
+def test_lines_come_out_byte_for_byte(answers: dict[str, Answer], root: Path) -> None:
+    """Mixed line ends, a carriage return more than a line end has, and a last line without one."""
+    assert answers["line ends"].json["events"] == 401
+    head, *rows = (root / PLACE / "ends" / "stream.csv").read_bytes().split(b"\n")[:-1]
+    assert head == b"ingestion_time,event_time,t,v\r"
+    own = (root / "ends.csv").read_bytes().split(b"\n")[1:]
+    assert sorted(row.split(b",", 2)[2] for row in rows) == sorted(own)
 
 
 def test_a_target_beyond_the_bound_says_the_bound(answers: dict[str, Answer]) -> None:
@@ -252,4 +263,11 @@ def test_a_full_disk(answers: dict[str, Answer], root: Path, full_disk: bool) ->
 
 def test_nothing_is_left_of_what_was_refused(answers: dict[str, Answer], root: Path) -> None:
     assert {name for name, answer in answers.items() if answer.code} >= {"header only", "infeasible", "changes"}
-    assert sorted(path.name for path in (root / PLACE).iterdir()) == ["closest", "empirical", "flights", "odd", "odd2"]
+    assert sorted(path.name for path in (root / PLACE).iterdir()) == [
+        "closest",
+        "empirical",
+        "ends",
+        "flights",
+        "odd",
+        "odd2",
+    ]

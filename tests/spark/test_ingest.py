@@ -108,17 +108,26 @@ def test_rows_are_the_same_however_the_source_is_cut(spark: SparkSession, tmp_pa
     three = [file("1.csv", lines[:10]), file("2.csv", lines[10:11]), file("3.csv", lines[11:])]
     packed = [file("1.gz", lines[:300], packed=True), file("2.gz", lines[300:], packed=True)]
     results = []
-    for number, (files, split_bytes) in enumerate(
-        [([one], 1 << 20), ([one], 997), ([one], 300), (three, 1000), (packed, 1 << 20), (packed, 400)]
+    for number, (files, split_bytes, lasts) in enumerate(
+        [
+            *[([one], size, {499}) for size in (1 << 20, 997, 300)],
+            (three, 1000, {9, 10, 499}),
+            *[(packed, size, {299, 499}) for size in (1 << 20, 400)],
+        ]
     ):
         wanted = benchmark(files, time={"column": "t", "unit": "ns"}, columns={"k": "string"})
         artifact = ingest.run(spark, wanted, Store(tmp_path / str(number)), split_bytes=split_bytes)
-        results.append((rows(artifact), [(seq, reason, text) for _, _, seq, reason, text in bad(artifact)]))
+        read = [row | {"line": row["line"].decode()} for row in rows(artifact)]
+        assert [row["line"] for row in read] == [
+            lines[row["seq"]] + ("\n" if row["seq"] in lasts else end) for row in read
+        ], "line ends are kept; a file's last line has none and gets a newline"
+        read = [{**row, "line": row["line"].rstrip("\r\n")} for row in read]
+        results.append((read, [(seq, reason, text.rstrip(b"\r")) for _, _, seq, reason, text in bad(artifact)]))
     expected, quarantined = [], []
     for seq, line in enumerate(lines):
         fields = next(csv.reader(io.StringIO(line)))
         if len(fields) == 2 and int(fields[1]) < 2**63:
-            expected.append({"seq": seq, "event_time": int(fields[1]), "line": f"{line}\n".encode(), "k": fields[0]})
+            expected.append({"seq": seq, "event_time": int(fields[1]), "line": line, "k": fields[0]})
         else:
             reason = "fewer than 2 fields" if line == "bad" else "time does not fit into 64-bit ns"
             quarantined.append((seq, reason, line.encode()))
