@@ -12,6 +12,7 @@ import os
 import posixpath
 import re
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -196,7 +197,7 @@ class Status(NamedTuple):
 
 
 def status(name: str | Path) -> Status:
-    """Size and mtime of a file. Raises OSError, such as FileNotFoundError or IsADirectoryError."""
+    """Size and mtime of a regular file. Raises OSError, such as FileNotFoundError or IsADirectoryError."""
     found = place(name)
     if isinstance(found, Remote):
         filesystem, there = found.at()
@@ -206,10 +207,28 @@ def status(name: str | Path) -> Status:
         if not info.is_file:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(found))
         return Status(info.size, info.mtime_ns)
-    stat = os.stat(found)
-    if not found.is_file():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(found))
-    return Status(stat.st_size, stat.st_mtime_ns)
+    there_is = os.stat(found)
+    _require_regular(there_is.st_mode, found)
+    return Status(there_is.st_size, there_is.st_mtime_ns)
+
+
+def small_text(path: Path, encoding: str = "utf-8", most_bytes: int = 64 << 20) -> str:
+    """Text of a small file on this machine. Raises OSError, also for a device, a pipe or a larger file.
+
+    A pipe would wait for a writer, and /dev/zero has no end.
+    """
+    there_is = os.stat(path)
+    _require_regular(there_is.st_mode, path)
+    if there_is.st_size > most_bytes:
+        raise OSError(errno.EFBIG, f"found {there_is.st_size:,} bytes, allowed: up to {most_bytes:,}", str(path))
+    return path.read_text(encoding=encoding)
+
+
+def _require_regular(mode: int, path: Path) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "a device or a pipe, allowed: a regular file", str(path))
 
 
 def _half(path: Path) -> Path:

@@ -14,6 +14,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -36,7 +37,7 @@ MANIFEST = "manifest.json"
 #: what is left of an artifact whose data was deleted to save space (index/retention.py): its manifest, for results
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
-ALGORITHM = {"events": 1, "profile": 2, "stream": 1, "validation": 1}
+ALGORITHM = {"events": 2, "profile": 2, "stream": 1, "validation": 1}
 #: errors of the operating system that do not go away on their own
 _MENDABLE = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
@@ -44,6 +45,8 @@ _MENDABLE = {
 }  # fmt: skip
 #: on a remote store nobody can tell whether a builder still lives: unpublished folders are kept this long (s)
 _GIVEN_UP_S = 86_400.0
+#: Airflow's own rule for names of runs, which become folders
+_RUN_ID = re.compile(r"(?!\.)[A-Za-z0-9_.~:+-]{1,200}")
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,9 @@ class Store:
             lock.release()
 
     def run(self, run_id: str) -> Path:
-        """Directory of a run's records, created if need be. Raises UserError if it cannot be."""
+        """Directory of a run's records, created if need be. Raises UserError if it cannot be, and for a bad name."""
+        if not _RUN_ID.fullmatch(run_id):
+            raise UserError(f"run: found {run_id[:80]!r}, allowed: a name of at most 200 letters, digits and _.~:+-")
         path = self.root / "runs" / run_id
         if isinstance(path, Remote):
             path.require()
@@ -236,9 +241,7 @@ class Store:
 
     def events_key(self, benchmark: Benchmark) -> str:
         source = benchmark.source.model_dump(mode="json", exclude={"files", "max_bad_fraction"})
-        return key_of(
-            "events, line ends kept", self.source_fingerprint(benchmark.source.files), source, benchmark.scale
-        )
+        return key_of("events", self.source_fingerprint(benchmark.source.files), source, benchmark.scale)
 
     def profile_key(self, benchmark: Benchmark, *, full: bool = False) -> str:
         return key_of("profile", self.events_key(benchmark), full)

@@ -53,7 +53,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List measured figures, oldest first."""
-    rows = _index(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
+    rows = _existing(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
     if as_json:
         typer.echo(json.dumps({"results": rows}))
         return
@@ -70,7 +70,7 @@ def series_(
     where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
 ) -> None:
     """List series: what is measured, and on which machine."""
-    rows = _index(artifacts, database).series(**_filters(where))
+    rows = _existing(artifacts, database).series(**_filters(where))
     if as_json:
         typer.echo(json.dumps({"series": rows}))
         return
@@ -85,7 +85,7 @@ def history(key: Annotated[str, typer.Argument(help="key of a series, see `resul
             out: Annotated[Path, typer.Argument(help="CSV to write: time,value")],
             artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:  # fmt: skip
     """Write a series as time,value, for `streamgauge changes`; void points become gaps."""
-    rows = _index(artifacts, database).history(key)
+    rows = _existing(artifacts, database).history(key)
     if not rows:
         raise UserError(f"found no series {key!r}; `streamgauge results series` lists them")
     lines = [f"{row['at']},{row['value'] if row['valid'] and row['value'] is not None else ''}\n" for row in rows]
@@ -107,7 +107,7 @@ def export(
     """Export measured figures."""
     from streamgauge.index import export
 
-    rows = _index(artifacts, database).results(since=_moment(since), **_filters(where))
+    rows = _existing(artifacts, database).results(since=_moment(since), **_filters(where))
     export.write(rows, out)
     typer.echo(f"{len(rows)} results: {out}")
 
@@ -159,7 +159,7 @@ def dashboard(
     """Write one HTML page with every series over time, its changes marked."""
     from streamgauge.report import dashboard
 
-    for line in dashboard.build(_index(artifacts, database), out):
+    for line in dashboard.build(_existing(artifacts, database), out):
         typer.echo(line)
     typer.echo(f"page: {out}")
 
@@ -202,6 +202,15 @@ def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> I
     from streamgauge.index import Index, default_url
 
     return Index(database or default_url(artifacts), upgrade=upgrade)
+
+
+def _existing(artifacts: Path, database: str | None) -> Index:
+    """The index to read from, which creates nothing: no database among the artifacts means no results yet."""
+    from streamgauge.index import Index, default_url
+
+    if database is None and not (artifacts / "results.db").exists() and default_url(artifacts).endswith("/results.db"):
+        return Index("sqlite://")
+    return Index(database or default_url(artifacts), make=False)
 
 
 def _moment(text: str | None) -> str | None:

@@ -19,9 +19,9 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.base.units import PS, Tick, show_ticks
 from streamgauge.catalog.artifacts import Artifact, Store, as_user_error
 from streamgauge.cli.planning import AsJson
+from streamgauge.cli.profile import as_json_object, show
 
 Files = Annotated[list[str], typer.Argument(help="event files, in order (CSV or other flat text, .gz, .parquet)")]
 Time = Annotated[str | None, typer.Option("--time", help="event time: a column's name or 0-based index")]
@@ -91,9 +91,9 @@ def analyze(
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
     if as_json:
-        typer.echo(json.dumps(_profile_json(profile)))
+        typer.echo(json.dumps(as_json_object(profile)))
     else:
-        _show_profile(profile)
+        show(profile)
 
 
 def generate(
@@ -307,61 +307,3 @@ def _move(artifact: Artifact, out: Path) -> None:
     if out.exists():
         out.rmdir()
     artifact.path.rename(out)
-
-
-def _profile_json(profile: dict[str, Any]) -> dict[str, Any]:
-    tick: Tick = profile["tick"]
-    keys = (
-        "events",
-        "out_of_order",
-        "quarantined",
-        "adjacent_descents",
-        "runs",
-        "inversions",
-        "distance",
-        "interleaved",
-    )
-    found = {key: profile[key] for key in keys}
-    found["delay_ns"] = _in_ns(profile["delay"], tick)
-    found["watermark_curve"] = [
-        {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile["events"]}
-        for delay, late in profile["watermark_curve"]
-    ]
-    if profile["recorded_delay"] is not None:
-        found["recorded_delay_ns"] = _in_ns(profile["recorded_delay"], tick)
-    return found
-
-
-def _in_ns(summary: dict[str, Any], tick: Tick) -> dict[str, Any]:
-    return {k: v if v is None or k in ("negative", "missing") else _ns(v, tick) for k, v in summary.items()}
-
-
-def _ns(ticks: float, tick: Tick) -> float:
-    """Converts ticks to nanoseconds; an integer wherever that is exact."""
-    size = PS["ns"] // PS[tick]
-    return ticks if size == 1 else ticks // size if ticks % size == 0 else ticks / size
-
-
-def _show_profile(profile: dict[str, Any]) -> None:
-    tick: Tick = profile["tick"]
-    events = profile["events"]
-    typer.echo(
-        f"events              {events:,}"
-        + (f"  ({profile['quarantined']:,} bad lines left out)" if profile["quarantined"] else "")
-    )
-    typer.echo(f"out of order        {profile['out_of_order']:,}  ({100 * profile['out_of_order'] / events:.4f} %)")
-    typer.echo(f"adjacent descents   {profile['adjacent_descents']:,}  ({profile['runs']:,} runs)")
-    for name in ("inversions", "distance", "interleaved"):
-        if profile[name] is not None:
-            typer.echo(f"{name:<19} {profile[name]:,}")
-    for title, key in (("delay", "delay"), ("arrival − event time", "recorded_delay")):
-        if profile[key] and profile[key]["min"] is not None:
-            parts = [
-                f"{name} {show_ticks(profile[key][name], tick)}" for name in ("min", "p50", "p90", "p99", "max", "mean")
-            ]
-            typer.echo(f"{title:<19} " + "  ".join(parts))
-    typer.echo("late beyond a watermark delay of")
-    curve = profile["watermark_curve"]
-    for (delay, late), following in zip(curve, [*curve[1:], [None, None]], strict=True):
-        if late != following[1]:  # the largest delay that still has this count
-            typer.echo(f"  {show_ticks(delay, tick):>10}  {100 * late / events:8.4f} %  {late:,}")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from streamgauge.base.canonical import holds
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import small_text
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
 from streamgauge.config.fields import Model
@@ -29,11 +30,12 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = small_text(path, most_bytes=16 << 20)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; name a benchmark file (configs/ has examples)") from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise UserError(f"{path}: cannot be read as UTF-8 text: {problem}") from None
+        why = problem.strerror if isinstance(problem, OSError) else problem
+        raise UserError(f"{path}: cannot be read as UTF-8 text: {why}") from None
     try:
         # JSON is not read as YAML, which takes 1e-05 for text
         raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)

@@ -20,8 +20,11 @@ _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": 
 _WAIT_S = 60
 
 
-def connect(url: str) -> Engine:
-    """An engine for sqlite:///FILE or postgresql://… Raises UserError in one line, without the password."""
+def connect(url: str, *, make: bool = True) -> Engine:
+    """An engine for sqlite:///FILE or postgresql://… Raises UserError in one line, without the password.
+
+    make: False refuses an SQLite file that does not exist, so that nothing is created.
+    """
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # ValueError: the port is not a number
@@ -31,6 +34,8 @@ def connect(url: str) -> Engine:
         raise UserError(f"--database: found {kind!r}, allowed: sqlite or postgresql")
     try:
         if kind == "sqlite":
+            if not make and parsed.database and not Path(parsed.database).is_file():
+                raise UserError(f"{name(parsed)}: no such database; `streamgauge results add` makes it")
             return _sqlite(parsed)
         options = {"connect_timeout": 10}
         return create_engine(parsed.set(drivername=_DRIVERS[kind]), connect_args=options, pool_pre_ping=True)
@@ -77,12 +82,15 @@ def transaction(engine: Engine) -> Iterator[Connection]:
 
 
 def schema_of(connection: Connection) -> str | None:
-    """Newest migration that was applied; None for an empty database. Raises UserError if the tables are not ours."""
-    tables = set(inspect(connection).get_table_names())
-    if "alembic_version" in tables:
+    """Newest migration that was applied; None for an empty database. Raises UserError if the tables are not ours.
+
+    An SQLite file belongs to one program. In PostgreSQL, tables of others may lie beside ours.
+    """
+    tables, ours = set(inspect(connection).get_table_names()), {"alembic_version", "series", "points"}
+    if tables >= ours:
         found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         return str(found) if found else None
-    if tables & {"series", "points"}:
+    if tables & ours or (tables and connection.dialect.name == "sqlite"):
         raise UserError(f"{name(connection.engine.url)}: its tables are not Streamgauge's; choose another --database")
     return None
 

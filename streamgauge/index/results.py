@@ -39,9 +39,10 @@ def series_key(result: Result) -> str:
 class Index:
     """The database behind a URL. Writers may be killed at any moment, and there may be several."""
 
-    def __init__(self, url: str, *, upgrade: bool = False) -> None:
+    def __init__(self, url: str, *, upgrade: bool = False, make: bool = True) -> None:
+        """make: False refuses an SQLite file that does not exist. Raises UserError."""
         self.problems: list[str] = []  # lines of the records that are no figures and no judgements
-        self.engine = database.connect(url)
+        self.engine = database.connect(url, make=make)
         database.prepare(self.engine, upgrade=upgrade)
 
     def add_run(self, run: Path) -> int:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import small_text
 
 _DAY = 86_400.0
 
@@ -81,7 +82,7 @@ def _gaps(rows: list[tuple[float, str, str, bool, int]]) -> list[tuple[str, str,
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        return small_text(path, "utf-8-sig").splitlines()
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as problem:

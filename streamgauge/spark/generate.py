@@ -30,6 +30,7 @@ from streamgauge.disorder.profile import Spread
 from streamgauge.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.nexmark.generator import HEADER
 from streamgauge.spark.tasks import each
+from streamgauge.text.parse import names_in
 from streamgauge.text.splits import header
 
 if TYPE_CHECKING:
@@ -259,9 +260,16 @@ def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
 
 
 def _header(source: Source) -> bytes:
-    """Returns the two new names and the source's own header; empty when it has none. Raises UserError."""
+    """Returns the two new names and the source's own header; empty when it has none. Raises UserError.
+
+    A new name that the source has already is preceded by streamgauge_.
+    """
     own = HEADER if source.nexmark else header(source)
-    return source.separator.encode().join([b"ingestion_time", b"event_time", own]) if own else b""
+    if not own:
+        return b""
+    taken = names_in(own, source, source.files[0] if source.files else "nexmark")
+    new = [f"streamgauge_{name}" if name in taken else name for name in ("ingestion_time", "event_time")]
+    return source.separator.encode().join([*(name.encode() for name in new), own])
 
 
 def _finish_csv(directory: Path, parts: list[str], names: bytes, *, one_file: bool) -> list[str]:

@@ -303,3 +303,15 @@ def test_a_key_follows_the_content_of_the_profile_it_draws_from(tmp_path: Path) 
     assert keys(tmp_path, SOURCE, experiment) == before
     (tmp_path / "q.json").write_text(json.dumps(profile | {"tick": "ps"}))
     assert keys(tmp_path, SOURCE, experiment)["stream"] != before["stream"]
+
+
+@pytest.mark.parametrize("run_id", ["../../nexx", "a/b", "", ".", "..", ".hidden", "a b", "a\nb", "x" * 201])
+def test_a_run_s_name_is_one_folder_s_name(tmp_path: Path, run_id: str) -> None:
+    with pytest.raises(UserError, match=r"run: found .*, allowed: a name of at most 200 letters"):
+        Store(tmp_path / "artifacts").run(run_id)
+    assert not (tmp_path / "artifacts").exists()
+
+
+def test_airflow_s_own_names_of_runs_are_allowed(tmp_path: Path) -> None:
+    name = "scheduled__2026-11-23T02:00:00+00:00"
+    assert Store(tmp_path).run(name) == tmp_path / "runs" / name

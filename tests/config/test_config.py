@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -312,3 +313,17 @@ def test_a_parquet_source_needs_its_quotes(tmp_path: Path) -> None:
     given["source"]["quote"] = None
     with pytest.raises(UserError, match="quote: found null, allowed for format parquet: a character"):
         loaded(tmp_path / "b.yaml", given)
+
+
+def test_a_pipe_a_device_and_a_huge_file_are_told_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with open(tmp_path / "huge.yaml", "wb") as huge:
+        huge.truncate(1 << 34)
+    for name, said in (
+        (tmp_path / "pipe.yaml", "a device or a pipe, allowed: a regular file"),
+        (Path("/dev/zero"), "a device or a pipe, allowed: a regular file"),
+        (tmp_path / "huge.yaml", "found 17,179,869,184 bytes, allowed: up to 16,777,216"),
+    ):
+        with pytest.raises(UserError) as told:
+            config.load(name)
+        assert str(told.value) == f"{name}: cannot be read as UTF-8 text: {said}"

@@ -172,9 +172,7 @@ def test_a_torn_record_is_no_point_and_moves_no_other(url: str, tmp_path: Path) 
     assert [row["value"] for row in index.results()] == [1.0, 2.0]
 
 
-def test_a_line_that_breaks_later_moves_no_other_and_doubles_nothing(
-    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_line_that_breaks_later_moves_no_other_and_doubles_nothing(url: str, tmp_path: Path) -> None:
     path, index = run(tmp_path, "torn", *(result("torn", float(v), metric=f"m{v}") for v in range(4))), Index(url)
     index.add_run(path)
     file = path / "results.jsonl"
@@ -183,8 +181,7 @@ def test_a_line_that_breaks_later_moves_no_other_and_doubles_nothing(
     file.write_bytes(b"\n".join([lines[0], b"\xff\xfe", lines[2], lines[3], b"[1,2]", b'{"benchmark":"x"}', deep, b""]))
     assert (index.add_run(path), index.add_run(path)) == (0, 0)
     assert [row["value"] for row in index.results()] == [0.0, 1.0, 2.0, 3.0]
-    told = [record.message for record in caplog.records]
-    assert [said.removeprefix(f"{file}: ").partition(" (")[0] for said in told] == [
+    assert [said.removeprefix(f"{file}: ").partition(" (")[0] for said in index.problems] == [
         "line 2: no JSON; it was left out", "line 5: no result", "line 6: no result", "line 7: no JSON; it was left out"
     ]  # fmt: skip
 
@@ -302,3 +299,19 @@ def test_a_file_that_is_no_database_and_tables_of_somebody_else(tmp_path: Path) 
     theirs.close()
     with pytest.raises(UserError, match="its tables are not Streamgauge's"):
         Index(f"sqlite:///{tmp_path / 'theirs.db'}")
+
+
+def test_another_program_s_sqlite_file_is_refused_and_kept(tmp_path: Path) -> None:
+    file = tmp_path / "other.db"
+    with sqlite3.connect(file) as other:
+        other.executescript("CREATE TABLE alembic_version (version_num TEXT); CREATE TABLE dag (id TEXT);")
+    before = file.read_bytes()
+    with pytest.raises(UserError, match="its tables are not Streamgauge's; choose another --database"):
+        Index(f"sqlite:///{file}")
+    assert file.read_bytes() == before
+
+
+def test_reading_makes_no_database(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no such database; `streamgauge results add` makes it"):
+        Index(f"sqlite:///{tmp_path}/nope/x.db", make=False)
+    assert list(tmp_path.iterdir()) == []

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+from streamgauge.spark.generate import _header as header_of
+
 SOURCE = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ns"))
 
 
@@ -166,3 +168,9 @@ def test_a_delay_beyond_64_bits_is_refused(spark: SparkSession, tmp_path: Path) 
     source = events(tmp_path / "e", [2**63 - 100, 2**63 - 50])
     with pytest.raises(UserError, match="beyond the largest 64-bit time"):
         write_stream(spark, source, SOURCE, experiment(50, 80), tmp_path, outputs={"parquet"})
+
+
+def test_a_name_that_the_source_has_is_not_there_twice(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_bytes(b"event_time,v\r\n1,a\r\n")
+    source = Source(files=(str(tmp_path / "f.csv"),), time=TimeColumn(column="event_time", unit="ns"))
+    assert header_of(source) == b"ingestion_time,streamgauge_event_time,event_time,v\r\n"

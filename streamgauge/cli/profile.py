@@ -1,0 +1,69 @@
+"""A profile of a stream's disorder, as analyze prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from streamgauge.base.units import PS, Tick, show_ticks
+
+
+def as_json_object(profile: dict[str, Any]) -> dict[str, Any]:
+    """The profile as `analyze --json` prints it, times in nanoseconds."""
+    tick: Tick = profile["tick"]
+    keys = (
+        "events",
+        "out_of_order",
+        "quarantined",
+        "adjacent_descents",
+        "runs",
+        "inversions",
+        "distance",
+        "interleaved",
+    )
+    found = {key: profile[key] for key in keys}
+    found["delay_ns"] = _in_ns(profile["delay"], tick)
+    found["watermark_curve"] = [
+        {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile["events"]}
+        for delay, late in profile["watermark_curve"]
+    ]
+    if profile["recorded_delay"] is not None:
+        found["recorded_delay_ns"] = _in_ns(profile["recorded_delay"], tick)
+    return found
+
+
+def _in_ns(summary: dict[str, Any], tick: Tick) -> dict[str, Any]:
+    return {k: v if v is None or k in ("negative", "missing") else _ns(v, tick) for k, v in summary.items()}
+
+
+def _ns(ticks: float, tick: Tick) -> float:
+    """Converts ticks to nanoseconds; an integer wherever that is exact."""
+    size = PS["ns"] // PS[tick]
+    return ticks if size == 1 else ticks // size if ticks % size == 0 else ticks / size
+
+
+def show(profile: dict[str, Any]) -> None:
+    """Prints the profile for people."""
+    tick: Tick = profile["tick"]
+    events = profile["events"]
+    typer.echo(
+        f"events              {events:,}"
+        + (f"  ({profile['quarantined']:,} bad lines left out)" if profile["quarantined"] else "")
+    )
+    typer.echo(f"out of order        {profile['out_of_order']:,}  ({100 * profile['out_of_order'] / events:.4f} %)")
+    typer.echo(f"adjacent descents   {profile['adjacent_descents']:,}  ({profile['runs']:,} runs)")
+    for name in ("inversions", "distance", "interleaved"):
+        if profile[name] is not None:
+            typer.echo(f"{name:<19} {profile[name]:,}")
+    for title, key in (("delay", "delay"), ("arrival − event time", "recorded_delay")):
+        if profile[key] and profile[key]["min"] is not None:
+            parts = [
+                f"{name} {show_ticks(profile[key][name], tick)}" for name in ("min", "p50", "p90", "p99", "max", "mean")
+            ]
+            typer.echo(f"{title:<19} " + "  ".join(parts))
+    typer.echo("late beyond a watermark delay of")
+    curve = profile["watermark_curve"]
+    for (delay, late), following in zip(curve, [*curve[1:], [None, None]], strict=True):
+        if late != following[1]:  # the largest delay that still has this count
+            typer.echo(f"  {show_ticks(delay, tick):>10}  {100 * late / events:8.4f} %  {late:,}")
