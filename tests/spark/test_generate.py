@@ -19,6 +19,7 @@ from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import DelaySpec, Experiment, Source, TimeColumn
 from streamgauge.disorder import definitions
 from streamgauge.spark.analyze import measure
+from streamgauge.spark.generate import _header as header_of
 from streamgauge.spark.generate import write_stream
 from tests.oracle import naive
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-from streamgauge.spark.generate import _header as header_of
 
 SOURCE = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ns"))
 
