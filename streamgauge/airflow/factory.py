@@ -24,8 +24,9 @@ from streamgauge.airflow import home, notices, schedules
 from streamgauge.airflow.operator import StageOperator
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
-from streamgauge.catalog.stages import STAGES, Stage
-from streamgauge.config import Benchmark, Experiment, Overrides, load, parse
+from streamgauge.catalog.stages import Stage, scopes_of, stages_of
+from streamgauge.config import Benchmark, Overrides, load, parse
+from streamgauge.config.streams import Output
 from streamgauge.measure.plan import check_names
 
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
@@ -73,14 +74,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
 
     nightly: adds the stage that judges the run against earlier nights, and the task that sends its report.
     """
-    has_cells = bool(benchmark.all_cells())
-    stages = [
-        stage
-        for stage in STAGES
-        if (stage.scope != "cell" or has_cells)
-        and stage.source in ("any", benchmark.source.format)
-        and (nightly or not stage.nightly)
-    ]
+    stages = stages_of(benchmark, nightly=nightly)
     namer = _run_namer(benchmark, nightly)
     with DAG(
         dag_id=dag_id(benchmark, nightly=nightly),
@@ -128,13 +122,13 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
 
 
 def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
-    """Scopes of this run's experiments. Raises UserError, which is one line, for wrong parameters."""
-    return [{"experiment": experiment.name} for experiment in _chosen(file, params).experiments]
+    """Lists the scopes of this run's experiments. Raises UserError, which is one line, for wrong parameters."""
+    return scopes_of(_chosen(file, params), "experiment")
 
 
 def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
-    """Scopes of this run's cells."""
-    return [cell.model_dump() for cell in _chosen(file, params).all_cells()]
+    """Lists the scopes of this run's cells."""
+    return scopes_of(_chosen(file, params), "cell")
 
 
 def notify(file: str, run: str) -> list[str]:
@@ -159,23 +153,18 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
     return StageOperator(
         task_id=stage.name,
         doc_md=stage.does,
+        stage=stage,
         application=str(home.ROOT / "jobs" / f"{stage.name}.py"),
-        name=f"streamgauge {stage.name}",
+        artifacts=str(ARTIFACTS),
+        run=os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
+        options=["--config", str(file.absolute()), "--overrides", "{{ params | overrides }}"],
         scope=scope,
-        application_args=[
-            "--config", str(file.absolute()),
-            "--artifacts", str(ARTIFACTS),
-            "--run-id", os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
-            "--overrides", "{{ params | overrides }}",
-        ],
         python=os.environ.get("STREAMGAUGE_PYTHON", sys.executable),
-        # a measuring stage has its processes and its lock here; one that only reads records needs no cluster
-        stays=stage.measures or stage.writes == "page",
         map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,
         pool=home.POOL,
         pool_slots=SLOTS if stage.measures else 1,
         outlets=[Asset(name=f"{benchmark.name} {stage.writes}", uri=f"streamgauge://{benchmark.name}/{stage.writes}")],
-        trigger_rule=TriggerRule.ALL_DONE if stage.writes in ("page", "judgements") else TriggerRule.ALL_SUCCESS,
+        trigger_rule=TriggerRule.ALL_DONE if stage.always else TriggerRule.ALL_SUCCESS,
     )  # fmt: skip
 
 
@@ -209,7 +198,7 @@ def _run_namer(benchmark: Benchmark, nightly: bool) -> Any:
 def _params(benchmark: Benchmark) -> dict[str, Param]:
     """Fields of the trigger form."""
     names = [experiment.name for experiment in benchmark.experiments]
-    outputs = list(get_args(get_args(Experiment.model_fields["outputs"].annotation)[0]))
+    outputs = list(get_args(Output))
     return {
         "experiments": Param(
             names, type="array", title="Experiments", description="which streams to make",

@@ -2,74 +2,86 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import psutil
 from airflow.providers.apache.spark.hooks import spark_submit
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk import BaseHook, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from streamgauge.airflow.submission import settings
 from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.stages import Stage
 from streamgauge.spark.session import check_master
 
 CONNECTION = "streamgauge_spark"
-#: what a job prints for a user's mistake, see streamgauge/spark/job.py
-_USER_ERROR = re.compile(r"^streamgauge \w+: .+$", re.MULTILINE)
 
 
-class StageOperator(SparkSubmitOperator):
-    """Runs the job of one stage through spark-submit.
+class StageOperator(BaseOperator):
+    """Runs the job of one stage through spark-submit, as the connection says, and waits for its end.
 
     scope: {"experiment": name, …}, passed to the job as arguments of these names and added to Spark's app name.
-    python: the jobs' interpreter on this host. stays: the stage runs on this host in any case.
+    artifacts, run: where the job records how it ended. options: further arguments of the job, templated.
+    python: the jobs' interpreter on this host.
     """
 
-    name: str
-    application_args: list[str]
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "scope")
+    template_fields: Sequence[str] = ("application", "artifacts", "run", "options", "scope")
 
-    def __init__(self, *, scope: dict[str, Any], python: str, stays: bool, **kwargs: Any) -> None:
-        # not durable: spark-submit waits for the end of its application, in deploy mode cluster too
-        super().__init__(conn_id=CONNECTION, durable=False, **kwargs)
-        self.scope, self._python, self._stays = scope, python, stays
+    def __init__(
+        self, *, stage: Stage, application: str, artifacts: str, run: str, options: list[str],
+        scope: dict[str, Any], python: str, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        self.stage, self.application, self.artifacts, self.run = stage, application, artifacts, run
+        self.options, self.scope, self.python = options, scope, python
+        self.hook: SparkSubmitHook | None = None
 
-    def execute(self, context: Any) -> None:
-        """Runs the job. Raises AirflowFailException (no retry) with the job's own line for a user's mistake."""
-        self.submit_as_connected()
+    def execute(self, context: Any) -> None:  # noqa: ARG002 (Airflow passes it by name)
+        """Runs the job. Raises AirflowFailException (no retry) for a user's mistake, with what the job recorded."""
+        log = RunLog(Store(self.artifacts).run(self.run))
+        before = {record.attempt for record in log.stages()}
         try:
-            super().execute(context)
+            self.hook = self.connected()
+            self.hook.submit(self.application)
         except AirflowException as problem:
-            if line := _USER_ERROR.search(str(problem)):
-                raise AirflowFailException(line[0]) from None
+            attempts = [record for record in log.stages() if record.attempt not in before]
+            mine = [one for one in attempts if (one.stage, one.scope) == (self.stage.name, self.scope)]
+            ended = mine[-1] if mine else None
+            if ended is None or ended.state == "started":  # it never began, or was killed: it could not record that
+                last_line = str(problem).strip().splitlines()[-1]
+                reason = UserError(last_line) if isinstance(problem, AirflowFailException) else RuntimeError(last_line)
+                log.failed(self.stage.name, self.scope, reason, ended.attempt if ended else None)
+            elif ended.cause == "mistake":
+                raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
 
     def on_kill(self) -> None:
         """Ends the Python processes below spark-submit too: killing the JVM alone leaves them behind."""
         below = psutil.Process().children(recursive=True)
-        super().on_kill()
+        if self.hook is not None:
+            self.hook.on_kill()
         for process in below:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def submit_as_connected(self) -> None:
-        """Sets spark-submit's parameters from the connection. Raises AirflowFailException for a wrong one."""
-        self.name = " ".join([self.name, *self.scope.values()])
-        arguments = [*self.application_args, *(f"--{key}={value}" for key, value in self.scope.items())]
-        master, extra = self._connected()
+    def connected(self) -> SparkSubmitHook:
+        """Returns the provider's hook, set up from the connection. Raises AirflowFailException for a wrong one."""
+        told = ["--artifacts", self.artifacts, "--run-id", self.run, *self.options]
+        arguments = [*told, *(f"--{key}={value}" for key, value in self.scope.items())]
+        master, extra = self._connection()
         try:
-            told = settings(master, extra, arguments, python=self._python, stays=self._stays)
+            given = settings(master, extra, arguments, python=self.python, stays=self.stage.stays)
         except UserError as problem:
             raise AirflowFailException(str(problem)) from None
-        self.conf = told["conf"]
-        self.env_vars, self.application_args = told["env_vars"], told["application_args"]
-        self._deploy_mode, self._archives, self.files = told["deploy_mode"], told["archives"], told.get("files")
+        name = " ".join(["streamgauge", self.stage.name, *self.scope.values()])
+        return SparkSubmitHook(conn_id=CONNECTION, name=name, **given)
 
-    def _connected(self) -> tuple[str, dict[str, Any]]:
+    def _connection(self) -> tuple[str, dict[str, Any]]:
         """Master and extra of the connection. Raises AirflowFailException if it is missing or cannot be used.
 
         Without this, a missing connection would silently mean master yarn, and an unreachable master a long wait.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,6 @@ from streamgauge.spark.session import check_master
 
 __all__ = ["run", "ui"]
 POLL_SECONDS = 0.3
-_TOLD = re.compile(r"airflow\S*\.AirflowFailException: ")
-_STAMP = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
 def run(
@@ -68,7 +64,7 @@ def run(
     failed = process.returncode != 0
     summary.show(benchmark, store, RunLog(directory))
     if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):
-        say(f"Airflow failed outside of the stages: {_last_complaint(log)}; see {log}")
+        say(f"Airflow failed outside of the stages; see the end of {log}")
     page = directory / "index.html"
     say(f"{'failed' if failed else 'done'} in {time.monotonic() - begin:.0f} s")
     say(f"page: {page}" if page.exists() else f"no page was made; see {log}")
@@ -94,17 +90,3 @@ def _line(stage: StageRecord) -> str:
     seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
     reused = " (reused)" if stage.outcome.get("reused") else ""
     return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
-
-
-def _last_complaint(log: Path) -> str:
-    """Cause of a failure by the log: a job's line for a user's mistake, spark-submit's last line, or the last error."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    told = [line for line in lines if _TOLD.match(line)]
-    submitted = [number for number, line in enumerate(lines) if line == "Last spark-submit output:"]
-    if told:
-        said = [told[-1].partition(": ")[2]]
-    elif submitted:
-        said = list(takewhile(lambda line: not _STAMP.match(line), lines[submitted[-1] + 1 :]))
-    else:
-        said = [line for line in lines if "rror" in line]
-    return said[-1][:300] if said else "no reason was given"

@@ -27,7 +27,7 @@ _UPLOAD = "spark.kubernetes.file.upload.path"
 def settings(
     master: str, extra: Mapping[str, Any], arguments: Sequence[str], *, python: str, stays: bool
 ) -> dict[str, Any]:
-    """Parameters of SparkSubmitOperator beyond the application itself.
+    """Parameters of SparkSubmitHook beyond the connection and the name.
 
     stays: the stage and its Spark run on this host, hence in deploy mode client and with this host's `python`,
     whatever the extra says. Raises UserError for an extra that is wrong or does not fit the master.

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.runs import RunLog
-from streamgauge.catalog.stages import STAGES, Scope
+from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.report.model import limited_by
 from streamgauge.report.records import CellRecord, Json, Records, is_settled
@@ -29,8 +29,8 @@ def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console |
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
     """Table of every stage that the benchmark has, including those that did not run after an earlier failure."""
     table = Table("stage", "of", "state", "seconds", "note", title="Stages")
-    for stage in (s for s in STAGES if not s.nightly and s.source in ("any", benchmark.source.format)):
-        for scope in _scopes(benchmark, stage.scope):
+    for stage in stages_of(benchmark):
+        for scope in scopes_of(benchmark, stage.scope):
             name = " ".join(scope.values())
             last = run_log.latest(stage.name, **scope)
             if last is None:
@@ -40,14 +40,6 @@ def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
             seconds = "" if last.seconds is None else f"{last.seconds:.1f}"
             table.add_row(stage.name, name, f"[{COLOUR[last.state]}]{last.state}[/]", seconds, escape(note))
     return table
-
-
-def _scopes(benchmark: Benchmark, scope: Scope) -> list[dict[str, str]]:
-    if scope == "benchmark":
-        return [{}]
-    if scope == "experiment":
-        return [{"experiment": experiment.name} for experiment in benchmark.experiments]
-    return [cell.model_dump() for cell in benchmark.all_cells()]
 
 
 def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:

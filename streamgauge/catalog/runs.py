@@ -19,13 +19,16 @@ from typing import Any
 
 import psutil
 
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import append_json, read_jsonl
 
 
 @dataclass(frozen=True)
 class StageRecord:
-    """One attempt at one stage. state: done, failed, or started (running, or killed)."""
+    """One attempt at one stage. state: done, failed, or started (running, or killed).
+
+    cause of a failure: "mistake" of the user, which no retry mends; "outage", which one may; "fault" of anything else.
+    """
 
     stage: str
     scope: dict[str, str]  # experiment, workload, system: whichever it has
@@ -35,6 +38,7 @@ class StageRecord:
     seconds: float | None
     outcome: dict[str, Any]
     error: str | None
+    cause: str | None = None
 
 
 class RunLog:
@@ -47,19 +51,17 @@ class RunLog:
     @contextmanager
     def stage(self, stage: str, scope: dict[str, str]) -> Iterator[dict[str, Any]]:
         """Records that a stage started, then that it is done or why it failed; the block fills the yielded outcome."""
-        attempt = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
-        base = {"stage": stage, "scope": scope, "attempt": attempt}
+        base = {"stage": stage, "scope": scope, "attempt": _attempt()}
         append_json(self._file, {**base, "state": "started", "at": _now()})
         begin = time.monotonic()
         outcome: dict[str, Any] = {}
         try:
             yield outcome
         except BaseException as problem:
-            error = str(problem) if isinstance(problem, UserError) else f"{type(problem).__name__}: {problem}"
             append_json(
                 self._file,
                 {**base, "state": "failed", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
-                 "outcome": outcome, "error": error[:2000]},
+                 "outcome": outcome, **_reason(problem)},
             )  # fmt: skip
             raise
         append_json(
@@ -67,6 +69,11 @@ class RunLog:
             {**base, "state": "done", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
              "outcome": outcome, "environment": environment()},
         )  # fmt: skip
+
+    def failed(self, stage: str, scope: dict[str, str], problem: Exception, attempt: str | None = None) -> None:
+        """Records a failure of which the stage itself could tell nothing: it did not begin, or `attempt` was killed."""
+        base = {"stage": stage, "scope": scope, "attempt": attempt or _attempt()}
+        append_json(self._file, {**base, "state": "failed", "at": _now(), "outcome": {}, **_reason(problem)})
 
     def stages(self) -> list[StageRecord]:
         """Every attempt in order of its start, in its latest state."""
@@ -82,6 +89,7 @@ class RunLog:
                 seconds=record.get("seconds"),
                 outcome=record.get("outcome", {}),
                 error=record.get("error"),
+                cause=record.get("cause"),
             )
         return list(found.values())
 
@@ -89,6 +97,17 @@ class RunLog:
         """The last attempt at a stage with exactly that scope; None without one."""
         matching = [s for s in self.stages() if s.stage == stage and s.scope == scope]
         return matching[-1] if matching else None
+
+
+def _attempt() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+
+
+def _reason(problem: BaseException) -> dict[str, str]:
+    if isinstance(problem, UserError):
+        return {"error": str(problem)[:2000], "cause": "mistake"}
+    cause = "outage" if isinstance(problem, Outage) else "fault"
+    return {"error": f"{type(problem).__name__}: {problem}"[:2000], "cause": cause}
 
 
 def environment() -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from streamgauge.config import Benchmark
+
 Scope = Literal["benchmark", "experiment", "cell", "pair"]
 
 
@@ -18,6 +20,13 @@ class Stage:
     does: str
     source: str = "any"  # only for sources of this format
     nightly: bool = False  # only in a nightly run
+    always: bool = False  # also after another stage has failed: it shows or judges what there is
+    records: bool = False  # reads records alone, hence needs no cluster
+
+    @property
+    def stays(self) -> bool:
+        """True if it runs on the host of its task, whatever the cluster: its lock and processes are there."""
+        return self.measures or self.records
 
 
 STAGES: tuple[Stage, ...] = (
@@ -33,17 +42,51 @@ STAGES: tuple[Stage, ...] = (
           "asks all queries of the Nexmark suite and the hard queries in batch and in streaming "
           "and checks every answer",
           "nexmark"),
-    Stage("search", ("stream",), "search", "cell", True,
+    Stage("search", ("stream", "validation"), "search", "cell", True,
           "finds the highest rate that the system sustains"),
     Stage("latency", ("stream", "search"), "latency", "cell", True,
           "measures latency at fractions of that rate"),
     Stage("report", ("events", "profile", "stream", "validation", "answers", "search", "latency"), "page",
-          "benchmark", False, "puts everything on one HTML page"),
+          "benchmark", False, "puts everything on one HTML page", always=True, records=True),
     Stage("regressions", ("answers", "search", "latency", "page"), "judgements", "benchmark", True,
           "every night: judges the run against earlier nights, reruns suspects, draws the page of all nights",
-          nightly=True),
+          nightly=True, always=True),
 )  # fmt: skip
 #: the release check, which has a DAG of its own
 RELEASE = Stage("release", ("stream",), "release verdict", "pair", True,
                 "compares a candidate with a baseline: answers, capabilities, latency and CPU in turns")  # fmt: skip
 BY_NAME = {stage.name: stage for stage in (*STAGES, RELEASE)}
+
+
+def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
+    """Lists the stages of a run of this benchmark, in their order."""
+    has_cells = bool(benchmark.all_cells())
+    return [
+        stage
+        for stage in STAGES
+        if (stage.scope != "cell" or has_cells)
+        and stage.source in ("any", benchmark.source.format)
+        and (nightly or not stage.nightly)
+    ]
+
+
+def scopes_of(benchmark: Benchmark, scope: Scope) -> list[dict[str, str]]:
+    """Lists what a stage of this scope runs for: `[{"experiment": "late5"}, …]`; `[{}]` if it runs once."""
+    if scope == "experiment":
+        return [{"experiment": experiment.name} for experiment in benchmark.experiments]
+    if scope == "cell":
+        return [cell.model_dump() for cell in benchmark.all_cells()]
+    return [{}]
+
+
+def needed_before(stage: Stage, scope: dict[str, str]) -> list[tuple[Stage, dict[str, str]]]:
+    """Lists the stages, each with its scope, without whose success this one does not run."""
+    if stage.always:
+        return []
+    narrower: dict[Scope, dict[str, str]] = {
+        "benchmark": {},
+        "experiment": {"experiment": scope.get("experiment", "")},
+        "cell": scope,
+        "pair": {},
+    }
+    return [(one, narrower[one.scope]) for one in STAGES if one.writes in stage.reads]

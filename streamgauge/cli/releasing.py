@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
+from typer.exceptions import TyperException
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
@@ -27,10 +28,8 @@ class _Verdict(TyperCommand):
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().make_context(*args, **kwargs)
-        except typer.Exit:
-            raise
-        except Exception as problem:  # a wrong option would end with 2
-            vars(problem)["exit_code"] = NO_VERDICT
+        except TyperException as problem:  # a wrong option would end with 2
+            problem.exit_code = NO_VERDICT
             raise
 
     def invoke(self, ctx: Any) -> Any:

@@ -17,7 +17,8 @@ def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:
     return outputs
 
 
-Outputs = Annotated[tuple[Literal["parquet", "csv", "csv-parts"], ...], AfterValidator(_one_csv)]
+Output = Literal["parquet", "csv", "csv-parts"]
+Outputs = Annotated[tuple[Output, ...], AfterValidator(_one_csv)]
 
 
 #: parameters that each distribution uses besides min and max

@@ -37,7 +37,8 @@ def run_trial(
     is the longest then. beyond_us: how far after the last event the sentinel must be. work: an empty directory for the
     system. progress is told, several times a second, what each driver process says of itself.
     """
-    check_rate(rate), check_seconds(seconds)
+    check_rate(rate)
+    check_seconds(seconds)
     talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
     setup = TrialSetup(talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate)
     request = TrialRequest(rate, seconds, behind_s, batch_noise)

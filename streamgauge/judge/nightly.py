@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -96,9 +96,12 @@ class Night:
         yield from (_said(one, judged) for one, judged in said)
         tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
         left = self.plan.self_tests - len(tested)
-        for subject in self._due(figures):  # one that cannot be measured leaves its turn to the next
-            if left > 0 and (yield from self._self_test(subject, [one for one in figures if one.subject == subject])):
-                left -= 1
+        for subject in self._due(figures):
+            if left <= 0:
+                break
+            measured, lines = self._self_test(subject, [one for one in figures if one.subject == subject])
+            yield from lines
+            left -= measured  # one that cannot be measured leaves its turn to the next
         yield from self._suspects(self._series() if self.plan.self_tests else figures)
 
     def _failures(self) -> Iterator[Line]:
@@ -138,25 +141,25 @@ class Night:
             last[one.subject] = max([last.get(one.subject, ""), *moments])
         return sorted(last, key=lambda subject: (last[subject], subject.name))
 
-    def _self_test(self, subject: Subject, figures: list[Series]) -> Generator[Line, None, bool]:
-        """Compares a subject with itself (A/A); returns True if it could be measured."""
+    def _self_test(self, subject: Subject, figures: list[Series]) -> tuple[bool, list[Line]]:
+        """Compares a subject with itself (A/A); returns whether it could be measured, and what to say of it."""
         try:
             measure = self._measure(self.benchmark, subject, figures, self.run_id)
             sides = in_turns(measure, measure, LEAST)
         except UserError as problem:
-            yield Line("self", subject.name, f"A/A not measured: {problem}")
-            return False
+            return False, [Line("self", subject.name, f"A/A not measured: {problem}")]
+        lines = []
         for one in figures:
             baseline, candidate = (column(side, one.metric) for side in sides)
             if not (baseline and candidate):
-                yield Line("self", one.name, "A/A: no valid figure")
+                lines.append(Line("self", one.name, "A/A: no valid figure"))
                 continue
             found = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
             evidence = {"comparison": asdict(found), "baseline": baseline, "candidate": candidate}
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            yield _said(one, self._record(one, now, SELF, found.ratio - 1, evidence))
+            lines.append(_said(one, self._record(one, now, SELF, found.ratio - 1, evidence)))
         self.index.add_run(self.directory)
-        return True
+        return True, lines
 
     # -- change points
 

@@ -73,12 +73,11 @@ def build(index: Index, out: Path) -> list[str]:
     drawn = [curve for curve in curves if curve.series["metric"] not in standing.TOLD_APART]
     sections = [*standing.sections(index, [(curve.series, curve.points) for curve in curves]), _summary(drawn)]
     for (benchmark, workload), some in _grouped(drawn, "benchmark", "workload"):
+        groups = enumerate(_grouped(some, "experiment", "metric"))
         parts = [
-            part
-            for (experiment, metric), beside in _grouped(some, "experiment", "metric")
-            for part in [_part(f"{experiment}, {metric}", beside)]
+            replace(_part(f"{experiment}, {metric}", beside), id=f"{_slug(benchmark, workload)}-{n}")
+            for n, ((experiment, metric), beside) in groups
         ]
-        parts = [replace(part, id=f"{_slug(benchmark, workload)}-{n}") for n, part in enumerate(parts)]
         sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
     nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
     lead = "A mark on a line is a change of its level; the band is its noise; a hole is a night without a figure."
@@ -152,13 +151,13 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
             ("bad", what, f"{functional.said(metric, a, b)} on {_date(b)}")
             for a, b in functional.broken(metric, curve.points)
         ]
-    return [
-        (_state(curve, change.magnitude, outcome), what, f"{_signed(change.magnitude)} since {_date(point)} "
-         f"{_range(change.interval)}confidence {change.confidence:.2%}; {_limits(curve)}{outcome}")
-        for change in curve.found.changes
-        for point in [curve.sound[change.index]]
-        for outcome in [curve.outcomes.get(change.index, "suspect: not rerun")]
-    ]  # fmt: skip
+    told: list[tuple[State, str, str]] = []
+    for change in curve.found.changes:
+        outcome = curve.outcomes.get(change.index, "suspect: not rerun")
+        reason = f"{_signed(change.magnitude)} since {_date(curve.sound[change.index])} {_range(change.interval)}"
+        reason += f"confidence {change.confidence:.2%}; {_limits(curve)}{outcome}"
+        told.append((_state(curve, change.magnitude, outcome), what, reason))
+    return told
 
 
 def _limits(curve: Curve) -> str:

@@ -13,6 +13,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.runs import RunLog, StageRecord
+from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
 
 Outcome = Literal["done", "failed", "unfinished", "missing"]
@@ -156,16 +157,11 @@ class Records:
 
     def blocker(self, status: Status) -> Status | None:
         """Status of the earlier stage that kept this one from running; None if it ran, or if there is no such stage."""
-        scope = {"experiment": status.scope.get("experiment", "")}
-        before = {
-            "analyze": [self.status("ingest")],
-            "generate": [self.status("ingest")],
-            "validate": [self.status("generate", **scope)],
-            "nexmark": [self.status("generate", **scope)],
-            "search": [self.status("generate", **scope), self.status("validate", **scope)],
-            "latency": [self.status("search", **status.scope)],
-        }.get(status.stage, [])
-        return next((s for s in before if s.outcome != "done"), None) if status.outcome == "missing" else None
+        if status.outcome != "missing":
+            return None
+        needed = needed_before(BY_NAME[status.stage], status.scope)
+        before = (self.status(stage.name, **scope) for stage, scope in needed)
+        return next((earlier for earlier in before if earlier.outcome != "done"), None)
 
     def why(self, status: Status) -> str:
         """Says why something is missing from the page."""

@@ -62,6 +62,12 @@ class Job:
     def cell(self) -> config.Cell:
         return config.Cell(experiment=self.args.experiment, workload=self.args.workload, system=self.args.system)
 
+    def require(self, stage: str) -> None:
+        """Raises UserError unless the stage has succeeded in this run for the job's experiment."""
+        found = self.run.latest(stage, experiment=self.args.experiment)
+        if found is None or found.state != "done":
+            raise UserError(f"{self.args.experiment}: the stage {stage} of this run has not succeeded; see its record")
+
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)
         self.outcome |= {"artifact": artifact.kind, "key": artifact.key, "reused": artifact.reused}
@@ -72,7 +78,7 @@ def job(stage: str) -> Iterator[Job]:
     """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.spark, j.benchmark, j.store))`.
 
     A UserError becomes one line on standard error and exit code 2; an Outage one line and exit code 3. Every outcome is
-    recorded in the run.
+    recorded in the run, with its cause: whoever started the job reads it there.
     """
     args = _arguments(stage)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -82,11 +88,15 @@ def job(stage: str) -> Iterator[Job]:
     current: Job | None = None
     try:
         store = Store(args.artifacts)
-        overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
-        benchmark = config.load(Path(args.config), overrides)
         run = RunLog(store.run(args.run_id))
-        current = Job(benchmark, store, args.run_id, args, run, {}, Pipeline(benchmark.metrics, benchmark.name))
         scope = {k: v for k in SCOPES if (v := getattr(args, k, None))}
+        try:
+            overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
+            benchmark = config.load(Path(args.config), overrides)
+        except UserError as problem:
+            run.failed(stage, scope, problem)
+            raise
+        current = Job(benchmark, store, args.run_id, args, run, {}, Pipeline(benchmark.metrics, benchmark.name))
         started = time.monotonic()
         cpu = time.process_time()
         with current.pipeline.start(), metrics.step(stage):
@@ -101,8 +111,8 @@ def job(stage: str) -> Iterator[Job]:
     except UserError as problem:
         print(f"streamgauge {stage}: {problem}", file=sys.stderr)
         code = 2
-    except Outage as problem:  # worded unlike a UserError, which is never retried
-        print(f"streamgauge {stage}, worth another try: {problem}", file=sys.stderr)
+    except Outage as problem:
+        print(f"streamgauge {stage}: worth another try: {problem}", file=sys.stderr)
         code = 3
     finally:
         if current is not None and current._session is not None:

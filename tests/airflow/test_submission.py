@@ -48,8 +48,10 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 SUBMIT = """
 import json, os, sys
+from dataclasses import replace
 from airflow.providers.apache.spark.hooks import spark_submit
 from streamgauge.airflow import operator
+from streamgauge.catalog.stages import BY_NAME
 from airflow.sdk.exceptions import AirflowFailException
 
 operator.check_master = lambda master: None  # nobody listens there
@@ -59,13 +61,12 @@ def submitted(name, connection):
     # its command does not need the Kubernetes client, which only follows drivers
     spark_submit.kube_client = None if name.startswith("unarmed") else object()
     task = operator.StageOperator(
-        task_id="generate", name="streamgauge generate", application="/clone/jobs/generate.py",
-        scope={"experiment": "late"}, python="/venv/bin/python", stays=name.startswith("staying"),
-        application_args=["--config", "/configs/tiny.yaml", "--artifacts", "s3://bench/nightly"],
+        task_id="generate", stage=replace(BY_NAME["generate"], records=name.startswith("staying")),
+        application="/clone/jobs/generate.py", scope={"experiment": "late"}, python="/venv/bin/python",
+        artifacts="s3://bench/nightly", run="tiny-1", options=["--config", "/configs/tiny.yaml"],
     )
     try:
-        task.submit_as_connected()
-        return task._get_hook()._build_spark_submit_command(task.application)
+        return task.connected()._build_spark_submit_command(task.application)
     except AirflowFailException as problem:
         return str(problem)
 
@@ -102,9 +103,11 @@ def parsed(command: list[str]) -> tuple[dict[str, str], dict[str, str], list[str
     return {option: value for option, value in pairs if option != "--conf"}, conf, command[at:]
 
 
-ARGUMENTS = ["--artifacts", "s3://bench/nightly", "--experiment=late"]
-HERE = ["/clone/jobs/generate.py", "--config", "/configs/tiny.yaml", *ARGUMENTS]
-THERE = ["/clone/jobs/generate.py", "--config", "tiny.yaml", *ARGUMENTS]
+HERE = [
+    "/clone/jobs/generate.py", "--artifacts", "s3://bench/nightly", "--run-id", "tiny-1",
+    "--config", "/configs/tiny.yaml", "--experiment=late",
+]  # fmt: skip
+THERE = [argument.removeprefix("/configs/") for argument in HERE]
 PACKED = "./environment/bin/python"
 
 

@@ -1,17 +1,24 @@
-"""A real scheduler and API server: one of three experiments fails, is corrected, and is tried again."""
+"""One Airflow with scheduler and API server. An experiment of three fails, is corrected, and is tried again.
+
+Then Airflow is killed in the middle of a night's search. Started again, it ends the orphan and brings the night to its
+end.
+"""
 
 from __future__ import annotations
 
 import json
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
+from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.runs import RunLog
-from tests.e2e.processes import left_behind, start, wait_for, write_config
-from tests.e2e.rest import Airflow, come_up, end_ui, start_ui
+from tests.e2e.processes import alive, left_behind, start, wait_for, write_config
+from tests.e2e.rest import come_up, end_ui, start_ui
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 CALM = "{name: calm, target_percent: 0}"
@@ -20,31 +27,81 @@ IMPOSSIBLE = "{name: third, target_percent: 80, delay: {max: 1ms}}"
 CORRECTED = "{name: third, target_percent: 30, delay: {max: 2h}}"
 DAG = "streamgauge_trio"
 NAMES = ["calm", "wild", "third"]
+NIGHTLY, RUN = "streamgauge-nightly_night", "killed"
+NIGHT = """
+workloads: [{name: all, query: passthrough}]
+systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
+replay: {max_memory_mb: 64, max_slip: 5s}
+search: {max_rate: 2000, warmup_seconds: 0, window_seconds: 3, max_age: 1s, proof_steps: 1, margin: 0.3}
+latency: {fractions: [0.5], seconds: 1}
+nightly: {repetitions: [4], self_tests: 0}
+"""
+#: how long nobody believes that a task is dead
+IMPATIENT = {
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+}
+
+
+class Started:
+    """Airflow's processes, which may be started again on the same database and artifacts."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.artifacts, self._log = place, place / "artifacts", place / "ui.log"
+        (place / "configs").mkdir()
+        (place / "tmp").mkdir()
+        write_config(place / "configs" / "trio.yaml", [CALM, WILD, IMPOSSIBLE])
+        night = write_config(place / "configs" / "night.yaml", [CALM])
+        night.write_text(night.read_text() + NIGHT)
+        (place / "configs" / "broken.yaml").write_text("name: [")
+        self.start()
+
+    def start(self) -> None:
+        # TMPDIR holds the measuring lock, too
+        self.process = start_ui(self.place, self._log, TMPDIR=str(self.place / "tmp"), **IMPATIENT)
+        self.airflow = come_up(self.process, self._log)
+
+    def processes_and_those_of_its_job(self) -> tuple[list[psutil.Process], list[psutil.Process]]:
+        everyone = family(psutil.Process(self.process.pid))
+        submitted = [process for process in everyone if is_submit(process)]
+        job = [one for process in submitted for one in family(process)]
+        return [process for process in everyone if process not in job], job
+
+
+def family(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def is_submit(process: psutil.Process) -> bool:
+    """The JVM, which ends when its Python does."""
+    with suppress(psutil.Error):
+        return "org.apache.spark.deploy.SparkSubmit" in process.cmdline()
+    return False
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """At one stroke: none lives to see another one's end."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+    psutil.wait_procs(processes, timeout=30)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("airflow")
-    (folder / "configs").mkdir()
-    write_config(folder / "configs" / "trio.yaml", [CALM, WILD, IMPOSSIBLE])
-    (folder / "configs" / "broken.yaml").write_text("name: [")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def airflow(place: Path) -> Iterator[Airflow]:
-    log = place / "ui.log"
-    process = start_ui(place, log)
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    made = Started(tmp_path_factory.mktemp("airflow"))
     try:
-        yield come_up(process, log)
+        yield made
     finally:
-        end_ui(process)
-    assert left_behind(place / "artifacts") == []
+        end_ui(made.process)
+    assert left_behind(made.artifacts) == []
 
 
 def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_missing(
-    airflow: Airflow, place: Path
+    started: Started,
 ) -> None:
+    airflow, place = started.airflow, started.place
     airflow.trigger(DAG, "trio+1")
     tasks = airflow.finished(DAG, "trio+1", NAMES)
     states = {key: task["state"] for key, task in tasks.items()}
@@ -95,6 +152,59 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
     assert sorted(generated) == ["calm", "third", "third", "wild"]
     streams = [path for path in again.keys() - built.keys() if path.parts[-3] == "stream"]
     assert json.loads(streams[0].read_text())["sha256"][:8] in (directory / "index.html").read_text()
+
+
+def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(started: Started) -> None:
+    directory = started.artifacts / "runs" / f"night-nightly-{RUN}"
+    windows = directory / "cells" / "calm.all.known" / "windows.jsonl"
+    orphans: list[psutil.Process] = []
+    try:
+        started.airflow.trigger(NIGHTLY, RUN)
+        wait_for(lambda: windows.exists() and read_jsonl(windows), "first window", 300)
+        airflow, orphans = started.processes_and_those_of_its_job()
+        assert len(orphans) > 1, "the job, and its driver"
+        kill(airflow)
+        started.process.wait(timeout=30)
+        held = [process for process in orphans if alive(process) and not is_submit(process)]
+        for process in held:  # as if it hung: it must neither end by itself nor measure on
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        before = windows.read_bytes()
+        assert held
+
+        started.start()
+        again = started.airflow
+        tasks = again.finished(NIGHTLY, RUN, ["calm"])
+        assert {task["state"] for task in tasks.values()} == {"success"}
+        assert {key[0]: task["try_number"] for key, task in tasks.items() if key[0]} == {
+            "plan": 1, "ingest": 1, "analyze": 1, "per_experiment.generate": 1, "per_experiment.validate": 1,
+            "cells": 1, "per_cell.search": 2, "per_cell.latency": 1, "regressions": 1, "notify": 1, "report": 1,
+            "finish": 1,
+        }  # fmt: skip
+        said = json.dumps(again(f"/dags/{NIGHTLY}/dagRuns/{RUN}/taskInstances/per_cell.search/logs/2?map_index=0"))
+        assert "killing an orphaned earlier attempt of this measurement" in said
+        assert "resuming after" in said
+        wait_for(lambda: not any(map(alive, orphans)), "end of the orphans", 30)
+    finally:
+        for process in orphans:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    assert windows.read_bytes().startswith(before), "what was measured stays"
+    kept = [*read_jsonl(windows), *read_jsonl(windows.with_name("trials.jsonl"))]
+    assert sorted(record["number"] for record in kept) == list(range(1, len(kept) + 1))
+    lives = [record["window"]["life"] for record in read_jsonl(windows)]
+    assert lives == sorted(lives), "a process that was lost is measured again from its start"
+    assert set(lives) == {1, 2}
+    assert json.loads((windows.parent / "search.json").read_text())["sustainable_rate_events_per_s"] == 2000
+    searches = [stage.state for stage in RunLog(directory).stages() if stage.stage == "search"]
+    assert searches[-1] == "done"
+
+    assert json.loads((directory / "nightly.json").read_text())["state"] == "good"
+    stored = {record["metric"]: record["value"] for record in read_jsonl(directory / "results.jsonl")}
+    assert stored["sustainable_rate_events_per_s"] == 2000
+    assert "event_latency_ms_p50_at_50pct" in stored
+    assert (started.artifacts / "dashboard.html").stat().st_size > 0
 
 
 def test_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: Path) -> None:

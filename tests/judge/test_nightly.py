@@ -116,7 +116,7 @@ def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> Non
 
 def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: Any) -> None:
     bench = write_bench(
-        tmp_path, delay="100ms", capacity=4000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 1}}
+        tmp_path, delay="100ms", capacity=40_000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 1}}
     )
     write_nights(bench, 110.0, 1.0)
     night = night_of(bench)
@@ -131,7 +131,7 @@ def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: A
 
 def test_a_cell_and_a_query_of_one_name_are_tested_apart(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = write_bench(
-        tmp_path, delay="100ms", capacity=4000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 2}}
+        tmp_path, delay="100ms", capacity=40_000, **{**PLAN, "nightly": {"repetitions": [4], "self_tests": 2}}
     )
     write_nights(bench, 110.0, 1.0, seconds=2.0)
     monkeypatch.setattr(rerun, "seconds", lambda *_: {SECONDS: 2.0})

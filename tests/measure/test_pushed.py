@@ -17,7 +17,7 @@ def test_what_graphite_stores_of_a_search_is_what_its_trials_record(tmp_path: Pa
     with carbon(tmp_path / "carbon") as daemon:
         sink = {"type": "graphite", "host": "127.0.0.1", "port": daemon.port}
         bench = write_bench(
-            tmp_path, capacity=4000, batch_cost="50ms", search=QUICK, metrics={"sinks": [sink], "period": "500ms"}
+            tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK, metrics={"sinks": [sink], "period": "500ms"}
         )
         with Pipeline(bench.benchmark.metrics, bench.benchmark.name).start():
             found, _, trials = run_search(bench)

@@ -29,14 +29,14 @@ def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list
 
 
 def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=QUICK)  # 200 rows take 50 + 50 ms
+    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)  # 2000 rows take 50 + 50 ms
     found, windows, trials = run_search(bench)
-    assert found["sustainable_rate_events_per_s"] == pytest.approx(2000, rel=0.1)
+    assert found["sustainable_rate_events_per_s"] == pytest.approx(20_000, rel=0.1)
     low, high = found["interval"]
     assert low < found["sustainable_rate_events_per_s"] < high
     assert (found["outcome"], found["constraint"], found["interval_of"]) == ("found", "batch cap", "fit")
     [process] = found["processes"]
-    assert process["cap_rows"] == 200
+    assert process["cap_rows"] == 2000
     below, above = found["proven"]
     assert below < found["sustainable_rate_events_per_s"] < above
     assert {t["purpose"]: t["outcome"] for t in trials} == {"below": "sustainable", "above": "unsustainable"}
@@ -60,13 +60,13 @@ def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(tmp_path:
 
 def test_two_processes_give_an_interval_over_processes(tmp_path: Path) -> None:
     plan = {**QUICK, "processes": 2, "proof_steps": 0}
-    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=plan)
+    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=plan)
     found, windows, trials = run_search(bench)
     assert ([one["process"] for one in found["processes"]], found["interval_of"]) == ([1, 2], "processes")
     assert {record["window"]["life"] for record in windows} == {1, 2}, "each process is a fresh system"
     assert trials == []
-    [result] = read_jsonl(bench.store.run("r") / "results.jsonl")
-    assert result["samples"] == 2
+    rate, per_unit = read_jsonl(bench.store.run("r") / "results.jsonl")
+    assert (rate["samples"], per_unit["samples"]) == (2, 2)
 
 
 def test_more_than_the_highest_allowed_rate_is_not_offered(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_more_than_the_highest_allowed_rate_is_not_offered(tmp_path: Path) -> No
 
 
 def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=QUICK)
+    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)
     found, windows, trials = run_search(bench)
     directory = cell_directory(bench.store.run("r"), CELL)
     (directory / search.TRIALS).write_text(
@@ -90,12 +90,12 @@ def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(
     assert more[: len(windows) + 1] == [*windows, foreign], "what was measured stays"
     assert tried[0] == trials[0]
     assert again["max_rate_events_per_s"] == found["max_rate_events_per_s"], "as before the interruption"
-    assert again["sustainable_rate_events_per_s"] == pytest.approx(2000, rel=0.1)
+    assert again["sustainable_rate_events_per_s"] == pytest.approx(20_000, rel=0.1)
     assert again["outcome"] == "found"
 
 
 def test_a_wrong_output_voids_the_rate(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=4000, batch_cost="50ms", search=QUICK)
+    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)
     run_search(bench)
     directory = cell_directory(bench.store.run("r"), CELL)
     trials = read_jsonl(directory / search.TRIALS)
@@ -104,8 +104,9 @@ def test_a_wrong_output_voids_the_rate(tmp_path: Path) -> None:
     (bench.store.run("r") / "results.jsonl").unlink()
     found, *_ = run_search(bench)
     assert found["correct"] is False
-    [result] = read_jsonl(bench.store.run("r") / "results.jsonl")
-    assert not result["valid"]
+    rate, per_unit = read_jsonl(bench.store.run("r") / "results.jsonl")
+    assert not rate["valid"]
+    assert not per_unit["valid"]
 
 
 def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: Path) -> None:

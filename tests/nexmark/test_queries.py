@@ -96,27 +96,28 @@ def test_streaming_answers_as_batch_without_exactly_what_came_too_late(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("query", QUERIES, ids=short)
-def test_on_ordered_events_streaming_answers_as_batch_and_batch_as_duckdb(
+@pytest.mark.parametrize("query", [query for query in QUERIES if short(query) in LOSING], ids=short)
+def test_on_ordered_events_streaming_answers_as_duckdb_and_loses_nothing(
     spark: Any, ordered: Events, tmp_path: Path, query: Any
 ) -> None:
-    (batch,) = run_suite(spark, ordered, [query], "batch", tmp_path / "batch")
-    (streaming,) = run_suite(spark, ordered, [query], "streaming", tmp_path / "streaming", batches=2)
-    assert (batch.status, streaming.status) == ("correct", "correct"), (batch.why, streaming.why)
-    assert (batch.rows, batch.hash) == (streaming.rows, streaming.hash)
+    """The other queries lose nothing with disorder either, so that the test above has shown it of them."""
+    (streaming,) = run_suite(spark, ordered, [query], "streaming", tmp_path, batches=2)
+    assert (streaming.status, streaming.why) == ("correct", None)
+    whole = size_and_hash(ask(standard(query, 5000), (ordered.plain,) * query.streams), query.rule)
+    assert (streaming.rows, streaming.hash) == whole
     assert (streaming.late_drops_expected, streaming.late_drops_reported) == (0, 0)
-    assert batch.rows
+    assert streaming.rows
 
 
 @pytest.mark.spark
-def test_another_run_from_the_seed_gives_the_same_hashes(
-    spark: Any, in_batches: dict[str, Record], tmp_path: Path
+def test_another_run_from_the_seed_gives_the_same_events_and_hashes(
+    spark: Any, events: Events, in_batches: dict[str, Record], tmp_path: Path
 ) -> None:
     again = make_events(spark, Store(tmp_path / "store"), benchmark(COUNT, SEED, DISORDER))
-    second = run_suite(spark, again, QUERIES, "batch", tmp_path / "work")
-    assert [(record.query, record.rows, record.hash) for record in second] == [
-        (record.query, record.rows, record.hash) for record in in_batches.values()
-    ]
+    assert again.rows.equals(events.rows)
+    for record in run_suite(spark, again, chosen("q5,q9,q19"), "batch", tmp_path / "work"):
+        before = in_batches[record.query]
+        assert (record.rows, record.hash) == (before.rows, before.hash)
 
 
 @pytest.mark.spark
