@@ -5,10 +5,10 @@ BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
 # tests in three processes, file by file, as they often wait; those marked `alone` read the clock and want the machine
 # for themselves
-SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+SHARED := $(BIN)/pytest -q -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment bench test quick lint docs ui spark-env requirements lock browser network clean
+.PHONY: help setup environment bench test quick lint docs ui spark-env flink requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ browser: ## Install headless Chromium for the page's tests, where apt is at hand
 
 network: ## Install iproute2 for the tests on several hosts, where apt is at hand
 	@scripts/install-iproute.sh
+
+flink: setup ## Install Apache Flink, the second engine, and compile our part of it (needs a JDK)
+	@scripts/flink.sh
 
 environment: setup ## Pack Python's packages for a cluster's executors (docs/clusters.md)
 	@scripts/environment.sh

@@ -30,13 +30,19 @@ class System(Model):
     """A system under test: an engine, where it runs, and its settings."""
 
     name: Name
-    engine: str = Field(default="spark", description="spark, known, or package.module:Class")
+    engine: str = Field(default="spark", description="spark, flink, known, or package.module:Class")
     master: str = "local[1]"
     spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
     python: str | None = Field(
         default=None, description="that Spark's Python; alone: use the PySpark installed with it"
     )
-    state_store: Literal["hdfs", "rocksdb"] = "hdfs"
+    flink_home: str | None = Field(default=None, description="engine flink: another folder than that of `make flink`")
+    parallelism: Annotated[int, Field(gt=0, le=100)] = Field(
+        default=1, description="engine flink: subtasks of each operator"
+    )
+    state_store: Literal["hdfs", "rocksdb"] = Field(
+        default="hdfs", description="where state is kept; hdfs: in memory (for flink, on its heap)"
+    )
     changelog_checkpointing: bool = False
     checkpoint_file_manager: Literal["default", "filesystem"] = "filesystem"
     checkpoints: str | None = Field(

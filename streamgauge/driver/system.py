@@ -88,6 +88,7 @@ def is_continuous(system: SystemUnderTest) -> bool:
 #: engine -> module:class, called with (System, directory); named as text, so that nothing here imports an engine
 ENGINES = {
     "spark": "streamgauge.engines.spark.spark_system:SparkSystem",
+    "flink": "streamgauge.engines.flink.flink_system:FlinkSystem",
     "known": "streamgauge.driver.known:KnownSystem",
 }
 

@@ -273,9 +273,9 @@ class ReadyCell:
             raise
 
     def _check(self, run: TrialRun) -> dict[str, Any] | None:
-        """Compares the output with the oracle's answer; None for a system without a batch log or checksums."""
+        """Compares the output with the oracle's answer; None for a system without an account or checksums."""
         figures, epochs = run.details["system"], run.details["epochs"]
-        if not figures.get("batches") or any(epoch.get("checksum") is None for epoch in epochs):
+        if not (figures.get("batches") or figures.get("stretches")) or any(epoch.get("checksum") is None for epoch in epochs):
             return None
         from streamgauge.oracle.check import check
 

@@ -1,4 +1,4 @@
-"""An engine's own account of its micro-batches: the rows that each took, the watermark that closed windows. Pure."""
+"""An engine's own account of a trial: which rows it took under which watermark. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,30 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BatchLog:
-    """One micro-batch, by the engine's own account; partitions are numbered over all endpoints."""
+    """One micro-batch, or the rows that a continuous engine took under one watermark, by the engine's own account.
+
+    Partitions are numbered over all endpoints.
+    """
 
     batch_id: int
     ends: tuple[Mapping[int, int], ...]  # for each frame of the query: partition -> first row of the next batch
     watermark_ms: int  # by which this batch closed its windows
     late_ms: int | None = None  # the watermark by which it judged rows late; None: that of the batch before
+
+
+def logs_of(figures: Mapping[str, Any]) -> list[BatchLog]:
+    """Reads the `batches`, or the `stretches`, of end_trial(); a stretch judges rows by its own watermark."""
+    if "stretches" in figures:
+        return [
+            BatchLog(
+                number,
+                tuple({int(p): int(row) for p, row in ends.items()} for ends in stretch["ends"]),
+                int(stretch["watermark_ms"]),
+                int(stretch["watermark_ms"]),
+            )
+            for number, stretch in enumerate(figures["stretches"])
+        ]
+    return batch_logs(figures["batches"])
 
 
 def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:

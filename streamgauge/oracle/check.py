@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge import workloads
-from streamgauge.oracle.batches import batch_logs
+from streamgauge.oracle.batches import logs_of
 from streamgauge.oracle.duck import size_and_checksum
 from streamgauge.oracle.late_rows import expectation
 from streamgauge.workloads import Spec
@@ -28,7 +28,7 @@ class Check:
     reported_checksum: int
     expected_late: int
     reported_late: int
-    late_counted: str  # what the engine counts: rows, groups, none
+    late_counted: str  # what the engine counts: rows, groups, events in no window, none
     watermarks_checked: bool  # False: they follow a clock that is in no row, and are taken as logged
     wrong_watermark: str | None
 
@@ -42,7 +42,7 @@ class Check:
         if self.expected_checksum != self.reported_checksum:
             return f"output wrong: {self.reported_rows} rows as expected, but with other values"
         if self.expected_late != self.reported_late:
-            counted = "events" if self.late_counted == "rows" else "groups"
+            counted = "groups" if self.late_counted == "groups" else "events"
             return f"late {counted}: {self.reported_late} reported as dropped, {self.expected_late} expected"
         return None
 
@@ -56,7 +56,8 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
     rows: all that was offered (see oracle.expectation); figures: those of end_trial; reports: bodies of all epochs.
     Raises ValueError if the figures lack batches or rows, or if the answer exceeds 64 bits.
     """
-    wanted = expectation(rows, batch_logs(figures["batches"]), spec)
+    counted = figures.get("late_counted") or workloads.find(spec.query).drops_counted
+    wanted = expectation(rows, logs_of(figures), spec, counted)
     size, total = size_and_checksum(wanted)
     return Check(
         expected_rows=size,
@@ -64,8 +65,14 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
         expected_checksum=total,
         reported_checksum=sum(int(body["checksum"]) for body in reports) % 2**64,
         expected_late=wanted.late,
-        reported_late=sum(int(batch["dropped"]) for batch in figures["batches"]),
-        late_counted=workloads.find(spec.query).drops_counted,
+        reported_late=late_reported(figures, reports),
+        late_counted=counted,
         watermarks_checked=wanted.watermarks_checked,
         wrong_watermark=wanted.wrong_watermark,
     )
+
+
+def late_reported(figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]]) -> int:
+    """What the engine says that it dropped as late: in its micro-batches' records, or in its reports."""
+    in_batches = sum(int(batch["dropped"]) for batch in figures.get("batches", ()))
+    return in_batches + sum(int((body.get("batch") or {}).get("late", 0)) for body in reports)

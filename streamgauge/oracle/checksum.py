@@ -38,7 +38,7 @@ def checksum(batch: pa.RecordBatch | pa.Table) -> int:
         return sum(checksum(part) for part in batch.to_batches()) % 2**64
     rows = np.zeros(batch.num_rows, np.uint64)
     for name in result_columns(batch.schema.names):
-        rows += _mix(_hash(batch.column(name)) + _salt(name))
+        rows += _mix(_hash(batch.column(name)) + salt(name))
     return int(_mix(rows).sum(dtype=np.uint64))
 
 
@@ -113,6 +113,6 @@ def _mix(x: U64) -> U64:
 
 
 @cache
-def _salt(name: str) -> np.uint64:
+def salt(name: str) -> np.uint64:
     """64-bit hash of a column's name, the same in every process."""
     return np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))

@@ -77,13 +77,15 @@ class Expectation:
     watermarks_checked: bool
 
 
-def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expectation:
+def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, counts: str = "") -> Expectation:
     """Returns what a trial must have answered and dropped.
 
-    rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. Raises
-    ValueError for logs that leave batches or rows out.
+    rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. counts: what
+    the engine counts as dropped (see `Check.late_counted`); Spark counts what the query's row in the registry says.
+    Raises ValueError for logs that leave batches or rows out.
     """
     query = find(spec.query)
+    counts = counts or query.drops_counted
     whole = rows.drop_columns(["partition", "row"])
     if query.late == "never":
         checked = recomputed(rows, [], logs, spec).checked
@@ -93,6 +95,7 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
     right = recomputed(rows, taken, logs, spec)
     parts: list[Kept] = []
     dropped = 0
+    nowhere = [np.ones(rows.num_rows, bool) for _ in taken]  # late for each window that could have held it
     for part in spec.tumbling():
         masks: list[pa.BooleanArray | None] = []
         for frame, batches in enumerate(taken):
@@ -100,7 +103,9 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
             if query.lags:
                 watermarks = watermarks - query.lags[frame] * part.window_us
             gone = late(event_ts, watermarks, part)
-            dropped += counted(rows, batches, gone & concerned(rows, frame, part), frame, part)
+            read = concerned(rows, frame, part)
+            nowhere[frame] &= gone & read
+            dropped += counted(rows, batches, gone & read, frame, part, counts)
             if query.late == "session":
                 kept, stay = whole.filter(pa.array(~gone)), ~gone
                 closed = closed_watermarks_us(batches[stay], right.logs)
@@ -110,17 +115,21 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec) -> Expecta
                 masks.append(pa.array(~gone) if gone.any() else None)
         if masks:
             parts.append(Kept(part, whole, tuple(masks)))
+    if counts == "events in no window":
+        dropped = sum(int(gone.sum()) for gone in nowhere)
     return Expectation(tuple(parts), dropped, right.wrong, right.checked)
 
 
-def counted(rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, part: Spec) -> int:
+def counted(
+    rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, part: Spec, counts: str = "groups"
+) -> int:
     """Counts dropped rows as the engine does: where it groups before it drops, a group counts once per micro-batch.
 
     Windows are grouped over all partitions together. Sessions are grouped in each partition, by event time, because
     each event begins as a session of its own.
     """
     query = find(part.query)
-    if query.drops_counted != "groups" or not gone.any():
+    if counts != "groups" or not gone.any():
         return int(gone.sum())
     late_rows = rows.filter(pa.array(gone))
     event_ts = late_rows["event_ts"].cast(pa.int64()).to_numpy()

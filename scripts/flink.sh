@@ -1,0 +1,34 @@
+#!/bin/sh
+# Makes .venvs/flink: Apache Flink from the package index, and Streamgauge's part in Java, compiled with this JDK.
+version=2.3.0
+place=.venvs/flink
+sources=streamgauge/engines/flink/java
+fail() { echo "streamgauge: $1" >&2; exit 1; }
+
+command -v javac >/dev/null || fail "no javac on PATH; Flink's part needs a JDK, 17 or newer, not a JRE alone"
+stamp=$(cat "$sources"/streamgauge/*.java "$0" | cksum)
+test "$(cat "$place/.ready" 2>/dev/null)" = "$stamp" && { echo "$place"; exit 0; }
+mkdir -p "$place"
+if ! test -e "$place/pyflink/lib/flink-dist-$version.jar"; then
+    rm -rf "$place" && mkdir -p "$place"
+    # its jars and scripts alone: its Python dependencies do not go with ours
+    .venv/bin/uv pip install --quiet --no-deps --python .venv/bin/python --target "$place" \
+        "apache-flink==$version" "apache-flink-libraries==$version" ||
+        fail "apache-flink $version cannot be installed; is the package index reachable?"
+    ln -s "../opt/flink-python-$version.jar" "$place/pyflink/lib/" # it has the reader of Arrow
+fi
+classes=$(mktemp -d) && trap 'rm -rf "$classes"' EXIT
+javac --release 17 -Xlint:all -Werror -d "$classes" -cp "$place/pyflink/lib/*" "$sources"/streamgauge/*.java ||
+    fail "Streamgauge's part for Flink does not compile; is this JDK 17 or newer?"
+.venv/bin/python - "$classes" "$place/pyflink/lib/streamgauge-flink.jar" <<'END' || fail "the jar cannot be written"
+import sys
+import zipfile
+from pathlib import Path
+
+classes = Path(sys.argv[1])
+with zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as jar:
+    for file in sorted(classes.rglob("*.class")):
+        jar.write(file, file.relative_to(classes))
+END
+echo "$stamp" >"$place/.ready"
+echo "$place"

@@ -1,0 +1,201 @@
+"""A standalone Flink cluster of this host: a job manager and a task manager in one process session, and its REST API."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+
+from streamgauge.base.errors import UserError
+from streamgauge.config import System
+from streamgauge.engines.processes import Session
+
+ROOT = Path(__file__).resolve().parents[3]
+HOME = ROOT / ".venvs" / "flink"  # as `make flink` makes it
+JAR = "streamgauge-flink.jar"
+START_SECONDS = 120.0
+Json = dict[str, Any]
+#: starts both, and the task manager again whenever it dies, as a resource manager would
+_SCRIPT = """
+"$FLINK_HOME/bin/jobmanager.sh" start-foreground > jobmanager.log 2>&1 &
+while :; do "$FLINK_HOME/bin/taskmanager.sh" start-foreground >> taskmanager.log 2>&1; done &
+wait %1
+kill -9 0
+"""
+
+
+def home(system: System) -> Path:
+    """The folder of Flink's bin, conf and lib. Raises UserError if `make flink` was not run."""
+    place = Path(system.flink_home) if system.flink_home else HOME
+    found = place / "pyflink"
+    if not (found / "lib" / JAR).exists():
+        raise UserError(
+            f"systems.{system.name}.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes one"
+        )
+    return found
+
+
+class Cluster:
+    """Starts Flink's processes, and asks them over REST. Raises UserError if they do not come up."""
+
+    def __init__(self, system: System, work: Path) -> None:
+        self._system, self._work = system, work
+        self._home = home(system)
+        self._port = _free_port()
+        self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(total=30.0), retries=False)
+        self._jar = ""
+        work.mkdir(parents=True, exist_ok=True)
+        self._write_settings(work / "conf")
+        self._process = subprocess.Popen(
+            ["bash", "-c", _SCRIPT],
+            cwd=work,
+            env={**_environment(), "FLINK_HOME": str(self._home), "FLINK_CONF_DIR": str(work / "conf"),
+                 "FLINK_LOG_DIR": str(work)},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        self.session = Session(self._process.pid)
+        try:
+            self._wait()
+            self._jar = self._upload()
+        except UserError:
+            self.stop()
+            raise
+
+    def run(self, argument: Json, parallelism: int) -> str:
+        """Submits a job of the part in Java; returns its id. Raises UserError with Flink's reason."""
+        given = {"entryClass": "streamgauge.Job", "programArgsList": [json.dumps(argument)], "parallelism": parallelism}
+        return str(self.ask("POST", f"/jars/{self._jar}/run", given)["jobid"])
+
+    def job(self, job: str) -> Json:
+        """State of a job and of its operators: {"state": …, "vertices": [{"status": …}]}."""
+        return self.ask("GET", f"/jobs/{job}")
+
+    def reason(self, job: str) -> str:
+        """Why a job failed: the innermost exception, in one line."""
+        told = self.ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")
+        entries = told.get("exceptionHistory", {}).get("entries") or [{}]
+        trace = str(entries[0].get("stacktrace") or "no reason given")
+        causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
+        return (causes[-1] if causes else trace.splitlines()[0])[:300]
+
+    def cancel(self, job: str, patience_s: float = 20.0) -> None:
+        """Ends a job in the middle of whatever it does."""
+        self.ask("PATCH", f"/jobs/{job}?mode=cancel")
+        deadline = time.monotonic() + patience_s
+        while self.job(job)["state"] not in ("CANCELED", "FAILED", "FINISHED") and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def version(self) -> str:
+        return str(self.ask("GET", "/config")["flink-version"])
+
+    def ask(self, method: str, path: str, body: Json | None = None) -> Json:
+        """Raises UserError with the reason that the cluster gives, or if it is gone."""
+        try:
+            answer = self._pool.request(method, f"http://127.0.0.1:{self._port}{path}", json=body)
+            told: Json = json.loads(answer.data) if answer.data else {}
+        except (urllib3.exceptions.HTTPError, ValueError) as problem:
+            raise UserError(f"systems.{self._system.name}: Flink does not answer: {problem}") from None
+        if answer.status >= 400:
+            lines = [line for text in told.get("errors", []) for line in str(text).splitlines()]
+            causes = [line.removeprefix("Caused by: ") for line in lines if "Exception: " in line]
+            raise UserError(f"systems.{self._system.name}: {(causes or lines or [str(answer.status)])[-1]}")
+        return told
+
+    def exit_code(self) -> int | None:
+        """None while the job manager runs."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        self.session.end(1.0)
+        self._process.wait(10.0)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                if self.ask("GET", "/overview")["taskmanagers"] == 1:
+                    return
+            except UserError:
+                pass
+            time.sleep(0.1)
+        raise UserError(
+            f"systems.{self._system.name}: Flink did not start within {START_SECONDS:.0f} s; see {self._work}/*.log"
+        )
+
+    def _upload(self) -> str:
+        """Uploads an empty jar: the classes are in lib/, so that they stay compiled from one job to the next."""
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as jar:
+            jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nMain-Class: streamgauge.Job\n")
+        fields = {"jarfile": ("streamgauge.jar", made.getvalue(), "application/x-java-archive")}
+        answer = self._pool.request("POST", f"http://127.0.0.1:{self._port}/jars/upload", fields=fields)
+        return str(json.loads(answer.data)["filename"]).rpartition("/")[2]
+
+    def _write_settings(self, place: Path) -> None:
+        place.mkdir(exist_ok=True)
+        for name in ("log4j-console.properties", "logback-console.xml"):
+            (place / name).write_bytes((self._home / "conf" / name).read_bytes())
+        given = yaml.safe_load((self._home / "conf" / "config.yaml").read_text())
+        java = given["env"]["java"]["opts"]["all"]
+        if self._system.cpus:  # it will be pinned to them when it is warm
+            java += f" -XX:ActiveProcessorCount={len(self._system.cpus)}"
+        settings: dict[str, Any] = {
+            "env.java.opts.all": java,
+            "jobmanager.rpc.address": "127.0.0.1",
+            "jobmanager.bind-host": "127.0.0.1",
+            "jobmanager.rpc.port": _free_port(),
+            "jobmanager.memory.process.size": "1g",
+            "rest.address": "127.0.0.1",
+            "rest.bind-address": "127.0.0.1",
+            "rest.port": self._port,
+            "taskmanager.host": "127.0.0.1",
+            "taskmanager.bind-host": "127.0.0.1",
+            "taskmanager.memory.process.size": self._system.memory,
+            "taskmanager.numberOfTaskSlots": 2 * self._system.parallelism,  # while the last job is still being cancelled
+            "state.backend.type": "rocksdb" if self._system.state_store == "rocksdb" else "hashmap",
+            "execution.checkpointing.interval": "1s",
+            "execution.checkpointing.storage": "filesystem",
+            "execution.checkpointing.dir": (self._work / "checkpoints").as_uri(),
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": 20,
+            "restart-strategy.fixed-delay.delay": "500ms",
+            "io.tmp.dirs": str(self._work),
+            "web.upload.dir": str(self._work / "jars"),
+            "heartbeat.interval": "1s",
+            "heartbeat.timeout": "8s",
+            **self._system.conf,
+        }
+        (place / "config.yaml").write_text(yaml.safe_dump(_nested(settings)))
+
+
+def _nested(flat: Mapping[str, Any]) -> Json:
+    """{"a.b": 1} as {"a": {"b": 1}}: Flink's file takes no dotted keys beside nested ones."""
+    made: Json = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        place = made
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return made
+
+
+def _environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith(("FLINK_", "HADOOP_", "HBASE_"))}
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

@@ -1,0 +1,188 @@
+"""The adapter for Flink: a standalone cluster, warm over many trials, with a job for each."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.config import System
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.system import Endpoint, TrialSetup
+from streamgauge.engines.flink import queries
+from streamgauge.engines.flink.cluster import Cluster
+from streamgauge.oracle.checksum import salt
+from streamgauge.workloads import Spec
+
+BEGIN_SECONDS = 60.0
+LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
+POLL_SECONDS = 0.05
+RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
+
+
+class FlinkSystem:
+    """A `SystemUnderTest`: driver/system.py says what each method does."""
+
+    def __init__(self, system: System, work: Path) -> None:
+        self.name, self.continuous = system.name, True
+        self._system, self._work = system, work
+        self._cluster: Cluster | None = None
+        self._job = ""
+        self._setup: TrialSetup | None = None
+        self._failure: str | None = None
+        self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
+
+    def start(self) -> None:
+        self._failure = None
+        self._starts += 1
+        self._cluster = Cluster(self._system, self._work / f"cluster-{self._starts}")
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        """Raises UserError for a query that Flink is not asked; a job that does not begin is this trial's alone."""
+        spec = Spec.of(setup.workload, setup.columns)
+        queries.check(self.name, spec)
+        assert self._cluster is not None, "start first"
+        setup.work.mkdir(parents=True, exist_ok=True)
+        self._failure, self._job, self._setup = None, "", setup
+        self._cpu = self._cluster.session.cpu_seconds()
+        self._cluster.session.forget_peak()
+        try:
+            self._job = self._cluster.run(_argument(spec, setup), self._system.parallelism)
+            self._wait_until_running()
+            for endpoint in setup.endpoints:
+                with Connection(endpoint, setup.attempt) as wire:
+                    wire.ready(setup.attempt)
+        except (UserError, WireError) as problem:
+            self._failure = self._failure or f"the job did not begin: {problem}"
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+        """Returns the account of what was read under which watermark, cpu_seconds and rss_bytes (the peak)."""
+        cluster, setup = self._cluster, self._setup
+        if cluster is None or setup is None or not self._job:
+            return {"stretches": [], "drained": False, "failure": self._failure}
+        drained = self._drained(setup, timeout_s)
+        figures: dict[str, Any] = {
+            "cpu_seconds": round(cluster.session.cpu_seconds() - self._cpu, 3),
+            "rss_bytes": cluster.session.peak_rss_bytes(),
+            "drained": drained,
+            "late_counted": "events in no window",
+        }
+        with suppress(UserError):
+            figures["flink"] = cluster.version()
+            cluster.cancel(self._job)
+        figures["stretches"] = self._stretches(setup)
+        self._job = ""
+        return figures | {"failure": self._failure}
+
+    def pin(self) -> None:
+        if self._system.cpus and self._cluster is not None:
+            self._cluster.session.pin(self._system.cpus)
+
+    def frozen(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._cluster is None else self._cluster.session.frozen()
+
+    def cpu_seconds(self) -> float | None:
+        return None if self._cluster is None else self._cluster.session.cpu_seconds()
+
+    def alive(self) -> bool:
+        if self._failure is None and self._cluster is None:
+            self._failure = "the system died: it was not started"
+        if self._failure is None and self._cluster is not None and time.monotonic() > self._next_look:
+            self._next_look = time.monotonic() + LOOK_SECONDS
+            if (code := self._cluster.exit_code()) is not None:
+                self._failure = f"the system died: exit code {code}"
+            elif self._job:
+                self._look(self._cluster)
+        return self._failure is None
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def stop(self) -> None:
+        cluster, self._cluster, self._job = self._cluster, None, ""
+        if cluster is not None:
+            cluster.stop()
+
+    def _look(self, cluster: Cluster) -> None:
+        try:
+            if cluster.job(self._job)["state"] not in RUNNING:
+                self._failure = f"the job failed: {cluster.reason(self._job)}"
+        except UserError as problem:
+            self._failure = f"the system died: {problem}"
+
+    def _wait_until_running(self) -> None:
+        """Waits until every operator runs. Raises UserError with the reason if one does not."""
+        assert self._cluster is not None
+        deadline = time.monotonic() + BEGIN_SECONDS
+        while time.monotonic() < deadline:
+            job = self._cluster.job(self._job)
+            states = {vertex["status"] for vertex in job["vertices"]}
+            if job["state"] not in RUNNING:
+                raise UserError(self._cluster.reason(self._job))
+            if states == {"RUNNING"}:
+                return
+            time.sleep(POLL_SECONDS)
+        raise UserError(f"its operators did not run within {BEGIN_SECONDS:.0f} s")
+
+    def _drained(self, setup: TrialSetup, timeout_s: float) -> bool:
+        """True once a checkpoint holds every row, so that all is committed and reported."""
+        deadline = time.monotonic() + timeout_s
+        while self.alive():
+            try:
+                if all(_committed(endpoint, setup.attempt) for endpoint in setup.endpoints):
+                    time.sleep(2 * POLL_SECONDS)  # the reports of that checkpoint are on their way
+                    return True
+            except WireError as problem:
+                self._failure = self._failure or str(problem)
+                return False
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return False
+
+    def _stretches(self, setup: TrialSetup) -> list[dict[str, Any]]:
+        """Rows read under one watermark, in their order; [] if several readers shared the queues: no order is known."""
+        files = list(setup.work.glob("watermarks-*.jsonl"))
+        queues = sum(endpoint.partitions for endpoint in setup.endpoints)
+        if self._system.parallelism > 1 and queues > 1:
+            return []
+        lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice
+        found: list[dict[str, Any]] = []
+        watermark_ms = 0
+        for number in sorted(marks):
+            found.append({"ends": [marks[number]["rows"]], "watermark_ms": watermark_ms})
+            watermark_ms = marks[number]["watermarkMs"]
+        everything = {str(queue): 2**62 for queue in range(queues)}
+        return [*found, {"ends": [everything], "watermark_ms": watermark_ms}]
+
+
+def _argument(spec: Spec, setup: TrialSetup) -> dict[str, Any]:
+    """The Spec of the Java part."""
+    names, results = queries.columns(spec), queries.results(spec)
+    return {
+        "attempt": setup.attempt,
+        "query": spec.query,
+        "key": spec.key,
+        "value": spec.value,
+        "window_us": spec.window_us,
+        "slide_us": spec.step_us,
+        "watermark_ms": spec.watermark_ms,
+        "columns": names,
+        "types": [setup.columns[name] for name in names],
+        "results": results,
+        "salts": [str(salt(name)) for name in results],
+        "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
+        "account": str(setup.work.absolute()),
+    }
+
+
+def _committed(endpoint: Endpoint, attempt: str) -> bool:
+    with Connection(endpoint, attempt) as wire:
+        told = wire.status()
+    return bool(told["committed"] == told["offered"])

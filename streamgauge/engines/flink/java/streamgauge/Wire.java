@@ -1,0 +1,185 @@
+package streamgauge;
+
+import java.io.BufferedInputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.io.Serializable;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
+import java.util.Map;
+import java.util.function.Consumer;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
+import org.apache.flink.api.python.shaded.org.apache.arrow.memory.BufferAllocator;
+import org.apache.flink.api.python.shaded.org.apache.arrow.memory.RootAllocator;
+import org.apache.flink.api.python.shaded.org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.flink.api.python.shaded.org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+
+/** A connection to a driver, as docs/protocol.md describes it. One thread at a time may use it. */
+final class Wire implements AutoCloseable {
+    static final ObjectMapper JSON = new ObjectMapper();
+    private static final BufferAllocator MEMORY = new RootAllocator();
+    private static final long PATIENCE_MS = 3_000; // a network may go away for so long
+
+    /** A driver process; its queues are numbered 0 … partitions − 1. */
+    record Endpoint(String host, int port, int partitions, String token, String cafile) implements Serializable {
+        static Endpoint of(JsonNode told) {
+            String cafile = told.path("cafile").isTextual() ? told.get("cafile").asText() : null;
+            return new Endpoint(told.get("host").asText(), told.get("port").asInt(), told.get("partitions").asInt(),
+                told.path("token").asText(""), cafile);
+        }
+    }
+
+    /** A driver that refused a request: to ask again would not help. */
+    static final class Refused extends IOException {
+        private static final long serialVersionUID = 1;
+
+        Refused(String message) {
+            super(message);
+        }
+    }
+
+    private final Socket socket;
+    private final InputStream in;
+    private final OutputStream out;
+    private final String address;
+
+    /** Connects and says hello; tries for 3 seconds. */
+    Wire(Endpoint endpoint, String attempt) throws IOException {
+        address = endpoint.host() + ":" + endpoint.port();
+        socket = connected(endpoint);
+        socket.setTcpNoDelay(true);
+        in = new BufferedInputStream(socket.getInputStream(), 1 << 16);
+        out = socket.getOutputStream();
+        ask(JSON.createObjectNode().put("verb", "hello").put("version", 1).put("token", endpoint.token())
+            .put("attempt", attempt));
+    }
+
+    private static Socket connected(Endpoint endpoint) throws IOException {
+        long deadline = System.nanoTime() + PATIENCE_MS * 1_000_000;
+        while (true) {
+            try {
+                Socket socket = endpoint.cafile() == null ? new Socket() : trusting(endpoint.cafile()).getSocketFactory().createSocket();
+                socket.connect(new InetSocketAddress(endpoint.host(), endpoint.port()), (int) PATIENCE_MS);
+                return socket;
+            } catch (IOException problem) {
+                if (System.nanoTime() > deadline) {
+                    throw new IOException("driver " + endpoint.host() + ":" + endpoint.port() + ": " + problem.getMessage(), problem);
+                }
+                try {
+                    Thread.sleep(100);
+                } catch (InterruptedException interrupted) {
+                    throw new IOException("interrupted", interrupted);
+                }
+            }
+        }
+    }
+
+    private static SSLContext trusting(String cafile) throws IOException {
+        try (InputStream file = Files.newInputStream(Path.of(cafile))) {
+            KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+            store.load(null, null);
+            store.setCertificateEntry("driver", CertificateFactory.getInstance("X.509").generateCertificate(file));
+            TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+            trust.init(store);
+            SSLContext context = SSLContext.getInstance("TLS");
+            context.init(null, trust.getTrustManagers(), null);
+            return context;
+        } catch (java.security.GeneralSecurityException problem) {
+            throw new IOException(cafile + ": " + problem.getMessage(), problem);
+        }
+    }
+
+    /** Sends a request and returns the answer. Throws Refused with the driver's own line. */
+    JsonNode ask(ObjectNode request) throws IOException {
+        out.write((JSON.writeValueAsString(request) + "\n").getBytes(StandardCharsets.UTF_8));
+        out.flush();
+        JsonNode answer = line();
+        if (!answer.path("ok").asBoolean()) {
+            throw new Refused("driver " + address + ": " + answer.path("error").asText());
+        }
+        return answer;
+    }
+
+    /** `commit` or `planned`: the first row of each partition that is not meant. */
+    void offsets(String verb, Map<Integer, Long> rows) throws IOException {
+        ObjectNode request = JSON.createObjectNode().put("verb", verb);
+        ObjectNode offsets = request.putObject("offsets");
+        rows.forEach((partition, row) -> offsets.put(partition.toString(), row));
+        ask(request);
+    }
+
+    void report(String attempt, long epoch, JsonNode body) throws IOException {
+        ObjectNode request = JSON.createObjectNode().put("verb", "report").put("attempt", attempt).put("epoch", epoch);
+        request.set("body", body);
+        ask(request);
+    }
+
+    /** The driver's clock minus ours, and the bound of its error, in ns: the quickest of some round trips. */
+    long[] clockOffset() throws IOException {
+        long[] best = {0, Long.MAX_VALUE};
+        for (int i = 0; i < 8; i++) {
+            long begin = Clock.now();
+            long there = ask(JSON.createObjectNode().put("verb", "latest")).get("wall_ns").asLong();
+            long end = Clock.now();
+            if ((end - begin) / 2 < best[1]) {
+                best = new long[] {there - (begin + end) / 2, (end - begin) / 2};
+            }
+        }
+        return best;
+    }
+
+    /** Reads from a row on, at most maxRows; waits for the first one. Returns how many came, each batch to `take`. */
+    long read(int partition, long from, int maxRows, int waitMs, Consumer<VectorSchemaRoot> take) throws IOException {
+        ask(JSON.createObjectNode().put("verb", "read").put("partition", partition).put("from", from)
+            .put("max_rows", maxRows).put("wait_ms", waitMs));
+        long rows = 0;
+        // closing the reader would close the connection
+        ArrowStreamReader reader = new ArrowStreamReader(in, MEMORY);
+        try {
+            VectorSchemaRoot root = reader.getVectorSchemaRoot();
+            while (reader.loadNextBatch()) {
+                rows += root.getRowCount();
+                take.accept(root);
+            }
+        } finally {
+            reader.close(false);
+        }
+        JsonNode end = line(); // a stream that just stops is no end of data
+        if (!end.path("end").asBoolean() || end.path("rows").asLong(-1) != rows) {
+            throw new IOException("driver " + address + ": an answer of " + rows + " rows ended with " + end);
+        }
+        return rows;
+    }
+
+    private JsonNode line() throws IOException {
+        java.io.ByteArrayOutputStream bytes = new java.io.ByteArrayOutputStream(256);
+        int next;
+        while ((next = in.read()) != '\n') {
+            if (next < 0) {
+                throw new EOFException("driver " + address + " closed the connection");
+            }
+            bytes.write(next);
+        }
+        return JSON.readTree(bytes.toByteArray());
+    }
+
+    @Override
+    public void close() {
+        try {
+            socket.close();
+        } catch (IOException ignored) {
+            // nobody waits for it any more
+        }
+    }
+}

@@ -1,0 +1,31 @@
+"""Queries that the Flink part answers (java/streamgauge/Job.java), with the columns of their results."""
+
+from __future__ import annotations
+
+from streamgauge.base.errors import UserError
+from streamgauge.workloads import Spec, find
+
+WINDOW = ("window_start", "window_end")
+RESULTS: dict[str, tuple[str, ...]] = {
+    "passthrough": ("seq", "event_time"),  # and key and value, if the workload names them
+    "windowed_aggregation": (*WINDOW, "key", "events", "total", "mean"),
+}
+
+
+def check(system: str, spec: Spec) -> None:
+    """Raises UserError for a query that Flink is not asked here, and for windows finer than its milliseconds."""
+    if spec.query not in RESULTS:
+        raise UserError(f"systems.{system}.engine: flink has no {spec.query}; allowed: {', '.join(RESULTS)}")
+    if spec.window_us % 1000 or spec.step_us % 1000:
+        raise UserError(f"systems.{system}.engine: flink's windows are whole milliseconds; {spec.query} has finer ones")
+
+
+def columns(spec: Spec) -> tuple[str, ...]:
+    """The source's columns that the query reads."""
+    named = (name for name in (spec.key, spec.value) if name is not None)
+    return tuple(dict.fromkeys((*find(spec.query).columns, *named)))
+
+
+def results(spec: Spec) -> tuple[str, ...]:
+    """The columns of the answer, in the order in which the Java part makes them."""
+    return RESULTS[spec.query] + (columns(spec) if spec.query == "passthrough" else ())
