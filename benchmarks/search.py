@@ -92,6 +92,11 @@ def kinds() -> dict[str, Behaviour]:
             made[f"{name}, compiles 60 s"] = of(noise=0.05, compile_s=60)
             made[f"{name}, machine wanders 5 %"] = of(noise=0.1, wander=0.05)
     made["continuous, 10 % noise"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True)
+    made["continuous, pipeline 0.4 s"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True, pipeline_s=0.4)
+    made["continuous, pipeline 2 s"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True, pipeline_s=2)
+    made["continuous, pipeline 0.4 s, compiles 20 s"] = Behaviour(
+        1e6, noise=0.1, between=0.05, compile_s=20, continuous=True, pipeline_s=0.4
+    )
     made["continuous, compiles 20 s"] = Behaviour(1e6, noise=0.1, between=0.05, compile_s=20, continuous=True)
     return made
 

@@ -77,6 +77,11 @@ class System(Model):
         default=0, description="engine known: seed of its random faults; 0: a new seed for each fresh process"
     )
     continuous: bool = Field(default=False, description="engine known: it works row by row, without micro-batches")
+    pipeline: Delay = Field(
+        default=Duration(0),
+        description="engine known, continuous: how long a row needs from end to end; with n rows waiting it carries "
+        "n/pipeline at most",
+    )
 
 
 class Replay(Model):

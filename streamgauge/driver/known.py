@@ -166,7 +166,7 @@ def _serve(
             wanted = [[-(-int(n * share * 1000) // 1000) for n in new] for new in there]
             taken = sum(side_by_side(partial(_take, emitter), connections, position, wanted))
             if paced:
-                cost_s = process.batch_s(taken, worked_s)
+                cost_s = process.batch_s(taken, worked_s, count)
                 worked_s += cost_s
                 free_at = (now if idle else free_at) + cost_s  # includes the time that the wire took
                 _sleep_until(free_at, stop)
@@ -223,6 +223,7 @@ class KnownSystem:
             compile_s=system.compile.seconds,
             between=system.between,
             continuous=system.continuous,
+            pipeline_s=system.pipeline.seconds,
         )
         self.continuous = behaviour.continuous
         self._wired = Wired(

@@ -30,7 +30,7 @@ from streamgauge.measure.measured import Measured
 from streamgauge.measure.telemetry import Progress
 from streamgauge.search.ladder import UNPINNED, is_warm, warm_up_step
 from streamgauge.search.records import TrialObservation, Window
-from streamgauge.search.steps import Hold
+from streamgauge.search.steps import Hold, Limits
 from streamgauge.search.verdict import judge
 from streamgauge.workloads import Spec, find
 
@@ -109,8 +109,9 @@ class ReadyCell:
         windows: list[Window] = []
         plan = self.benchmark.search
         plan = plan if seconds is None else plan.model_copy(update={"warmup_seconds": seconds})
-        while not is_warm(plan, windows):
-            step = warm_up_step(plan, 1, MOST_ROWS, windows)
+        limits = Limits(most_rows=MOST_ROWS, continuous=self.continuous)
+        while not is_warm(plan, windows, is_continuous=limits.continuous):
+            step = warm_up_step(plan, 1, limits, windows)
             round_s = min(step.least_s, plan.warmup_seconds)
             step = replace(step, least_s=round_s, most_s=round_s)
             early = sum(w.seconds for w in windows) < UNPINNED * plan.warmup_seconds
@@ -275,7 +276,8 @@ class ReadyCell:
     def _check(self, run: TrialRun) -> dict[str, Any] | None:
         """Compares the output with the oracle's answer; None for a system without an account or checksums."""
         figures, epochs = run.details["system"], run.details["epochs"]
-        if not (figures.get("batches") or figures.get("stretches")) or any(epoch.get("checksum") is None for epoch in epochs):
+        accounted = figures.get("batches") or figures.get("stretches")
+        if not accounted or any(epoch.get("checksum") is None for epoch in epochs):
             return None
         from streamgauge.oracle.check import check
 

@@ -134,7 +134,7 @@ class Searcher:
             self._life += 1
             if self._plan.warmup_seconds and not (isinstance(step, Hold) and step.purpose in ("compile", "warm-up")):
                 # the process that was measured is gone: a new one begins with its warm-up
-                step = warm_up_step(self._plan, step.process, MOST_ROWS, ())
+                step = warm_up_step(self._plan, step.process, self._limits_now, ())
         measured = self._window(step) if isinstance(step, Hold) else self._recovery(step)
         return measured
 

@@ -14,6 +14,22 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Rules:
+    """How an engine follows event time, as its adapter declares it: `rules` of end_trial(). The default is Spark's.
+
+    late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none; "" is what the
+    query's row in the registry says. each_queue: the watermark is the least of all queues' own, not that of the latest
+    event of any.
+    """
+
+    late_counted: str = ""
+    each_queue: bool = False
+
+
+SPARK = Rules()
+
+
+@dataclass(frozen=True)
 class BatchLog:
     """One micro-batch, or the rows that a continuous engine took under one watermark, by the engine's own account.
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge import workloads
-from streamgauge.oracle.batches import logs_of
+from streamgauge.oracle.batches import Rules, logs_of
 from streamgauge.oracle.duck import size_and_checksum
 from streamgauge.oracle.late_rows import expectation
 from streamgauge.workloads import Spec
@@ -56,8 +56,8 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
     rows: all that was offered (see oracle.expectation); figures: those of end_trial; reports: bodies of all epochs.
     Raises ValueError if the figures lack batches or rows, or if the answer exceeds 64 bits.
     """
-    counted = figures.get("late_counted") or workloads.find(spec.query).drops_counted
-    wanted = expectation(rows, logs_of(figures), spec, counted)
+    rules = Rules(**figures.get("rules", {}))
+    wanted = expectation(rows, logs_of(figures), spec, rules)
     size, total = size_and_checksum(wanted)
     return Check(
         expected_rows=size,
@@ -66,7 +66,7 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
         reported_checksum=sum(int(body["checksum"]) for body in reports) % 2**64,
         expected_late=wanted.late,
         reported_late=late_reported(figures, reports),
-        late_counted=counted,
+        late_counted=rules.late_counted or workloads.find(spec.query).drops_counted,
         watermarks_checked=wanted.watermarks_checked,
         wrong_watermark=wanted.wrong_watermark,
     )

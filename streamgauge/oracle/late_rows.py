@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.oracle.batches import BatchLog, taken_by
+from streamgauge.oracle.batches import SPARK, BatchLog, Rules, taken_by
 from streamgauge.oracle.sessions import deals
 from streamgauge.oracle.watermarks import recomputed
 from streamgauge.workloads import Query, Spec, find
@@ -25,11 +25,11 @@ Ints = NDArray[np.int64]
 
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
     """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
-    shared = {log.batch_id: log.late_ms for log in logs if log.late_ms is not None}
-    found = closed_watermarks_us(batches, logs)
-    for batch, late_ms in shared.items():
-        found[batches == batch] = late_ms * 1000
-    return found
+    found = closed_watermarks_us(np.arange(len(logs)), logs)
+    for log in logs:
+        if log.late_ms is not None:
+            found[log.batch_id] = log.late_ms * 1000
+    return found[batches]
 
 
 def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
@@ -77,22 +77,21 @@ class Expectation:
     watermarks_checked: bool
 
 
-def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, counts: str = "") -> Expectation:
+def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rules = SPARK) -> Expectation:
     """Returns what a trial must have answered and dropped.
 
-    rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. counts: what
-    the engine counts as dropped (see `Check.late_counted`); Spark counts what the query's row in the registry says.
-    Raises ValueError for logs that leave batches or rows out.
+    rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. Raises
+    ValueError for logs that leave batches or rows out.
     """
     query = find(spec.query)
-    counts = counts or query.drops_counted
+    counts = rules.late_counted or query.drops_counted
     whole = rows.drop_columns(["partition", "row"])
     if query.late == "never":
-        checked = recomputed(rows, [], logs, spec).checked
+        checked = recomputed(rows, [], logs, spec, rules).checked
         return Expectation((Kept(spec, whole, (None,) * query.streams),), 0, None, checked)
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
-    right = recomputed(rows, taken, logs, spec)
+    right = recomputed(rows, taken, logs, spec, rules)
     parts: list[Kept] = []
     dropped = 0
     nowhere = [np.ones(rows.num_rows, bool) for _ in taken]  # late for each window that could have held it

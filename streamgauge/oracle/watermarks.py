@@ -1,7 +1,8 @@
 """Computes the watermark that each micro-batch must have had, from the rows that earlier batches took. Pure.
 
 Spark's watermark is the largest event time of a frame, rounded down to a millisecond, minus the delay; of several
-frames the least. It starts at 0 and never falls. The engine's own figure is only a claim.
+frames the least. Another engine may take the largest event time of each queue, and the least of those. It starts at 0
+and never falls. The engine's own figure is only a claim.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.oracle.batches import BatchLog
+from streamgauge.oracle.batches import SPARK, BatchLog, Rules
 from streamgauge.workloads import Spec, find
 
 Ints = NDArray[np.int64]
@@ -31,7 +32,9 @@ class Watermarks:
     checked: bool
 
 
-def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], spec: Spec) -> Watermarks:
+def recomputed(
+    rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], spec: Spec, rules: Rules = SPARK
+) -> Watermarks:
     """Recomputes the watermarks of the logs, and compares.
 
     rows: without sentinels, with partition; taken: for each frame, the number of the batch that took each row.
@@ -41,7 +44,8 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
     ordered = sorted(logs, key=lambda log: log.batch_id)
     if find(spec.query).late == "never":
         return Watermarks(tuple(ordered), None, not any(log.watermark_ms for log in ordered))
-    implied = np.min([_of_frame(rows, batches, ordered, n, spec) for n, batches in enumerate(taken)], axis=0)
+    follow = _of_each_queue if rules.each_queue else _of_frame
+    implied = np.min([follow(rows, batches, ordered, n, spec) for n, batches in enumerate(taken)], axis=0)
     past = _past_everything_ms(rows, spec)
     found: list[BatchLog] = []
     wrong, before = None, 0
@@ -70,6 +74,19 @@ def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: in
     seen = np.maximum.accumulate(latest_ms) - spec.watermark_ms
     found: Ints = np.maximum(0, np.concatenate([[0], seen[:-1]])) if len(logs) else seen
     return found
+
+
+def _of_each_queue(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, spec: Spec) -> Ints:
+    """The least of what `_of_frame` finds for each queue by itself; 0 as long as one has brought no row."""
+    queues = rows["partition"].to_numpy()
+    found = []
+    for queue in sorted({queue for log in logs for queue in log.ends[frame]}):
+        here = queues == queue
+        alone = [replace(log, ends=({0: log.ends[frame].get(queue, 0)},)) for log in logs]
+        mine = rows.filter(pa.array(here))
+        mine = mine.set_column(mine.schema.get_field_index("partition"), "partition", pa.array([0] * mine.num_rows))
+        found.append(_of_frame(mine, batches[here], alone, 0, spec))
+    return np.min(found, axis=0) if found else _of_frame(rows, batches, logs, frame, spec)
 
 
 def _past_everything_ms(rows: pa.Table, spec: Spec) -> int:

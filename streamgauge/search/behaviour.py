@@ -29,7 +29,8 @@ class Behaviour:
     Faults are independent factors: `noise` (gamma of mean 1 with this deviation), `hiccups` (the share of batches that
     take three times as long), `compile_s` (a cold process is 1.5 times as slow, and the excess decays with this time
     constant), `between` (a lognormal factor of each fresh process), `wander` (the machine's own speed, lognormal,
-    forgotten within half a minute). A continuous system takes rows one by one.
+    forgotten within half a minute). A continuous system takes rows one by one; with n waiting it carries n/pipeline_s
+    at most, as each row needs so long from end to end.
     """
 
     capacity: float | None = None  # rows/s within a batch, 1/b; None: no limit
@@ -41,6 +42,7 @@ class Behaviour:
     between: float = 0.0
     wander: float = 0.0
     continuous: bool = False
+    pipeline_s: float = 0.0
 
     def check(self) -> None:
         """Raises UserError for what no system can be."""
@@ -50,7 +52,7 @@ class Behaviour:
         for name, top in ranges.items():
             if not 0 <= (found := getattr(self, name)) < top:
                 raise UserError(f"{name}: found {found:g}, allowed: from 0 to below {top:g}, such as 0.1")
-        for name in ("batch_cost_s", "compile_s"):
+        for name in ("batch_cost_s", "compile_s", "pipeline_s"):
             if not 0 <= (found := getattr(self, name)) < math.inf:
                 raise UserError(f"{name}: found {found:g}, allowed: seconds, 0 or more")
         if self.batch_rows < 1:
@@ -84,8 +86,11 @@ class Process:
             return max(1, min(of.batch_rows, round(of.capacity * QUANTUM_S)))
         return of.batch_rows
 
-    def batch_s(self, rows: int, age_s: float) -> float:
-        """Seconds that a batch takes in a process that has worked for age_s; each call draws its own faults."""
+    def batch_s(self, rows: int, age_s: float, waiting: int = 0) -> float:
+        """Seconds that a batch takes in a process that has worked for age_s; each call draws its own faults.
+
+        waiting: the rows from which it was taken.
+        """
         of = self.behaviour
         if of.capacity is None:
             return 0.0
@@ -97,7 +102,8 @@ class Process:
             cost *= HICCUP
         if of.compile_s:
             cost *= 1 + COLD * math.exp(-age_s / of.compile_s)
-        return cost * self._machine(age_s) if of.wander else cost
+        cost = cost * self._machine(age_s) if of.wander else cost
+        return max(cost, rows * of.pipeline_s / waiting) if of.continuous and waiting else cost
 
     def _machine(self, age_s: float) -> float:
         """How much longer the machine takes at the moment: an Ornstein–Uhlenbeck process on logarithms."""

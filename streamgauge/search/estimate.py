@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from streamgauge.search.continuous import near_the_top
 from streamgauge.search.point import FLOOR, Point
 from streamgauge.search.records import Batch, Window
 
@@ -81,6 +82,7 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
     # only a warm-up tells a compile curve: the rungs alone differ in their rows too
     taus = (None, *_TAUS) if any(w.purpose == "warm-up" for w in sound) else (None,)
     if continuous:
+        points = [Point.of(window) for window in near_the_top(sound)]
         return _carried(points, allowed_age_s, _pooled(points), taus)
     cap = _cap(points)
     found = _best(points, taus)

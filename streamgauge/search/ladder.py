@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamgauge.config import Search
+from streamgauge.search import continuous
 from streamgauge.search.estimate import Estimate, best_rows, excesses, fit
 from streamgauge.search.point import Point
 from streamgauge.search.proof import refuted
@@ -43,13 +44,14 @@ def next_window(plan: Search, limits: Limits, process: int, windows: Sequence[Wi
     most = limits.most_rows
     compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
     if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < plan.warmup_seconds * UNPINNED:
-        step = warm_up_step(plan, process, most, windows)
+        step = warm_up_step(plan, process, limits, windows)
         return dataclasses.replace(step, purpose="compile", reason="on all CPUs, to compile")
     warm = [w for w in windows if w.purpose == "warm-up" and w.invalid is None]
     ladder = [w for w in windows if w.purpose == "ladder" and w.invalid is None]
     first = int(min(WARM_UP_ROWS, most))
-    if not ladder and not again and not is_warm(plan, warm):
-        return warm_up_step(plan, process, most, warm)
+    if not ladder and not again and not is_warm(plan, warm, is_continuous=limits.continuous):
+        begun = [w for w in windows if w.invalid is None] if limits.continuous else warm
+        return warm_up_step(plan, process, limits, begun)
     if len(ladder) >= _MOST_RUNGS:
         return None
     sound = [*warm, *ladder]
@@ -116,37 +118,40 @@ def _has(held: Sequence[float], rows: float) -> bool:
     return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
 
 
-def warm_up_step(plan: Search, process: int, most_rows: float, before: Sequence[Window]) -> Hold:
+def warm_up_step(plan: Search, process: int, limits: Limits, before: Sequence[Window]) -> Hold:
     """The next window of the warm-up after these: small batches and large ones in turns.
 
-    Large ones are ten times as large, and last for half of the allowed age at most.
+    Large ones are ten times as large, and last for half of the allowed age at most. Without batches, it is the backlog
+    on the plateau (see `continuous`).
     """
-    rows = min(WARM_UP_ROWS, most_rows)
-    if len(before) % 2 and before[-1].batches:
+    rows = min(WARM_UP_ROWS, limits.most_rows)
+    if limits.continuous:
+        rows = continuous.warm_up_rows(before, plan.max_age.seconds, limits.most_rows)
+    elif len(before) % 2 and before[-1].batches:
         spent = before[-1].seconds / len(before[-1].batches)
         rows *= min(_LARGER, max(1.0, _PARTS[-1] * plan.max_age.seconds / max(spent, 1e-9)))
     why = "until the cost of a batch is steady"
-    return Hold(process, "warm-up", int(min(rows, most_rows)), why, _ROUND_S, _ROUND_S, 1.0, 2)
+    return Hold(process, "warm-up", int(min(rows, limits.most_rows)), why, _ROUND_S, _ROUND_S, 1.0, 2)
 
 
-def is_warm(plan: Search, warm: Sequence[Window]) -> bool:
-    """True once the cost of a batch has no trend over several windows, or the time for it is over."""
+def is_warm(plan: Search, warm: Sequence[Window], *, is_continuous: bool) -> bool:
+    """True once the cost of a batch, or of a row, has no trend over several windows, or the time for it is over."""
     spent = sum(w.seconds for w in warm)
     if spent >= plan.warmup_seconds:
         return True
-    points = [Point.of(w) for w in warm if w.batches]
+    points = [Point.of(w) for w in (continuous.near_the_top(warm) if is_continuous else warm) if w.batches]
     skipped = len(points) // 3
     recent = points[skipped:]
     if len(points) < 4 or recent[-1].at_s - recent[0].at_s < 0.6 * _TREND_S:
         return False
-    cost = excesses(points)[skipped:]
+    cost = (continuous.costs(points) if is_continuous else excesses(points))[skipped:]
     at, weight = np.array([p.at_s for p in recent]), np.array([p.error**-2 for p in recent])
     centre = at - (weight * at).sum() / weight.sum()
     information = float((weight * centre**2).sum())
     trend = float((weight * centre * cost).sum()) / information * _TREND_S
     if abs(trend) + _TREND_S / math.sqrt(information) > _STEADY:
         return False
-    found = fit(warm, plan.max_age.seconds, continuous=False, most_rows=math.inf)
+    found = fit(warm, plan.max_age.seconds, continuous=is_continuous, most_rows=math.inf)
     return found is not None and abs(found.drift) <= _STEADY
 
 

@@ -43,13 +43,22 @@ def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement])
                 why = "must catch up" if sign < 0 else "must fall further behind"
                 again = f", look {len(load.trials) + 1}" if load else ""
                 return Recover(
-                    plan.processes, purpose, wanted, plan.max_age.seconds, plan.recovery_seconds, own.noise,
+                    plan.processes, purpose, wanted, _behind_s(plan, limits, wanted), plan.recovery_seconds, own.noise,
                     f"{abs(wanted / rate - 1):.0%} {purpose} the estimate: {why}{again}",
                 )  # fmt: skip
             if state == ("recovers" if sign < 0 else "falls behind"):
                 break
             away *= 2
     return None
+
+
+def _behind_s(plan: Search, limits: Limits, rate: float) -> float:
+    """The age of the backlog to begin with: the allowed one, or half of what the driver's queues hold.
+
+    Only an engine without batches may begin with less: what it carries does not depend on how far it is behind.
+    """
+    age = plan.max_age.seconds
+    return min(age, limits.most_rows / 2 / rate) if limits.continuous else age
 
 
 def _first_load(plan: Search, own: Estimate) -> tuple[float, int]:

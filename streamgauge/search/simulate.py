@@ -30,7 +30,7 @@ class VirtualProcess:
     def batch(self, waiting: int) -> Batch:
         """Works off one batch of what waits."""
         rows = min(waiting, self._process.most_rows)
-        seconds = self._process.batch_s(rows, self.clock_s)
+        seconds = self._process.batch_s(rows, self.clock_s, waiting)
         self.clock_s += seconds
         return Batch(self.clock_s, rows, seconds)
 

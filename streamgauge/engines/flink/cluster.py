@@ -1,4 +1,4 @@
-"""A standalone Flink cluster of this host: a job manager and a task manager in one process session, and its REST API."""
+"""A standalone Flink cluster of this host, a job manager and a task manager in one process session; its REST API."""
 
 from __future__ import annotations
 
@@ -163,13 +163,14 @@ class Cluster:
             "taskmanager.host": "127.0.0.1",
             "taskmanager.bind-host": "127.0.0.1",
             "taskmanager.memory.process.size": self._system.memory,
-            "taskmanager.numberOfTaskSlots": 2 * self._system.parallelism,  # while the last job is still being cancelled
+            # twice what a job needs: the last one may still be ending
+            "taskmanager.numberOfTaskSlots": 2 * self._system.parallelism,
             "state.backend.type": "rocksdb" if self._system.state_store == "rocksdb" else "hashmap",
             "execution.checkpointing.interval": "1s",
             "execution.checkpointing.storage": "filesystem",
             "execution.checkpointing.dir": (self._work / "checkpoints").as_uri(),
             "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": 20,
+            "restart-strategy.fixed-delay.attempts": 5,
             "restart-strategy.fixed-delay.delay": "500ms",
             "io.tmp.dirs": str(self._work),
             "web.upload.dir": str(self._work / "jars"),

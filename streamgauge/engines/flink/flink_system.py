@@ -15,12 +15,15 @@ from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.engines.flink import queries
 from streamgauge.engines.flink.cluster import Cluster
+from streamgauge.oracle.batches import Rules
 from streamgauge.oracle.checksum import salt
-from streamgauge.workloads import Spec
+from streamgauge.workloads import Spec, find
 
 BEGIN_SECONDS = 60.0
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 POLL_SECONDS = 0.05
+#: each queue has a watermark of its own, of which an operator follows the least
+RULES = Rules("events in no window", each_queue=True)
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 
 
@@ -69,7 +72,7 @@ class FlinkSystem:
             "cpu_seconds": round(cluster.session.cpu_seconds() - self._cpu, 3),
             "rss_bytes": cluster.session.peak_rss_bytes(),
             "drained": drained,
-            "late_counted": "events in no window",
+            "rules": asdict(RULES),
         }
         with suppress(UserError):
             figures["flink"] = cluster.version()
@@ -149,7 +152,9 @@ class FlinkSystem:
         """Rows read under one watermark, in their order; [] if several readers shared the queues: no order is known."""
         files = list(setup.work.glob("watermarks-*.jsonl"))
         queues = sum(endpoint.partitions for endpoint in setup.endpoints)
-        if self._system.parallelism > 1 and queues > 1:
+        if find(setup.workload.query).late == "never":
+            files = []  # no operator looks at a watermark
+        elif self._system.parallelism > 1 and queues > 1:
             return []
         lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
         marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice

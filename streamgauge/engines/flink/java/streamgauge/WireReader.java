@@ -111,6 +111,11 @@ final class WireReader implements SourceReader<Event, Split> {
                 return InputStatus.NOTHING_AVAILABLE;
             }
         }
+        if (watermarkMs == Long.MIN_VALUE) {
+            // after a restart operators know no watermark: without one they would take what is late, and answer twice
+            watermarkMs = watermark();
+            output.emitWatermark(new Watermark(watermarkMs - 1));
+        }
         Split split = current.split;
         Rows rows = current.rows;
         int end = Math.min(at + CHUNK_ROWS, rows.count);
@@ -130,17 +135,21 @@ final class WireReader implements SourceReader<Event, Split> {
 
     /** The least of all queues' largest event times, less the delay; it never goes back, and begins at 0. */
     private void tellWatermark(ReaderOutput<Event> output) {
-        long least = Long.MAX_VALUE;
-        for (Split one : splits.values()) {
-            least = Math.min(least, one.latestMs);
-        }
-        long told = least == Long.MIN_VALUE ? 0 : Math.max(0, least - spec.watermarkMs);
+        long told = watermark();
         if (told > watermarkMs) {
             watermarkMs = told;
             // a window [a, b) holds times up to b - 1 ms, and ends when the watermark has reached that
             output.emitWatermark(new Watermark(told - 1));
             marks.add(new Split.Mark(markNumber++, emitted, told));
         }
+    }
+
+    private long watermark() {
+        long least = Long.MAX_VALUE;
+        for (Split one : splits.values()) {
+            least = Math.min(least, one.latestMs);
+        }
+        return least == Long.MIN_VALUE ? 0 : Math.max(0, least - spec.watermarkMs);
     }
 
     private Map<Integer, Long> rows() {

@@ -1,0 +1,68 @@
+"""Engines without micro-batches: what they carry grows with the backlog up to a plateau, and the plateau is the answer.
+
+A row needs L seconds through fetching, queues and operators. With n rows waiting such a pipeline carries n/L, as long
+as that is less than its capacity C. A window with a small backlog therefore measures L and not C: only windows on the
+plateau tell the rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamgauge.search.point import Point
+from streamgauge.search.records import Window
+
+#: the first backlog of a warm-up, and by how much the next one is larger while more is carried
+FIRST_ROWS, _STEP = 20_000, 4
+#: windows with this part of the largest backlog, or more, lie where it lies
+_NEAR = 0.4
+#: carried ~ backlog^e: e is 1 far below the plateau and 0 on it
+_FLAT = 0.15
+
+
+def carried(window: Window) -> float:
+    """Rows per second of a window with at least one batch."""
+    return window.rows / max(window.seconds, 1e-9)
+
+
+def near_the_top(windows: Sequence[Window]) -> list[Window]:
+    """Those windows whose backlog is about the largest of all; on the plateau if any are."""
+    most = max((window.held_rows for window in windows), default=0)
+    return [window for window in windows if window.held_rows >= _NEAR * most]
+
+
+def is_flat(windows: Sequence[Window]) -> bool:
+    """True if a larger backlog did not make the engine carry more, as far as these windows tell."""
+    top = near_the_top(windows)
+    below = [window for window in windows if window.held_rows < min(w.held_rows for w in top)] if top else []
+    if not below:
+        return False
+    last = max(below, key=lambda window: window.held_rows)
+    highest = max(top, key=lambda window: window.held_rows)
+    growth = math.log(max(carried(highest), 1e-9) / max(carried(last), 1e-9))
+    return growth < _FLAT * math.log(highest.held_rows / last.held_rows)
+
+
+def warm_up_rows(windows: Sequence[Window], allowed_age_s: float, most_rows: float) -> int:
+    """The backlog of the next warm-up window: four times the last one until that no longer helps.
+
+    A backlog of half the allowed age is always enough.
+    """
+    told = [window for window in windows if window.batches]
+    if not told:
+        return int(min(FIRST_ROWS, most_rows))
+    highest = max(told, key=lambda window: window.held_rows)
+    if is_flat(told):
+        return highest.held_rows
+    enough = max(FIRST_ROWS, carried(highest) * allowed_age_s / 2)
+    return max(highest.held_rows, int(min(_STEP * highest.held_rows, enough, most_rows)))
+
+
+def costs(points: Sequence[Point]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """What a row cost in each window, relative to the median, on logarithms."""
+    cost = np.log(np.array([point.seconds / point.rows for point in points]))
+    found: np.ndarray[tuple[int], np.dtype[np.float64]] = cost - np.median(cost)
+    return found

@@ -1,0 +1,231 @@
+"""Flink as a system under test: its answers are DuckDB's by its own rule, and nothing is lost or doubled by a crash."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.config import Replay, System, Workload
+from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.observed import Bounds, TrialRun
+from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.driver.system import TrialSetup, make_system
+from streamgauge.driver.trial import run_trial
+from streamgauge.engines.flink.cluster import HOME, JAR
+from streamgauge.engines.flink.flink_system import FlinkSystem
+from streamgauge.oracle.check import Check, check
+from streamgauge.workloads import Spec
+from tests.driver.conftest import COLUMNS, stream_table
+from tests.driver.proxy import Proxy
+from tests.e2e.processes import wait_for
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not (HOME / "pyflink" / "lib" / JAR).exists(), reason="`make flink` was not run"),
+]
+ABOUT = {"key": "carrier", "value": "flight"}
+WORKLOADS = {
+    "passthrough": Workload.model_validate({"name": "w", "query": "passthrough", **ABOUT}),
+    "tumbling": Workload.model_validate(
+        {"name": "w", "query": "windowed_aggregation", "window": "1s", "watermark": "1s", **ABOUT}
+    ),
+    "sliding": Workload.model_validate(
+        {"name": "w", "query": "windowed_aggregation", "window": "3s", "slide": "1s", "watermark": "500ms", **ABOUT}
+    ),
+}
+PATIENT = Bounds(max_slip_s=10, drain_s=120)
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An event a millisecond; one in five comes up to five seconds late."""
+    place = tmp_path_factory.mktemp("stream")
+    draw = random.Random(3)
+    ingestion = [n * 1_000_000 for n in range(20_000)]
+    times = [max(0, t - draw.randrange(5 * 10**9)) if draw.random() < 0.2 else t for t in ingestion]
+    pq.write_table(stream_table(times, ingestion), place / "part-0.parquet")
+    (place / "manifest.json").write_text(json.dumps({"files": ["part-0.parquet"], "tick": "ns", "columns": COLUMNS}))
+    return place
+
+
+class Proxied(FlinkSystem):
+    """Reads through a proxy if there is one; the controller does not."""
+
+    proxy: Proxy | None = None
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        super().begin_trial(replace(setup, endpoints=(self.proxy.endpoint,)) if self.proxy else setup)
+
+
+@contextmanager
+def started(work: Path, **settings: Any) -> Iterator[Proxied]:
+    made = Proxied(System(name="flink", engine="flink", memory="1536m", **settings), work)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
+    with started(tmp_path_factory.mktemp("flink")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def fleet(stream: Path) -> Iterator[Fleet]:
+    with Fleet(stream, Replay(), tick="ns", columns=COLUMNS) as made:
+        yield made
+
+
+def trial(system: FlinkSystem, fleet: Fleet, name: str, work: Path, *, seconds: float = 4.0, **more: Any) -> TrialRun:
+    workload = WORKLOADS[name]
+    beyond_us = Spec.of(workload, COLUMNS).beyond_us
+    fleet.start()
+    return run_trial(
+        system, fleet, workload, rate=5000, seconds=seconds, work=work, bounds=PATIENT, beyond_us=beyond_us, **more
+    )
+
+
+def offered(run: TrialRun, stream: Path) -> pa.Table:
+    table = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=64, densify=1)
+    return offered_rows(table, [[rows - 1 for rows in driver["offered"]] for driver in run.details["drivers"]])
+
+
+def checked(run: TrialRun, stream: Path, name: str) -> Check:
+    assert run.observation.invalid is None
+    assert run.details["drained"]
+    spec = Spec.of(WORKLOADS[name], COLUMNS)
+    return check(offered(run, stream), run.details["system"], run.details["epochs"], spec)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_answers_and_late_events_are_the_oracle_s(
+    flink: Proxied, fleet: Fleet, stream: Path, tmp_path: Path, name: str
+) -> None:
+    run = trial(flink, fleet, name, tmp_path)
+    found = checked(run, stream, name)
+    assert (found.wrong, found.watermarks_checked) == (None, True)
+    assert run.observation.offered == run.observation.taken == 20_000
+    assert found.expected_rows == found.reported_rows == run.details["emitted"] > 20
+    assert found.expected_late == found.reported_late
+    assert (found.reported_late > 100) is (name != "passthrough")
+    apart = run.details["outside_event_latency_ns"]["count"]
+    assert run.event_latency.count + apart + run.details["negative_latencies"] == found.reported_rows
+    assert run.details["system"]["cpu_seconds"] > 0
+
+    if name == "tumbling":  # what the engine might claim wrongly is found
+        system = run.details["system"]
+        wrong = copy.deepcopy(system)
+        wrong["stretches"][len(wrong["stretches"]) // 2]["watermark_ms"] += 1
+        spec, rows = Spec.of(WORKLOADS[name], COLUMNS), offered(run, stream)
+        assert "its rows imply" in str(check(rows, wrong, run.details["epochs"], spec).wrong)
+        lost = copy.deepcopy(run.details["epochs"])
+        lost[-1]["rows"] -= 1
+        assert "rows" in str(check(rows, system, lost, spec).wrong)
+        silent = copy.deepcopy(run.details["epochs"])
+        for epoch in silent:
+            epoch["batch"] = {"late": 0}
+        assert str(check(rows, system, silent, spec).wrong).startswith("late events: 0 reported as dropped")
+
+
+def test_state_in_rocksdb_and_two_queues_give_the_oracle_s_answer(stream: Path, tmp_path: Path) -> None:
+    with (
+        started(tmp_path / "flink", state_store="rocksdb") as flink,
+        Fleet(stream, Replay(partitions=2), tick="ns", columns=COLUMNS) as fleet,
+    ):
+        found = checked(trial(flink, fleet, "tumbling", tmp_path / "work"), stream, "tumbling")
+    assert (found.wrong, found.watermarks_checked) == (None, True)
+    assert found.expected_late == found.reported_late > 100
+
+
+def during(action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
+    """Does something once, a second and a half after the trial's start."""
+    done: list[float] = []
+
+    def look(seen: dict[str, Any]) -> None:
+        if seen["drivers"][0]["state"] == "started":
+            done.append(time.monotonic())
+            if done[-1] - done[0] > 1.5 and done[0] > 0:
+                done[0] = -1e9
+                action()
+
+    return look
+
+
+@pytest.mark.parametrize("name", ["passthrough", "tumbling"])
+def test_a_killed_task_manager_loses_and_doubles_nothing(
+    flink: Proxied, fleet: Fleet, stream: Path, tmp_path: Path, name: str
+) -> None:
+    killed: list[int] = []
+
+    def kill() -> None:
+        assert flink._cluster is not None
+        for process in flink._cluster.session.processes():
+            if not killed and "TaskManagerRunner" in " ".join(process.cmdline()):
+                process.kill()
+                killed.append(process.pid)
+
+    run = trial(flink, fleet, name, tmp_path, seconds=8, progress=during(kill))
+    assert len(killed) == 1
+    found = checked(run, stream, name)
+    assert (found.wrong, found.expected_rows) == (None, found.reported_rows)
+    assert run.observation.offered == run.observation.taken == 40_000
+    wait_for(lambda: not psutil.pid_exists(killed[0]), "end of the killed one", 10)
+
+
+def test_a_network_that_is_cut_within_an_answer_loses_and_doubles_nothing(
+    flink: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
+) -> None:
+    def cut() -> None:
+        proxy.catch()
+        proxy.caught.wait(30)  # it has begun to read an answer, whose END never comes
+        proxy.cut()
+        proxy.release()
+        proxy.mend()
+
+    with Proxy(fleet.endpoints[0]) as proxy:
+        flink.proxy = proxy
+        try:
+            run = trial(flink, fleet, "passthrough", tmp_path, seconds=5, progress=during(cut))
+        finally:
+            flink.proxy = None
+    found = checked(run, stream, "passthrough")
+    assert (found.wrong, found.reported_rows) == (None, 25_000)
+
+
+def test_a_driver_that_leaves_ends_the_trial_with_its_reason(flink: Proxied, fleet: Fleet, tmp_path: Path) -> None:
+    with Proxy(fleet.endpoints[0]) as proxy:
+        flink.proxy = proxy
+        try:
+            run = trial(flink, fleet, "passthrough", tmp_path, seconds=60, progress=during(proxy.cut))
+        finally:
+            flink.proxy = None
+    assert run.observation.invalid is not None
+    assert "\n" not in run.observation.invalid
+
+
+def test_what_flink_is_not_asked_is_one_line(tmp_path: Path, fleet: Fleet) -> None:
+    system = make_system(System(name="f", engine="flink"), tmp_path)
+    workload = Workload.model_validate({"name": "w", "query": "sessions", **ABOUT})
+    setup = TrialSetup("a", fleet.endpoints, workload, COLUMNS, "ns", tmp_path, 1.0)
+    with pytest.raises(UserError, match=r"systems\.f\.engine: flink has no sessions; allowed: passthrough, windowed"):
+        system.begin_trial(setup)
+    missing = make_system(System(name="f", engine="flink", flink_home=str(tmp_path)), tmp_path)
+    with pytest.raises(UserError, match=r"systems\.f\.engine: found no Flink with Streamgauge's part in .*make flink"):
+        missing.start()
