@@ -5,7 +5,7 @@ BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
 # tests in three processes, file by file, as they often wait; those marked `alone` read the clock and want the machine
 # for themselves
-SHARED := $(BIN)/pytest -q -n 4 --dist loadfile --no-loadscope-reorder
+SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup environment bench test quick lint docs ui spark-env flink requirements lock browser network clean

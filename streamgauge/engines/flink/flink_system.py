@@ -75,7 +75,7 @@ class FlinkSystem:
             "rules": asdict(RULES),
         }
         with suppress(UserError):
-            figures["flink"] = cluster.version()
+            figures["software"] = {"flink": cluster.version()}
             cluster.cancel(self._job)
         figures["stretches"] = self._stretches(setup)
         self._job = ""
