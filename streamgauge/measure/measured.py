@@ -45,7 +45,8 @@ class Measured:
 def software_of(details: Mapping[str, Any]) -> dict[str, str]:
     """Versions of the measured system, from a trial's details: its Spark may be another than ours."""
     system = details.get("system", {})
-    return {key: system[key] for key in ("spark", "java") if key in system} | system.get("software", {})
+    told: dict[str, str] = system.get("software", {})
+    return {key: system[key] for key in ("spark", "java") if key in system} | told
 
 
 def application_of(details: Mapping[str, Any]) -> dict[str, str]:
