@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import Replay, System, Workload
+from streamgauge.base.schemas import NEXMARK
+from streamgauge.config import Nexmark, Replay, System, Workload
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
@@ -26,8 +27,9 @@ from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.flink.cluster import HOME, JAR
 from streamgauge.engines.flink.flink_system import FlinkSystem
+from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.oracle.check import Check, check
-from streamgauge.workloads import Spec
+from streamgauge.workloads import Spec, find
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.driver.proxy import Proxy
 from tests.e2e.processes import wait_for
@@ -154,6 +156,57 @@ def test_state_in_rocksdb_and_two_queues_give_the_oracle_s_answer(stream: Path, 
     assert found.expected_late == found.reported_late > 100
 
 
+NEXMARK_QUERIES = {
+    "nexmark.q0": {},
+    "nexmark.q5": {"window": "2s", "slide": "1s", "watermark": "1s"},
+    "nexmark.q7": {"window": "2s", "watermark": "1s"},
+    "nexmark.q8": {"window": "5s", "watermark": "1s"},
+}
+
+
+@pytest.fixture(scope="module")
+def auctions(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Path]:
+    """Nexmark's events, one a millisecond; in disorder one in five comes up to five seconds late."""
+
+    def made(disorder: bool) -> Path:
+        place = tmp_path_factory.mktemp("auctions")
+        draw = random.Random(5)
+        found = rows(Generator(Nexmark(rate=1000)), 0, 20_000, list(NEXMARK))
+        times = found["event_time"].to_pylist()
+        late = [draw.randrange(5 * 10**9) if disorder and draw.random() < 0.2 else 0 for _ in times]
+        table = found.append_column("ingestion_time", pa.array([a + b for a, b in zip(times, late, strict=True)]))
+        pq.write_table(table.sort_by([("ingestion_time", "ascending"), ("seq", "ascending")]), place / "part-0.parquet")
+        manifest = {"files": ["part-0.parquet"], "tick": "ns", "columns": NEXMARK}
+        (place / "manifest.json").write_text(json.dumps(manifest))
+        return place
+
+    return made
+
+
+@pytest.mark.parametrize("disorder", [False, True], ids=["ordered", "late"])
+def test_the_auction_s_queries_answer_as_duckdb_does(
+    flink: Proxied, auctions: Callable[[bool], Path], tmp_path: Path, disorder: bool
+) -> None:
+    stream = auctions(disorder)
+    for name, windows in NEXMARK_QUERIES.items():
+        workload = Workload.model_validate({"name": "w", "query": name, **windows})
+        columns = {column: NEXMARK[column] for column in find(name).columns}
+        spec = Spec.of(workload, columns)
+        with Fleet(stream, Replay(), tick="ns", columns=columns) as fleet:
+            run = run_trial(
+                flink, fleet, workload, rate=5000, seconds=3.5, work=tmp_path / name, bounds=PATIENT,
+                beyond_us=spec.beyond_us,
+            )  # fmt: skip
+        assert run.observation.invalid is None
+        table = load_stream([stream / "part-0.parquet"], "ns", columns, line=False, max_memory_mb=64, densify=1)
+        offered = offered_rows(table, [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]])
+        found = check(offered, run.details["system"], run.details["epochs"], spec)
+        assert (name, found.wrong, found.watermarks_checked) == (name, None, True)
+        assert found.reported_rows == found.expected_rows > (0 if name == "nexmark.q8" else 5)
+        assert found.expected_late == found.reported_late
+        assert (found.reported_late > 0) is (disorder and name != "nexmark.q0")
+
+
 def during(action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
     """Does something once, a second and a half after the trial's start."""
     done: list[float] = []
@@ -224,7 +277,10 @@ def test_what_flink_is_not_asked_is_one_line(tmp_path: Path, fleet: Fleet) -> No
     system = make_system(System(name="f", engine="flink"), tmp_path)
     workload = Workload.model_validate({"name": "w", "query": "sessions", **ABOUT})
     setup = TrialSetup("a", fleet.endpoints, workload, COLUMNS, "ns", tmp_path, 1.0)
-    with pytest.raises(UserError, match=r"systems\.f\.engine: flink has no sessions; allowed: passthrough, windowed"):
+    with pytest.raises(
+        UserError,
+        match=r"systems\.f\.engine: flink has no sessions; allowed: passthrough, windowed_aggregation, nexmark.q0",
+    ):
         system.begin_trial(setup)
     missing = make_system(System(name="f", engine="flink", flink_home=str(tmp_path)), tmp_path)
     with pytest.raises(UserError, match=r"systems\.f\.engine: found no Flink with Streamgauge's part in .*make flink"):

@@ -156,15 +156,16 @@ class FlinkSystem:
             files = []  # no operator looks at a watermark
         elif self._system.parallelism > 1 and queues > 1:
             return []
+        streams = find(setup.workload.query).streams  # of which each is the whole stream
         lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
         marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice
         found: list[dict[str, Any]] = []
         watermark_ms = 0
         for number in sorted(marks):
-            found.append({"ends": [marks[number]["rows"]], "watermark_ms": watermark_ms})
+            found.append({"ends": [marks[number]["rows"]] * streams, "watermark_ms": watermark_ms})
             watermark_ms = marks[number]["watermarkMs"]
         everything = {str(queue): 2**62 for queue in range(queues)}
-        return [*found, {"ends": [everything], "watermark_ms": watermark_ms}]
+        return [*found, {"ends": [everything] * streams, "watermark_ms": watermark_ms}]
 
 
 def _argument(spec: Spec, setup: TrialSetup) -> dict[str, Any]:

@@ -9,6 +9,10 @@ WINDOW = ("window_start", "window_end")
 RESULTS: dict[str, tuple[str, ...]] = {
     "passthrough": ("seq", "event_time"),  # and key and value, if the workload names them
     "windowed_aggregation": (*WINDOW, "key", "events", "total", "mean"),
+    "nexmark.q0": ("auction", "bidder", "price", "channel", "url", "event_ts", "extra"),
+    "nexmark.q5": (*WINDOW, "auction", "bids"),
+    "nexmark.q7": (*WINDOW, "price", "auction", "bidder", "bid_ts"),
+    "nexmark.q8": (*WINDOW, "id", "name", "auctions"),
 }
 
 

@@ -22,7 +22,11 @@ public final class Job {
 
     static final Map<String, Query> QUERIES = Map.of(
         "passthrough", new Passthrough(),
-        "windowed_aggregation", new WindowedAggregation());
+        "windowed_aggregation", new WindowedAggregation(),
+        "nexmark.q0", new Nexmark.Q0(),
+        "nexmark.q5", new Nexmark.Q5(),
+        "nexmark.q7", new Nexmark.Q7(),
+        "nexmark.q8", new Nexmark.Q8());
 
     private Job() {}
 
