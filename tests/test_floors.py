@@ -101,6 +101,16 @@ def test_imports_run_downwards(file: Path) -> None:
             assert not talks, f"{here} imports {top}"
 
 
+def test_an_engine_is_known_in_its_own_folder_and_in_one_row() -> None:
+    engines = {folder.name for folder in (PACKAGE / "engines").iterdir() if (folder / "__init__.py").exists()}
+    assert engines == {"spark", "flink"}
+    for file in FILES:
+        text = file.read_text()
+        assert "engine ==" not in text, f"{file} asks which engine it is; see `Engine` in driver/system.py"
+        inside = file.is_relative_to(PACKAGE / "engines" / "flink")
+        assert inside or not any(module.startswith("streamgauge.engines.flink") for module in imports(file)), file
+
+
 def test_every_room_has_its_place_and_no_module_is_loose() -> None:
     folders = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
     assert folders == set(FLOORS)

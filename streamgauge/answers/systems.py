@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Benchmark, System
+from streamgauge.driver.system import engine_row
 from streamgauge.engines.spark.engine import GLOBAL_WATERMARK, state_store
 
 SYSTEMS = (
@@ -31,12 +32,12 @@ def system(name: str) -> Mapping[str, str]:
 
 def asked(benchmark: Benchmark) -> tuple[System, ...]:
     """The benchmark's systems on the built-in Spark, else `spark`; the first of them must answer all queries."""
-    return tuple(s for s in benchmark.systems if s.engine == "spark" and not _foreign(s)) or SYSTEMS[:1]
+    return tuple(s for s in benchmark.systems if engine_row(s).suites and not _foreign(s)) or SYSTEMS[:1]
 
 
 def foreign(benchmark: Benchmark) -> tuple[System, ...]:
     """The benchmark's Spark systems with a Spark or a Python of their own, which need a process of their own."""
-    return tuple(s for s in benchmark.systems if s.engine == "spark" and _foreign(s))
+    return tuple(s for s in benchmark.systems if engine_row(s).suites and _foreign(s))
 
 
 def _foreign(system: System) -> bool:

@@ -85,17 +85,44 @@ def is_continuous(system: SystemUnderTest) -> bool:
     return bool(getattr(system, "continuous", False))
 
 
-#: engine -> module:class, called with (System, directory); named as text, so that nothing here imports an engine
+@dataclass(frozen=True)
+class Engine:
+    """What the rest of the project knows of an engine; named as text, so that nothing here imports one.
+
+    adapter: module:class, called with (System, directory). home: module:function, called with a System, which returns
+    where the engine is installed; it raises UserError if it is not. suites: whole suites of queries can be asked of it.
+    """
+
+    adapter: str
+    home: str | None = None
+    suites: bool = False
+
+
+#: by the name that a benchmark file gives as `engine`
 ENGINES = {
-    "spark": "streamgauge.engines.spark.spark_system:SparkSystem",
-    "flink": "streamgauge.engines.flink.flink_system:FlinkSystem",
-    "known": "streamgauge.driver.known:KnownSystem",
+    "spark": Engine(
+        "streamgauge.engines.spark.spark_system:SparkSystem", "streamgauge.engines.spark.submit:spark_home", suites=True
+    ),
+    "flink": Engine("streamgauge.engines.flink.flink_system:FlinkSystem", "streamgauge.engines.flink.cluster:home"),
+    "known": Engine("streamgauge.driver.known:KnownSystem"),
 }
+
+
+def engine_row(system: System) -> Engine:
+    """The engine of a system; a user's own is named by its adapter."""
+    return ENGINES.get(system.engine) or Engine(system.engine)
+
+
+def check_installed(system: System) -> None:
+    """Raises UserError if the engine of a system is not installed where its settings say."""
+    if (home := engine_row(system).home) is not None:
+        module, _, name = home.partition(":")
+        getattr(importlib.import_module(module), name)(system)
 
 
 def engine_of(system: System) -> tuple[str, str]:
     """Returns module and class name of a system's adapter, without importing it. Raises UserError if malformed."""
-    module, colon, name = ENGINES.get(system.engine, system.engine).partition(":")
+    module, colon, name = engine_row(system).adapter.partition(":")
     if not (module and colon and name):
         raise UserError(
             f"systems.{system.name}.engine: found {system.engine!r}, allowed: {', '.join(ENGINES)}, "

@@ -23,6 +23,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement, Result
 from streamgauge.catalog.runs import commit, environment
 from streamgauge.config import RELEASE_METRICS, Benchmark, Cell
+from streamgauge.driver.system import check_installed, engine_row
 from streamgauge.judge import release_rules
 from streamgauge.judge.release_rules import TURNS, Reason, Release, Repetition, Side
 from streamgauge.measure.cell import ready
@@ -55,11 +56,8 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
         if name not in known:
             raise UserError(f"--{side}: found {name!r}, allowed: {', '.join(known) or 'none'}")
         system = benchmark.system(name)
-        if system.engine == "spark":
-            from streamgauge.engines.spark.submit import spark_home
-
-            spark_home(system)
-        elif benchmark.release.queries:
+        check_installed(system)
+        if benchmark.release.queries and not engine_row(system).suites:
             raise UserError(
                 f"systems.{name}.engine: found {system.engine}, which cannot run the queries; set release.queries: []"
             )

@@ -100,7 +100,10 @@ WRONG = [
         "workloads.w.value: carrier is not numeric; allowed: flight",
     ),
     ({"workloads": [{"name": "w", "query": "windowed_join"}]}, "workloads.w.key: windowed_join needs it"),
-    ({"systems": [{"name": "s", "engine": "flink"}]}, "systems.s.engine: found 'flink', allowed: spark, known, or"),
+    (
+        {"systems": [{"name": "s", "engine": "storm"}]},
+        "systems.s.engine: found 'storm', allowed: spark, flink, known, or",
+    ),
 ]
 
 
