@@ -95,7 +95,8 @@ def _next_rung(
     if estimate.cap_rows is not None and estimate.constraint == "batch cap":
         at_cap = sum(p.count for p in points if p.rows >= _ALIKE * estimate.cap_rows)
         rungs = sum(p.rows >= _ALIKE * estimate.cap_rows for p in points)
-        if rungs < 2 or (at_cap < 2 * LEAST_BATCHES and rungs < 4):
+        wanted = 4 if abs(estimate.drift) > _STEADY else 2
+        if rungs < wanted or (at_cap < 2 * LEAST_BATCHES and rungs < 4):
             return int(min(most, 2 * estimate.cap_rows)), "at the engine's own cap of a batch", True
         below = max(1, estimate.cap_rows // 3)
         if not _has([round(p.rows) for p in points] + [round(Point.of(w).rows) for w in warm], below):

@@ -12,8 +12,9 @@ from streamgauge.search.proof import classify, loads_of
 from streamgauge.search.records import Measurement, Purpose
 from streamgauge.search.steps import Limits, Recover
 
-#: a trial is worth its time where the drift to see is so many of its deviations
-_TOLD = 1.5
+#: a trial is worth its time where the drift to see is so many of its deviations: it is believed beyond 2.5 of them
+#: (`verdict`), and two more let nearly every trial pass that bar
+_TOLD = 4.5
 
 
 def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:

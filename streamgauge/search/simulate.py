@@ -18,6 +18,8 @@ from streamgauge.search.verdict import judge
 
 #: how often an engine without micro-batches is looked at
 LOOK_S = 0.1
+#: an idle clock moves on by this part of an event more, or rounding could leave it before the event for ever
+_AFTER = 1e-3
 
 
 class VirtualProcess:
@@ -74,7 +76,7 @@ class VirtualProcess:
                     if overflow or at >= longest_s or over(observation):
                         return observation
             else:
-                self.clock_s = begin + taken / rate - behind_s  # nothing waits: until the next event is due
+                self.clock_s = begin + (taken + _AFTER) / rate - behind_s  # nothing waits: until the next event is due
                 continue
             taken += self.batch(due - taken).rows
 
