@@ -190,7 +190,7 @@ def _epoch(
         "at_s": (walls[1] - start_wall_ns) / NS if walls else None,
         "rows": body["rows"],
         "steady": within,
-        "negative": body["negative"],
+        "negative": body.get("negative", 0),
         "checksum": body.get("checksum"),
         "clock_offset_ns": (int(clock[0]), int(clock[1])) if clock else None,
         "event_latency_ns": summary(own),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamgauge import config
 from streamgauge.base.units import PS
 from streamgauge.driver.attempt import Attempt
-from streamgauge.driver.queues import MAX_BATCHES, OffsetError, Queues
+from streamgauge.driver.queues import MAX_BATCHES, Queues
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.driver.server import Refused
@@ -91,14 +91,14 @@ class Driver:
 
     def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
         queues = self._current().queues
-        partition, start = _whole(request, "partition"), _whole(request, "from")
+        partition, start = request["partition"], request["from"]
         if request.get("to") is not None:
-            return queues.read(partition, start, _whole(request, "to"), time.time_ns())
-        deadline = time.monotonic() + min(MAX_WAIT_S, float(request.get("wait_ms", 0)) / 1000)
+            return queues.read(partition, start, request["to"], time.time_ns())
+        deadline = time.monotonic() + min(MAX_WAIT_S, request.get("wait_ms", 0) / 1000)
         while (nap := queues.wait(partition, start, time.time_ns(), deadline - time.monotonic())) is not None:
             queues.pause(nap)
         offered = queues.offered(now := time.time_ns())[partition]
-        rows = _whole(request, "max_rows") if "max_rows" in request else 2**20
+        rows = 2**20 if request.get("max_rows") is None else request["max_rows"]
         return queues.read(partition, start, max(start, min(offered, start + rows)), now, MAX_BATCHES)
 
     def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -140,9 +140,7 @@ class Driver:
         return {}
 
     def _report(self, request: dict[str, Any]) -> dict[str, Any]:
-        reports, epoch, body = self._named(request).reports, _whole(request, "epoch"), request.get("body")
-        if not isinstance(body, dict):
-            raise Refused(f"body: found {type(body).__name__}, allowed: an object")
+        reports, epoch, body = self._named(request).reports, request["epoch"], request["body"]
         if len(reports) >= MAX_REPORTS and epoch not in reports:
             raise Refused(f"more than {MAX_REPORTS} reports; report less often")
         reports[epoch] = body
@@ -153,17 +151,17 @@ class Driver:
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
         share = len(self.partitions) / self._settings.partitions
         rate, seconds = check_rate(request.get("rate", 0)), check_seconds(request.get("seconds", 0))
-        name, settings = str(request.get("attempt", "")), self._settings
+        name, settings = request.get("attempt", ""), self._settings
         plan = schedule(rate, seconds, self._replay.loop, mode=settings.mode, profile=settings.profile)
         fits = settings.max_memory_mb * 2**20 // 2 // ROW_BYTES
         behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
-        hold = None if request.get("hold") is None else self._share_of(_whole(request, "hold"))
+        hold = None if request.get("hold") is None else self._share_of(request["hold"])
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())
             queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
-            horizon = max(self._horizon_ps, _whole({"beyond_us": 0, **request}, "beyond_us") * PS["us"])
+            horizon = max(self._horizon_ps, request.get("beyond_us", 0) * PS["us"])
             self._attempt = Attempt(
                 name, rate * share, seconds, plan, queues, hold is not None, behind_s, horizon_ps=horizon
             )
@@ -172,7 +170,7 @@ class Driver:
 
     def _start(self, request: dict[str, Any]) -> dict[str, Any]:
         attempt, now = self._current(), time.time_ns()
-        at = _whole(request, "start_wall_ns") if "start_wall_ns" in request else now + LOOKAHEAD_NS
+        at = now + LOOKAHEAD_NS if request.get("start_wall_ns") is None else request["start_wall_ns"]
         if not now - NS < at < now + 60 * NS:
             raise Refused(
                 f"start_wall_ns: found {at}, allowed: within a minute from {now}; "
@@ -192,12 +190,12 @@ class Driver:
         return {"start_wall_ns": at}
 
     def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._current().queues.hold(self._share_of(_whole(request, "rows")))
+        self._current().queues.hold(self._share_of(request["rows"]))
         return {}
 
     def _samples(self, request: dict[str, Any]) -> dict[str, Any]:
         """Returns the status, and the samples taken after `since_ns`: one per hand-over, and those by the clock."""
-        queues, since = self._current().queues, _whole({"since_ns": 0, **request}, "since_ns")
+        queues, since = self._current().queues, request.get("since_ns", 0)
         found = {
             name: [astuple(sample) for sample in list(samples) if sample.wall_ns > since]
             for name, samples in (("samples", queues.samples), ("clock", queues.clock))
@@ -205,9 +203,7 @@ class Driver:
         return {**self._status(request), **found}
 
     def _share_of(self, rows: int) -> int:
-        """This process's part of `rows` rows, rounded up. Raises Refused for a negative number."""
-        if rows < 0:
-            raise Refused(f"hold: found {rows}, allowed: 0 or more rows")
+        """This process's part of `rows` rows, rounded up."""
         return math.ceil(rows * len(self.partitions) / self._settings.partitions)
 
     def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -333,18 +329,5 @@ class Driver:
         return attempt
 
 
-def _whole(request: dict[str, Any], key: str) -> int:
-    value = request[key]
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Refused(f"{key}: found {value!r}, allowed: a whole number")
-    return value
-
-
 def _offsets(request: dict[str, Any]) -> dict[int, int]:
-    found = request.get("offsets")
-    if not isinstance(found, dict):
-        raise Refused(f"offsets: found {found!r}, allowed: an object partition -> row")
-    try:
-        return {int(partition): _whole(found, partition) for partition in found}
-    except ValueError as problem:
-        raise OffsetError(str(problem)) from None
+    return {int(partition): row for partition, row in request["offsets"].items()}

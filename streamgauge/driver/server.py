@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
+from streamgauge.driver.requests import Malformed, checked, parsed
 
 VERSION = 1
 MAX_LINE = 16 * 2**20  # of one request
@@ -98,10 +99,12 @@ class Server:
             if not self._greet(connection, reader, writer):
                 return
             connection.settimeout(IDLE_SECONDS)
-            while request := _receive(reader):
-                self._answer(request, writer)
+            while line := reader.readline(MAX_LINE):
+                self._answer(line, writer)
+                if not line.endswith(b"\n"):
+                    return  # where the next request begins is not known
         except (OSError, ValueError):
-            pass  # the peer left, was silent too long or spoke no protocol: its connection ends, nothing else
+            pass  # the peer left or was silent too long: its connection ends, nothing else
         finally:
             with self._lock:
                 self._open.pop(connection, None)
@@ -110,10 +113,17 @@ class Server:
             connection.close()
 
     def _greet(self, connection: socket.socket, reader: Any, writer: Any) -> bool:
-        request = _receive(reader)
+        if not (line := reader.readline(MAX_LINE)):
+            return False
+        try:
+            request = parsed(line)
+            is_hello = checked(request) == "hello"
+        except Malformed as problem:
+            _send(writer, {"ok": False, "error": str(problem)})
+            return False
         facts = self._handler.hello()
-        wanted = str(request.get("attempt") or "")
-        if request.get("verb") != "hello" or request.get("version") != VERSION:
+        wanted = request.get("attempt") or ""
+        if not is_hello or request["version"] != VERSION:
             _send(writer, {"ok": False, "error": f"the first request must be hello with version {VERSION}"})
         elif not hmac.compare_digest(str(request.get("token", "")).encode(), self._token.encode()):
             _send(writer, {"ok": False, "error": "wrong token"})
@@ -127,33 +137,25 @@ class Server:
             return True
         return False
 
-    def _answer(self, request: dict[str, Any], writer: Any) -> None:
-        name = str(request.get("verb"))
+    def _answer(self, line: bytes, writer: Any) -> None:
         try:
+            request = parsed(line)
+            name = checked(request)
             if name != "read":
                 _send(writer, {"ok": True, **self._handler.verb(name, request)})
                 return
             batches = self._handler.read(request)
-        except (Refused, UserError, ValueError, KeyError, TypeError) as problem:
-            what = f"{name}: missing or unusable {problem}" if isinstance(problem, KeyError | TypeError) else problem
-            _send(writer, {"ok": False, "error": " ".join(str(what).split())})
+        except (Refused, Malformed, UserError, ValueError) as problem:
+            _send(writer, {"ok": False, "error": " ".join(str(problem).split())})
+            return
+        except Exception as problem:  # a fault of ours is answered, too: the peer must not take it for the end
+            _send(writer, {"ok": False, "error": f"{type(problem).__name__}: {' '.join(str(problem).split())}"})
             return
         writer.write(b'{"ok":true}\n')
         with pa.ipc.new_stream(writer, self._handler.schema) as stream:
             for batch in batches:
                 stream.write_batch(batch)
         _send(writer, {"end": True, "rows": sum(batch.num_rows for batch in batches)})
-
-
-def _receive(reader: Any) -> dict[str, Any]:
-    """Reads one request; {} at an orderly close. Raises ValueError unless the line is a non-empty JSON object."""
-    line = reader.readline(MAX_LINE)
-    if not line:
-        return {}
-    request = json.loads(line)
-    if not isinstance(request, dict) or not request:
-        raise ValueError("no request")
-    return request
 
 
 def _send(writer: Any, answer: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.config import Replay, Search, System, Workload
-from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.driver.known import KnownSystem, Wired, run
@@ -268,16 +268,19 @@ def test_a_system_that_is_never_ready(fleet: Fleet) -> None:
     assert found.observation.invalid == "the system was not ready within 0.3 s"
 
 
-def test_a_report_that_is_none_makes_the_trial_invalid(fleet: Fleet) -> None:
+def test_a_report_that_is_none_is_refused_and_counts_nothing(fleet: Fleet) -> None:
     class Babbling(InThread):
         def end_trial(self, timeout_s: float) -> dict[str, Any]:
             figures = super().end_trial(timeout_s)
-            with Connection(fleet.endpoints[0]) as connection:
+            with (
+                Connection(fleet.endpoints[0]) as connection,
+                pytest.raises(RefusedError, match=r"body\.event_latency"),
+            ):
                 connection.report(connection.attempt, 99, {"rows": 5})
             return figures
 
     found = trial(fleet, Babbling(), rate=100, seconds=0.3)
-    assert found.observation.invalid == "the report of epoch 99 is unusable: KeyError('event_latency')"
+    assert (found.observation.invalid, found.details["emitted"]) == (None, 30)
 
 
 def test_drivers_of_another_host_serve_trial_after_trial(fleet: Fleet) -> None:

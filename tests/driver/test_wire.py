@@ -25,6 +25,8 @@ from streamgauge.search.histogram import Histogram
 from tests.driver.conftest import Certificate, Serve, stream_of
 
 TIMES = [i * 1000 for i in range(100)]
+NONE = Histogram().to_dict()
+BODY = {"rows": 0, "event_latency": NONE, "processing_latency": NONE}
 
 
 def started(endpoint: Endpoint, rate: float = 10_000, seconds: float = 0.05, beyond_us: int = 0) -> Connection:
@@ -115,13 +117,13 @@ def test_opening_a_trial_closes_the_connections_of_the_one_before(serve: Serve) 
             old.latest()
         assert old.closed
         with pytest.raises(RefusedError, match="attempt"):
-            controller.report("a", 0, {})
+            controller.report("a", 0, BODY)
 
 
 def test_a_repeated_epoch_replaces(serve: Serve) -> None:
     with started(serve(TIMES)) as connection:
         for epoch, rows in ((0, 5), (1, 7), (0, 6)):
-            connection.report("a", epoch, {"rows": rows})
+            connection.report("a", epoch, BODY | {"rows": rows})
         reports = connection.observe()["reports"]
     assert [(r["epoch"], r["body"]["rows"]) for r in reports] == [(0, 6), (1, 7)]
 
@@ -129,11 +131,11 @@ def test_a_repeated_epoch_replaces(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("verb", "fields", "error"),
     [
-        ("fly", {}, "verb: found 'fly', allowed: hello, read, latest"),
-        ("read", {"partition": 0}, "missing or unusable 'from'"),
+        ("fly", {}, "verb: found 'fly', allowed: hello, latest, read"),
+        ("read", {"partition": 0}, "from: found nothing, allowed: a whole number from 0 on"),
         ("read", {"partition": 3, "from": 0, "to": 1}, "partition: found 3, allowed: 0 to 0"),
         ("commit", {"offsets": [1]}, "offsets: found [1]"),
-        ("commit", {"offsets": {"0": 1.5}}, "found 1.5, allowed: a whole number"),
+        ("commit", {"offsets": {"0": 1.5}}, "offsets: found 1.5, allowed: an object from partition to row"),
         ("open", {"attempt": "b", "rate": float("nan"), "seconds": 1}, "rate: found nan"),
         ("open", {"attempt": "b", "rate": 0, "seconds": 1}, "rate: found 0"),
         ("start", {"start_wall_ns": 5}, "check that the hosts' clocks are synchronised"),

@@ -1,0 +1,176 @@
+"""What a request of the wire may hold (docs/protocol.md): every message passes this one door before a verb sees it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from streamgauge.search.histogram import Histogram
+
+_INT64 = 2**63 - 1
+#: nanoseconds and rows: int64 everywhere on the wire
+Whole = Annotated[int, Field(ge=0, le=_INT64)]
+Wall = Annotated[int, Field(ge=-_INT64, le=_INT64)]
+Attempt = Annotated[str, Field(max_length=200)]
+Offsets = Annotated[dict[str, Whole], Field(max_length=10_000)]
+#: a number that a trial can be made of; a trial itself has narrower bounds (`schedule`)
+Number = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+_DAY_S = 86_400
+_LONGEST_S = 30 * _DAY_S
+#: µs: a sentinel 1,000 years after the last event is after every window
+_FARTHEST_US = 1000 * 366 * _DAY_S * 10**6
+
+
+class Malformed(ValueError):
+    """A request that is none, in one line."""
+
+
+class _Request(BaseModel):
+    """Unknown keys are left alone: a later version may send more."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Hello(_Request):
+    version: int = Field(description="a whole number")
+    token: str = Field("", max_length=4096, description="text")
+    attempt: Attempt | None = Field(None, description="text of at most 200 characters")
+
+
+class Read(_Request):
+    partition: Whole = Field(description="a whole number from 0 on")
+    start: Whole = Field(alias="from", description="a whole number from 0 on")
+    to: Whole | None = Field(None, description="a whole number from 0 on")
+    max_rows: Whole | None = Field(None, description="a whole number from 0 on")
+    wait_ms: Number = Field(0, description="milliseconds, 0 or more")
+
+
+class Progress(_Request):
+    offsets: Offsets = Field(description="an object from partition to row, each a whole number from 0 on")
+
+    @field_validator("offsets")
+    @classmethod
+    def _numbers(cls, offsets: dict[str, int]) -> dict[str, int]:
+        if not all(partition.isascii() and partition.isdigit() and len(partition) < 10 for partition in offsets):
+            raise ValueError
+        return offsets
+
+
+class Ready(_Request):
+    attempt: Attempt = Field(description="text of at most 200 characters")
+
+
+class Body(_Request):
+    """What one epoch adds. An engine may say more of its batch."""
+
+    rows: Whole = Field(description="a whole number from 0 on")
+    negative: Whole = Field(0, description="a whole number from 0 on")
+    checksum: int | None = Field(None, ge=-(2**63), lt=2**64, description="a whole number of 64 bits")
+    event_latency: dict[str, Any] = Field(description="a histogram, as in the protocol")
+    processing_latency: dict[str, Any] = Field(description="a histogram, as in the protocol")
+    emitted_wall_ns: list[Wall] | None = Field(None, description="the first and the last emission in ns, or null")
+    emitted_mean_wall_ns: Wall | None = Field(None, description="nanoseconds, a whole number")
+    clock_offset_ns: list[Wall] | None = Field(None, description="[offset, error] in ns, or null")
+    batch: dict[str, Any] | None = Field(None, description="an object")
+
+    @field_validator("event_latency", "processing_latency")
+    @classmethod
+    def _sound(cls, histogram: dict[str, Any]) -> dict[str, Any]:
+        Histogram.from_dict(histogram)
+        return histogram
+
+    @field_validator("emitted_wall_ns", "clock_offset_ns")
+    @classmethod
+    def _pair(cls, pair: list[int] | None) -> list[int] | None:
+        if pair and len(pair) != 2:
+            raise ValueError
+        return pair
+
+
+class Report(Ready):
+    epoch: Whole = Field(description="a whole number from 0 on")
+    body: Body = Field(description="an object, as in the protocol")
+
+
+class Serve(_Request):
+    key: str = Field(max_length=64, pattern="^[0-9a-f]{8,64}$", description="a stream's key")
+    serving: dict[str, Any] = Field(description="an object: what to serve of the stream")
+
+
+class Open(_Request):
+    attempt: Attempt = Field("", description="text of at most 200 characters")
+    rate: Number = Field(0, description="events/s above 0, at most 1e12")
+    seconds: float = Field(0, ge=0, le=_LONGEST_S, description="seconds above 0, at most 30 days")
+    behind_s: float | None = Field(0, ge=0, le=_LONGEST_S, description="seconds, 0 or more, at most 30 days")
+    hold: Whole | None = Field(None, description="a whole number of rows from 0 on, or null")
+    beyond_us: int = Field(0, ge=0, le=_FARTHEST_US, description="microseconds from 0 to 1,000 years")
+
+
+class Start(_Request):
+    start_wall_ns: Wall | None = Field(None, description="a wall clock in ns, a whole number")
+
+
+class Rows(_Request):
+    rows: Whole = Field(description="a whole number from 0 on")
+
+
+class Samples(_Request):
+    since_ns: Wall = Field(0, description="a wall clock in ns, a whole number")
+
+
+class Nothing(_Request):
+    """A verb on its own."""
+
+
+_OF: dict[str, type[_Request]] = {
+    "hello": Hello, "latest": Nothing, "read": Read, "planned": Progress, "commit": Progress, "ready": Ready,
+    "report": Report, "serve": Serve, "open": Open, "start": Start, "hold": Rows, "samples": Samples, "stop": Nothing,
+    "status": Nothing, "observe": Nothing,
+}  # fmt: skip
+VERBS = tuple(_OF)
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    """The JSON object of one line. Raises Malformed."""
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Malformed(f"request: found {_shown(line)}, allowed: a JSON object on one line") from None
+    if not isinstance(request, dict):
+        raise Malformed(f"request: found {_shown(request)}, allowed: a JSON object with a verb")
+    return request
+
+
+def checked(request: dict[str, Any]) -> str:
+    """The verb of a request whose fields are sound. Raises Malformed, which names the first field that is not."""
+    verb = request.get("verb")
+    if not isinstance(verb, str) or verb not in _OF:
+        raise Malformed(f"verb: found {_shown(verb)}, allowed: {', '.join(VERBS)}")
+    try:
+        _OF[verb].model_validate(request)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        raise Malformed(_line(_OF[verb], first["loc"], first)) from None
+    return verb
+
+
+def _line(model: type[BaseModel], place: tuple[int | str, ...], error: Any) -> str:
+    """What was found at that place, and what is allowed there."""
+    named = {field.alias or name: field for name, field in model.model_fields.items()}
+    field = named[str(place[0])]
+    inner = Body if place[0] == "body" and len(place) > 1 else None
+    if inner is not None:
+        return "body." + _line(inner, place[1:], error)
+    if error["type"] == "missing":
+        return f"{place[0]}: found nothing, allowed: {field.description}"
+    return f"{place[0]}: found {_shown(error['input'])}, allowed: {field.description}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
