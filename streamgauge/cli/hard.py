@@ -34,6 +34,7 @@ def hard(
 
     conf = settings_of(system)
     about = {"system": system, "disorder_percent": disorder, "events": events}
+    directory = None if run is None else Store(artifacts).known_run(run)
     spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
     try:
         with tempfile.TemporaryDirectory(prefix="streamgauge-hard-") as work:
@@ -41,8 +42,7 @@ def hard(
             found["example"] = run_example(spark, Path(work) / "example")
     finally:
         end(spark)
-    if run is not None:
-        directory = Store(artifacts).run(run)
+    if directory is not None:
         for query in found["queries"]:
             keep(directory, {**{key: value for key, value in query.items() if key != "batches"}, **about})
         keep_hard(directory, system, disorder, found)

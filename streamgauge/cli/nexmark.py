@@ -45,7 +45,7 @@ def nexmark(
     chosen, conf = suite.chosen(queries), settings_of(system)
     about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
     found: dict[str, Any] = {**about, "rows": []}
-    directory = None if run is None else Store(artifacts).run(run)
+    directory = None if run is None else Store(artifacts).known_run(run)
     with _only_results_on_stdout() as echo:
         for record in _records(events, seed, disorder, batches, chosen, mode, conf):
             found["rows"].append({**record.to_dict(), **about})

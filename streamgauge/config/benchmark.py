@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.fields import Model, Name
@@ -34,6 +34,10 @@ def _parts(cell: Cell) -> str:
     return f"{cell.experiment}, {cell.workload}, {cell.system}"
 
 
+#: what the runs of a benchmark's other DAGs are called after it: x and x-nightly would share directories
+RESERVED = ("-nightly", "-release")
+
+
 class Benchmark(Model):
     """One benchmark file."""
 
@@ -56,6 +60,15 @@ class Benchmark(Model):
     retention: Retention = Retention()
     suite: Suite = Suite()
     nightly: Nightly | None = Field(default=None, description="none: no nightly DAG")
+
+    @field_validator("name")
+    @classmethod
+    def _reserved(cls, name: str) -> str:
+        if name.endswith(RESERVED):
+            raise ValueError(
+                f"found {name!r}, allowed: no name that ends in {' or '.join(RESERVED)}, as the runs of those DAGs do"
+            )
+        return name
 
     @model_validator(mode="after")
     def _names(self) -> Self:

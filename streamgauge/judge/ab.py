@@ -28,6 +28,8 @@ SMALLEST_EFFECT = 0.02
 POWER = 0.8
 #: fewest values in each sample: with 3 and 3, no interval by ranks reaches 95 %
 LEAST = 4
+#: values and their reciprocals that are formed into ratios: all results stay finite
+_LARGEST = 1e100
 #: above this many pairs the normal approximation of the ranks is as good as exact
 _EXACT_PAIRS = 2_500
 _SIMULATED = 4_000
@@ -71,7 +73,7 @@ def compare(
     pairs = [(logs(x, "A/A"), logs(y, "A/A")) for x, y in [self_comparison]] if self_comparison else [(a, b)]
     noise = pooled_noise(*(sample for pair in pairs for sample in pair))
     units = unit_effects(a.size, b.size, confidence)
-    floor, detectable = (None if noise is None or unit is None else math.expm1(noise * unit) for unit in units)
+    floor, detectable = (None if noise is None or unit is None else _effect(noise * unit) for unit in units)
     matters = smallest_effect
     if self_comparison and floor is not None and detectable is not None:
         x, y = pairs[0]  # a difference between equals is noise too, whatever its cause
@@ -112,13 +114,19 @@ def logs(values: Sequence[float], what: str) -> np.ndarray:
         raise UserError(f"{what}: found no values, allowed: {LEAST} or more positive numbers")
     if found.ndim != 1:
         raise UserError(f"{what}: found {found.ndim} dimensions, allowed: one list of numbers")
-    bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
+    bad = np.flatnonzero(~((found >= 1 / _LARGEST) & (found <= _LARGEST)))
     if bad.size:
         raise UserError(
-            f"{what}: value {bad[0] + 1}: found {found[bad[0]]:g}, allowed: positive numbers (a ratio is formed)"
+            f"{what}: value {bad[0] + 1}: found {found[bad[0]]:g}, allowed: positive numbers from {1 / _LARGEST:g} to "
+            f"{_LARGEST:g} (a ratio is formed)"
         )
     logarithms: np.ndarray = np.log(found)
     return logarithms
+
+
+def _effect(change: float) -> float:
+    """A change on logarithms as a part; what is beyond all measure stays a finite number."""
+    return math.expm1(min(change, 2 * math.log(_LARGEST)))
 
 
 def pooled_noise(*samples: np.ndarray) -> float | None:

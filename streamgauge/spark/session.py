@@ -34,6 +34,8 @@ BATCH_CONF = {
 }
 
 
+#: Spark starts that many at once, and never gets anywhere beyond
+_MOST_THREADS = 1024
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
@@ -95,6 +97,9 @@ def check_master(master: str) -> None:
     """
     if not _MASTER.fullmatch(master):
         raise UserError(f"master: found {master!r}, allowed: local[2], local[*], spark://host:7077, k8s://…, yarn")
+    threads = re.match(r"local\[(\d+)", master)
+    if threads and int(threads[1]) > _MOST_THREADS:
+        raise UserError(f"master: found {master!r}, allowed: local with at most {_MOST_THREADS:,} threads, or local[*]")
     if not master.startswith("spark://"):
         return
     try:

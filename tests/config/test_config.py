@@ -177,6 +177,12 @@ def test_names_that_occur_twice_are_refused(tmp_path: Path, key: str) -> None:
         loaded(tmp_path / "b.yaml", raw)
 
 
+@pytest.mark.parametrize("name", ["x-nightly", "a-release"])
+def test_a_name_that_another_dag_s_runs_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=f"b.yaml: name: found '{name}', allowed: no name that ends in -nightly or"):
+        loaded(tmp_path / "b.yaml", changed("name", value=name))
+
+
 def test_anchors_and_merge_keys_are_yaml_too(tmp_path: Path) -> None:
     text = yaml.safe_dump(SOUND | {"experiments": []}).replace("experiments: []\n", "")
     text += "experiments:\n- &a {name: a, target_percent: 5, seed: 9}\n- {<<: *a, name: b}\n"

@@ -157,11 +157,19 @@ def test_a_difference_between_equals_raises_what_matters() -> None:
     assert same.verdict == "inconclusive"
 
 
+def test_values_far_apart_give_finite_figures() -> None:
+    found = compare([1e-100, 1e100] * 4, [1e100, 1e-100] * 4)
+    figures = [found.ratio, *(found.interval or ()), found.noise, found.noise_floor, found.detectable_effect]
+    assert all(figure is not None and math.isfinite(figure) for figure in figures)
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
         ([], "baseline: found no values"), ([1.0, 0.0], "baseline: value 2: found 0, allowed: positive"),
         ([-1.0], "value 1: found -1"), ([1.0, math.nan], "value 2: found nan"), ([math.inf], "value 1: found inf"),
+        ([1e308], "value 1: found 1e[+]308, allowed: positive numbers from 1e-100 to 1e[+]100"),
+        ([1e-320], "value 1: found 9.99989e-321"),
     ],
 )  # fmt: skip
 def test_values_without_a_ratio_are_refused(values: list[float], said: str) -> None:

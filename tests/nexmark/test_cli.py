@@ -18,6 +18,7 @@ def call(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_json_object_with_a_row_per_query_and_mode_and_equal_hashes_in_order(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
     places = ["--run", "mine", "--artifacts", str(tmp_path)]
     answer = call("--events", "600", "--queries", "q1,q9,q18", "--mode", "both", "--batches", "2", "--json", *places)
     assert answer.returncode == 0, answer.stderr
@@ -40,6 +41,8 @@ def test_one_json_object_with_a_row_per_query_and_mode_and_equal_hashes_in_order
     [
         (["--queries", "q5,q24"], "--queries: found 'q24', allowed: all, or some of q0,q1,"),
         (["--system", "flink"], "--system: found 'flink', allowed: spark, "),
+        (["--run", "nope"], "run: found 'nope', allowed: a run of "),
+        (["--run", "../../x"], "run: found '../../x', allowed: a run of "),
     ],
 )
 def test_a_wrong_name_is_one_line(arguments: list[str], said: str) -> None:

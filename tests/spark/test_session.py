@@ -33,6 +33,11 @@ def test_the_driver_is_reachable_from_the_master_s_host() -> None:
         session_conf({"spark.master": master}, None, {})
 
 
+def test_more_threads_than_spark_can_start_are_refused_at_once() -> None:
+    with pytest.raises(UserError, match="local with at most 1,024 threads"):
+        session_conf({}, "local[99999]", {})
+
+
 def test_of_several_masters_the_first_that_answers_is_asked() -> None:
     with socket.create_server(("127.0.0.1", 0)) as standing_in:
         masters = f"spark://127.0.0.1:1,127.0.0.1:{standing_in.getsockname()[1]}"
