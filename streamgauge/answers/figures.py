@@ -38,7 +38,7 @@ def results_of(
         Result(
             benchmark.name, experiment.name, record.query, system, record.mode, metric, unit, value, run_id,
             asked(benchmark, experiment, events), valid=valid, reason="" if correct else record.why or record.status,
-            software=environment()["software"] | dict(software),
+            replaces=True, software=environment()["software"] | dict(software),
         )
         for metric, unit, value, valid in (
             (SECONDS, "s", record.seconds, correct),

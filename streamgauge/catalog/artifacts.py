@@ -183,14 +183,6 @@ class Store:
             raise as_user_error(problem, path) from None
         return path
 
-    def known_run(self, run_id: str) -> Path:
-        """Directory of a run that is there already. Raises UserError otherwise: a mistyped name would make a run."""
-        path = self.root / "runs" / run_id
-        if not _RUN_ID.fullmatch(run_id) or not path.is_dir():
-            known = ", ".join(run.name for run in self.runs()[-5:]) or "none yet; `streamgauge run` makes one"
-            raise UserError(f"run: found {run_id[:80]!r}, allowed: a run of {self.root}/runs ({known})")
-        return path
-
     def runs(self) -> list[Path]:
         """Directories of all runs, sorted by run id."""
         runs = self.root / "runs"

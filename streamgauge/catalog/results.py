@@ -21,6 +21,10 @@ T = TypeVar("T")
 
 RESULTS = "results.jsonl"
 JUDGEMENTS = "judgements.jsonl"
+#: columns that say what is measured; with the machine they identify a series
+MEASURED = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
+#: why a figure is void whose stage was cleared and ran again
+REPLACED = "replaced: its stage ran again in this run"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Result:
     samples: int = 1
     valid: bool = True  # False: void, with the reason
     reason: str = ""
+    replaces: bool = False  # its stage may run again: it stands instead of what the run said of this before
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     machine: dict[str, Any] = field(default_factory=lambda: environment()["machine"])
     software: dict[str, Any] = field(default_factory=lambda: environment()["software"])
@@ -67,8 +72,20 @@ def read(run: Path) -> list[Result]:
 
 
 def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
-    """The run's figures, each with its line's index (from 0), and one sentence for each line that is no figure."""
-    return _records(Result, run / RESULTS)
+    """The run's figures, each with its line's index (from 0), and one sentence for each line that is no figure.
+
+    Figures that a repeated stage replaced are void.
+    """
+    found, problems = _records(Result, run / RESULTS)
+    last = {_measured(one): number for number, one in found if one.replaces}
+    return [
+        (number, one if number >= last.get(_measured(one), 0) else replace(one, valid=False, reason=REPLACED))
+        for number, one in found
+    ], problems
+
+
+def _measured(result: Result) -> tuple[str, ...]:
+    return tuple(str(getattr(result, name)) for name in MEASURED)
 
 
 @dataclass(frozen=True)

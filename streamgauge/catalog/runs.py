@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -177,3 +177,12 @@ def _java() -> str | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def known_run(runs: Sequence[Path], name: str) -> Path:
+    """The directory of that name among those of all runs. Raises UserError: a mistyped name must not make a run."""
+    for run in runs:
+        if run.name == name:
+            return run
+    known = ", ".join(run.name for run in runs[-5:]) or "none yet; `streamgauge run` makes one"
+    raise UserError(f"run: found {name[:80]!r}, allowed: a run that is there ({known})")

@@ -13,7 +13,8 @@ from pyarrow import csv, parquet
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import as_user_error
-from streamgauge.index.results import MEASURED, Row
+from streamgauge.catalog.results import MEASURED
+from streamgauge.index.results import Row
 
 _FLOATS = ("value", "low", "high")
 _TEXTS = ("series_key", *MEASURED, "at", "run_id", "reason", "config_hash", "machine", "software")

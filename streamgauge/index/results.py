@@ -11,20 +11,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, and_, delete, select
+from sqlalchemy import Connection, Select, Table, and_, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
 from streamgauge.catalog import results
-from streamgauge.catalog.results import Judgement, Result
+from streamgauge.catalog.results import MEASURED, REPLACED, Judgement, Result
 from streamgauge.index import database
 from streamgauge.index.tables import judgements, points, series
 
 Row = dict[str, Any]
 log = logging.getLogger("streamgauge")
-#: columns that say what is measured; with the machine they identify a series
-MEASURED = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
 _POINT = ("at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
 _BATCH = 500
 
@@ -89,7 +87,12 @@ class Index:
             for key, (number, result) in zip(keys, found, strict=True)
         ]  # fmt: skip
         _insert(connection, judgements, [_judgement(number, one) for number, one in judged])
-        return _insert(connection, points, rows)
+        added = _insert(connection, points, rows)
+        for row in rows:
+            if row["reason"] == REPLACED:  # it may have been added while it still stood
+                known = and_(*(points.c[column.name] == row[column.name] for column in points.primary_key))
+                connection.execute(update(points).where(known).values(valid=False, reason=REPLACED))
+        return added
 
     # -- queries
 

@@ -135,7 +135,7 @@ def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str,
         Result(
             benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
             plan_hash(benchmark, cell), samples=figures["event_latency"]["count"], valid=figures["valid"],
-            reason=figures["reason"] or "", software=environment()["software"] | figures["software"],
+            reason=figures["reason"] or "", replaces=True, software=environment()["software"] | figures["software"],
         )
         for metric, (unit, value) in values.items()
     ]  # fmt: skip

@@ -56,6 +56,22 @@ def test_answers_are_what_the_records_say(url: str, tmp_path: Path) -> None:
     assert index.results(benchmark="none") == []
 
 
+def test_a_stage_that_ran_again_replaces_its_figures(url: str, tmp_path: Path) -> None:
+    again = {"replaces": True, "metric": "event_latency_ms_p50_at_90pct"}
+    one, index = run(tmp_path, "night1", result("night1", 5.0, **again), result("night1", 7.0)), Index(url)
+    assert index.add_run(one) == 2
+    run(tmp_path, "night1", result("night1", 6.0, at="2026-03-01T03:00:00+00:00", **again))
+    assert [index.add_run(one), index.add_run(one)] == [1, 0]
+    void = (False, "replaced: its stage ran again in this run")
+    assert [(row["value"], row["valid"], row["reason"]) for row in index.results()] == [
+        (5.0, *void), (7.0, True, ""), (6.0, True, ""),
+    ]  # fmt: skip
+    assert [(one.value, one.valid) for one in results.read(one)] == [(5.0, False), (7.0, True), (6.0, True)]
+    live = index.dump()
+    assert index.rebuild([one]) == 3
+    assert index.dump() == live
+
+
 def test_both_databases_hold_the_same_rows(postgres: str, tmp_path: Path) -> None:
     from tests.index.conftest import fresh
 
