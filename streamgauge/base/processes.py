@@ -65,6 +65,21 @@ def members(sessions: Mapping[int, float]) -> list[psutil.Process]:
     return found
 
 
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def postponed() -> Iterator[list[int]]:
+    """Keeps those signals in the list that it yields: what starts a JVM must not be left half-way."""
+    told: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: told.append(number)) for number in STOPS}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Turns SIGINT, SIGTERM and SIGHUP into a KeyboardInterrupt, so that `finally` blocks run.
@@ -75,7 +90,7 @@ def stoppable() -> Iterator[None]:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in STOPS}
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ import typer
 
 from streamgauge import __version__
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.processes import stoppable
 from streamgauge.cli import hard, judging, measuring, nexmark, planning, releasing, results, streams
 
 app = typer.Typer(
@@ -27,9 +28,10 @@ def version() -> None:
 
 
 def main() -> None:
-    """Runs the command. A user's mistake is reported in one line, exit code 2; an outage is 3, Ctrl-C 130."""
+    """Runs the command. A user's mistake is reported in one line, exit code 2; an outage is 3, a signal 130."""
     try:
-        app()
+        with stoppable():
+            app()
     except UserError as problem:
         print(f"streamgauge: {problem}", file=sys.stderr)
         sys.exit(2)

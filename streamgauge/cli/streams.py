@@ -19,6 +19,7 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
+from streamgauge.base.processes import postponed, stoppable
 from streamgauge.catalog.artifacts import Artifact, Store, as_user_error
 from streamgauge.cli.planning import AsJson
 from streamgauge.cli.profile import as_json_object, show
@@ -262,13 +263,20 @@ def _spark(name: str, master: str, store: Store, source: config.Source) -> Itera
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
-        from streamgauge.spark.session import batch_session, end
+        from streamgauge.spark.session import batch_session, end, silence
     except ImportError as problem:
         raise UserError(f"PySpark is not installed here ({problem}); `make setup` installs everything") from None
-    with _progress("starting Spark"):
+    with _progress("starting Spark"), postponed() as told:
         session = batch_session(name, master)
     try:
-        yield session
+        with stoppable():  # once more, as Spark has put its own handler there
+            if told:
+                raise KeyboardInterrupt
+            yield session
+    except KeyboardInterrupt:
+        silence(session)
+        print("streamgauge: stopped; nothing was written", file=sys.stderr)
+        raise
     finally:
         end(session)
 

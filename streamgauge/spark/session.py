@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
@@ -43,6 +44,8 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
     """Makes a session for a batch stage; what spark-submit was given wins. Raises UserError without Java or master."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # read when the JVM starts, unless spark-submit has started it already
+    logging.getLogger().addFilter(_is_worth_telling)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it logs is raised as well
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{driver_options()}" pyspark-shell')
     from pyspark.sql import SparkSession
 
@@ -80,6 +83,19 @@ def end(session: SparkSession) -> None:
 
     with suppress(Py4JError, OSError):
         session.stop()
+
+
+def silence(session: SparkSession) -> None:
+    """Keeps Spark from telling of the jobs that end because a person stopped the command."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        session.sparkContext.setLogLevel("OFF")
+
+
+def _is_worth_telling(record: logging.LogRecord) -> bool:
+    """False for the stack trace that Py4J logs when a signal interrupts it."""
+    return "KeyboardInterrupt while sending command" not in str(record.msg)
 
 
 def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]) -> dict[str, str]:

@@ -6,6 +6,8 @@ import csv
 import gzip
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -271,3 +273,23 @@ def test_nothing_is_left_of_what_was_refused(answers: dict[str, Answer], root: P
         "odd",
         "odd2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("number", "during"), [(signal.SIGTERM, "starting Spark"), (signal.SIGINT, "generating the stream")]
+)
+def test_a_signal_leaves_one_line_and_nothing_beside_it(tmp_path: Path, number: int, during: str) -> None:
+    (tmp_path / "rows.csv").write_text("t\n" + "".join(f"{60 * i}\n" for i in range(300_000)))
+    command = [COMMAND, "generate", "rows.csv", *TWO, "--out", "out", "--csv"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if during in line:
+                break
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        said = process.stderr.read()  # until the JVM has ended, too
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "streamgauge: stopped; nothing was written"
+    assert "Traceback" not in said
+    assert "Exception" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
