@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
         place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid'][:8]}" / worker  # type: ignore[attr-defined]
         place.mkdir(parents=True)
         os.environ["TMPDIR"], tempfile.tempdir = str(place), None
+        os.environ["STREAMGAUGE_LOCKS"] = str(place)
         # PySpark ends a process whose main module has no file: it takes it for one that runs doctests
         sys.modules["__main__"].__file__ = __file__
 

@@ -1,8 +1,8 @@
 """Lets one measurement at a time run on a host, with no process left over from an earlier one.
 
-The lock is the operating system's, so it ends with its holder. Every holder has a higher fencing token than the one
-before, and its children carry it in their environment. A new holder begins by killing every process that carries
-another token of the lock.
+The lock is the operating system's, so it ends with its holder. It lies where all users of the host find it. Every
+holder has a higher fencing token than the one before, and its children carry it in their environment. A new holder
+begins by killing every process of its user that carries another token of the lock.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,10 +22,14 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.errors import Outage, UserError
 
 FENCE = "STREAMGAUGE_FENCE"
+#: environment variable: the directory of the lock; containers of one host share it as a volume
+LOCKS = "STREAMGAUGE_LOCKS"
+_SHARED = (Path("/run/lock"), Path("/tmp"))
+#: mode of a directory where everybody may make files and nobody may delete another's
+_STICKY = stat.S_ISVTX | stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
 log = logging.getLogger("streamgauge")
 
 
@@ -32,16 +37,18 @@ log = logging.getLogger("streamgauge")
 def measuring(what: str, *, patience_s: float = 3600.0, place: Path | None = None) -> Iterator[int]:
     """Holds the host's lock in a `with` block; yields the token. A holder of the same `what` is an orphan, and killed.
 
-    Raises UserError when another measurement holds the lock for longer than patience_s.
+    place: the directory of the lock instead of the host's. Raises Outage when another measurement holds the lock for
+    longer than patience_s: it is tried again later. Raises UserError if the directory cannot be used.
     """
-    place = place or Path(tempfile.gettempdir())
-    state_file = place / f"streamgauge-{os.getuid()}.measuring.json"
-    lock = FileLock(state_file.with_suffix(".lock"))
+    state_file = (place or host_place()) / "streamgauge.measuring.json"
+    lock = FileLock(state_file.with_suffix(".lock"), mode=0o666)
     _acquire(lock, state_file, what, patience_s)
     try:
-        token = int(_read(state_file).get("token", 0)) + 1
+        # a state that was torn must not give a token again
+        token = int(_read(state_file).get("token", 0) or time.time_ns() // 1_000_000) + 1
         me = psutil.Process()
-        write_json(state_file, {"token": token, "pid": me.pid, "started": me.create_time(), "what": what})
+        mine = {"pid": me.pid, "user": os.getuid(), "started": me.create_time(), "what": what}
+        _write(state_file, {"token": token, **mine})
         ended = _end_others(state_file, token)
         if ended:
             log.info("ended %d processes that an earlier measurement left behind", ended)
@@ -50,22 +57,38 @@ def measuring(what: str, *, patience_s: float = 3600.0, place: Path | None = Non
     finally:
         os.environ.pop(FENCE, None)
         with contextlib.suppress(OSError):  # forgets `what`: whoever waits must not take us for an orphan
-            write_json(state_file, {"token": _read(state_file).get("token", 0)})
+            _write(state_file, {"token": _read(state_file).get("token", 0)})
         lock.release()
+
+
+def host_place() -> Path:
+    """The directory that all users of this host share for locks, whatever their TMPDIR."""
+    if told := os.environ.get(LOCKS):
+        return Path(told)
+    for place in _SHARED:
+        with contextlib.suppress(OSError):
+            if stat.S_IMODE(place.stat().st_mode) & _STICKY == _STICKY:
+                return place
+    return Path(tempfile.gettempdir())
 
 
 def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> None:
     deadline = time.monotonic() + patience_s
     told = False
     while True:
-        with contextlib.suppress(Timeout):
+        try:
             lock.acquire(timeout=2.0)
             return
+        except Timeout:
+            pass
+        except OSError as problem:
+            told_by = f"measuring lock {state_file.parent}: {problem.strerror}"
+            raise UserError(f"{told_by}; set {LOCKS} to a directory where you may write") from None
         holder = _read(state_file)
-        if holder.get("what") == what:
+        if (holder.get("what"), holder.get("user")) == (what, os.getuid()):
             _end_holder(holder)
         if time.monotonic() > deadline:
-            raise UserError(
+            raise Outage(
                 f"measuring lock: {holder.get('what', 'another measurement')} (pid {holder.get('pid')}) has held it "
                 f"for {patience_s:.0f} s; wait for it, or end that process"
             )
@@ -98,9 +121,25 @@ def _end_others(state_file: Path, token: int) -> int:
     return len(found)
 
 
-def _read(state_file: Path) -> dict[str, Any]:
+def _write(state_file: Path, state: dict[str, Any]) -> None:
+    """Writes in place: in a sticky directory nobody may put a file in the place of another user's."""
     try:
-        found = json.loads(state_file.read_text())
+        descriptor = os.open(state_file, os.O_WRONLY)
+    except FileNotFoundError:
+        descriptor = os.open(state_file, os.O_WRONLY | os.O_CREAT, 0o666)
+        os.fchmod(descriptor, 0o666)
+    try:
+        data = json.dumps(state).encode() + b"\n"
+        os.pwrite(descriptor, data, 0)
+        os.ftruncate(descriptor, len(data))
+    finally:
+        os.close(descriptor)
+
+
+def _read(state_file: Path) -> dict[str, Any]:
+    """The state; {} if there is none. A longer one, whose end a killed writer left behind this one, does not matter."""
+    try:
+        found, _ = json.JSONDecoder().raw_decode(state_file.read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -207,7 +207,7 @@ def run(
     config: Path, artifacts: Path, log: Path, look: Callable[[], object], prefix: list[str], **variables: str
 ) -> Outcome:
     begin = time.monotonic()
-    place = {"TMPDIR": str(config.parent)}  # of the measuring lock too, which is the whole machine's otherwise
+    place = dict.fromkeys(("TMPDIR", "STREAMGAUGE_LOCKS"), str(config.parent))
     process = start(["run", str(config), "--artifacts", str(artifacts)], log, prefix, **place, **variables)
     try:
         wait_for(lambda: look() or process.poll() is not None, "end of the run", 1500)

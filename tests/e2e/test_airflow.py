@@ -57,8 +57,8 @@ class Started:
         self.start()
 
     def start(self) -> None:
-        # TMPDIR holds the measuring lock, too
-        self.process = start_ui(self.place, self._log, TMPDIR=str(self.place / "tmp"), **IMPATIENT)
+        own = dict.fromkeys(("TMPDIR", "STREAMGAUGE_LOCKS"), str(self.place / "tmp"))
+        self.process = start_ui(self.place, self._log, **own, **IMPATIENT)
         self.airflow = come_up(self.process, self._log)
 
     def processes_and_those_of_its_job(self) -> tuple[list[psutil.Process], list[psutil.Process]]:

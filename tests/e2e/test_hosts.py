@@ -89,7 +89,8 @@ def test_a_lost_generator_makes_the_trial_invalid_and_is_taken_back(site: Site, 
         log = tmp_path / "trial.log"
         cell = ["--experiment", "wild", "--workload", "hourly", "--system", "known", "--rate", str(RATE)]
         arguments = ["trial", str(config), *cell, "--seconds", str(seconds), "--artifacts", str(site.artifacts)]
-        process = start([*arguments, "--json"], log, site.airflow(), TMPDIR=str(tmp_path), **TOKEN)
+        own = dict.fromkeys(("TMPDIR", "STREAMGAUGE_LOCKS"), str(tmp_path))
+        process = start([*arguments, "--json"], log, site.airflow(), **own, **TOKEN)
         try:
             wait_for(lambda: look() or process.poll() is not None, "end of the trial", 240)
             return process.wait(), json.loads(log.read_text().splitlines()[-1])

@@ -14,10 +14,23 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.base.errors import UserError
-from streamgauge.measure.lock import FENCE, measuring
+from streamgauge.base.errors import Outage
+from streamgauge.measure.lock import FENCE, LOCKS, host_place, measuring
 from tests.driver.test_process import gone
 
+USER = """
+import os, time
+from streamgauge.base.errors import Outage
+from streamgauge.measure.lock import measuring
+os.setgid({user})
+os.setuid({user})
+try:
+    with measuring("{what}", patience_s={patience}):
+        print("holds", flush=True)
+        time.sleep({seconds})
+except Outage as problem:
+    print(str(problem).removeprefix("measuring lock: "), flush=True)
+"""
 HOLDER = """
 import subprocess, sys, time
 from pathlib import Path
@@ -56,13 +69,15 @@ def state(place: Path) -> dict[str, object]:
 
 
 def test_tokens_grow_and_a_released_lock_names_nobody(tmp_path: Path) -> None:
-    for expected in (1, 2):
+    before = 0
+    for _ in range(2):
         with measuring("a", place=tmp_path) as token:
-            assert token == expected
+            assert token > before
+            before = token
             assert os.environ[FENCE].startswith(f"{token}@")
             assert (state(tmp_path)["pid"], state(tmp_path)["what"]) == (os.getpid(), "a")
         assert FENCE not in os.environ
-        assert state(tmp_path) == {"token": expected}  # who comes next with the same `a` must not end this process
+        assert state(tmp_path) == {"token": token}  # who comes next with the same `a` must not end this process
 
 
 def test_what_a_killed_holder_left_is_ended_and_nothing_else(tmp_path: Path) -> None:
@@ -92,16 +107,70 @@ def test_an_orphan_of_the_same_measurement_is_ended(tmp_path: Path) -> None:
 
 def test_another_measurement_is_waited_for_and_named_in_one_line(tmp_path: Path) -> None:
     with holding("other cell", tmp_path) as holder:
-        with pytest.raises(UserError) as refused, measuring("cell", patience_s=0, place=tmp_path):
+        with pytest.raises(Outage) as refused, measuring("cell", patience_s=0, place=tmp_path):
             pass
         assert str(refused.value).startswith(f"measuring lock: other cell (pid {holder.process.pid}) has held it")
         assert holder.process.poll() is None
         assert not gone(holder.child, within_s=0.1)
 
 
-def test_a_state_that_is_garbage_starts_anew(tmp_path: Path) -> None:
-    with measuring("a", place=tmp_path):
+def test_a_state_that_is_garbage_gives_no_token_again(tmp_path: Path) -> None:
+    with measuring("a", place=tmp_path) as before:
         [file] = tmp_path.glob("*.measuring.json")
     file.write_text("{torn")
     with measuring("a", place=tmp_path) as token:
-        assert token == 1
+        assert token > before
+
+
+def test_what_a_killed_writer_left_behind_the_state_does_not_matter(tmp_path: Path) -> None:
+    with measuring("a", place=tmp_path) as before:
+        [file] = tmp_path.glob("*.measuring.json")
+    file.write_text(file.read_text() + '"what": "b"}')
+    with measuring("a", place=tmp_path) as token:
+        assert token == before + 1
+
+
+def test_one_host_has_one_place_whatever_the_temporary_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LOCKS, raising=False)
+    found = set()
+    for temporary in ("/tmp/a", "/tmp/b"):
+        monkeypatch.setenv("TMPDIR", temporary)
+        found.add(host_place())
+    assert len(found) == 1
+    monkeypatch.setenv(LOCKS, "/a/volume")
+    assert host_place() == Path("/a/volume")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become two users")
+def test_of_two_users_with_places_of_their_own_one_waits(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    for directory in tmp_path.parents:
+        if directory.is_relative_to("/tmp") and directory != Path("/tmp"):
+            directory.chmod(0o755)
+    users: list[subprocess.Popen[str]] = []
+    try:
+        for number, user in enumerate((65533, 65534)):
+            temporary = tmp_path / str(user)
+            temporary.mkdir(mode=0o777)
+            os.chown(temporary, user, user)
+            environment = {**os.environ, LOCKS: str(tmp_path), "TMPDIR": str(temporary), "HOME": str(temporary)}
+            code = USER.format(user=user, what=f"measurement {number}", patience=1 if number else 60, seconds=120)
+            one = subprocess.Popen(
+                [sys.executable, "-c", code],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            users.append(one)
+            assert one.stdout is not None
+            told = one.stdout.readline()
+            assert told.startswith("measurement 0" if number else "holds"), told
+        users[0].kill()
+        users[0].wait(10)
+        with measuring("measurement 2", place=tmp_path):
+            assert state(tmp_path)["what"] == "measurement 2"
+    finally:
+        for one in users:
+            one.kill()
+            one.wait(10)
