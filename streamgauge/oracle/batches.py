@@ -19,11 +19,13 @@ class Rules:
 
     late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none; "" is what the
     query's row in the registry says. each_queue: the watermark is the least of all queues' own, not that of the latest
-    event of any.
+    event of any. each_key: every key has a watermark of its own, which moves with each event of that key, and an event
+    below it is late, whether its window is still open or not.
     """
 
     late_counted: str = ""
     each_queue: bool = False
+    each_key: bool = False
 
 
 SPARK = Rules()
