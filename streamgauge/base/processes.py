@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -65,19 +65,26 @@ def members(sessions: Mapping[int, float]) -> list[psutil.Process]:
     return found
 
 
+#: signals by which a person or a service asks a command to end
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def _handled(handler: Callable[[int, Any], object]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in STOPS}
+    try:
+        yield
+    finally:
+        for number, one in before.items():
+            signal.signal(number, one)
 
 
 @contextmanager
 def postponed() -> Iterator[list[int]]:
     """Keeps those signals in the list that it yields: what starts a JVM must not be left half-way."""
     told: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: told.append(number)) for number in STOPS}
-    try:
+    with _handled(lambda number, _: told.append(number)):
         yield told
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -90,9 +97,5 @@ def stoppable() -> Iterator[None]:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in STOPS}
-    try:
+    with _handled(interrupt):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -266,7 +266,7 @@ def _spark(name: str, master: str, store: Store, source: config.Source) -> Itera
         from streamgauge.spark.session import batch_session, end, silence
     except ImportError as problem:
         raise UserError(f"PySpark is not installed here ({problem}); `make setup` installs everything") from None
-    with _progress("starting Spark"), postponed() as told:
+    with postponed() as told, _progress("starting Spark"):  # a signal after the line must not find the old handler
         session = batch_session(name, master)
     try:
         with stoppable():  # once more, as Spark has put its own handler there

@@ -22,6 +22,7 @@ USER = """
 import os, time
 from streamgauge.base.errors import Outage
 from streamgauge.measure.lock import measuring
+os.setgroups([])
 os.setgid({user})
 os.setuid({user})
 try:
