@@ -211,8 +211,10 @@ def main() -> None:
     cold_cpu = meter.cpu()
     from streamgauge.spark import analyze, generate, ingest
     from streamgauge.spark.session import batch_session
+    from streamgauge.spark.tasks import OnSpark
 
     spark = batch_session("benchmark", f"local[{args.cores}]", {"spark.driver.memory": "2g"})
+    workers = OnSpark(spark)
     spark.range(10).rdd.map(lambda x: x).count()
     print(
         f"cold start: {time.perf_counter() - cold:.1f} s wall, {meter.cpu() - cold_cpu:.1f} s CPU (not counted below)"
@@ -224,7 +226,7 @@ def main() -> None:
     store = Store(work / "store")
     shutil.rmtree(store.root, ignore_errors=True)
     store.source_fingerprint(source.files)  # hashing the source is apart: it is done once for all runs
-    events = ingest.run(spark, benchmark, store)
+    events = ingest.run(workers, benchmark, store)
     scratch = work / "out"
 
     def fresh() -> None:
@@ -233,10 +235,10 @@ def main() -> None:
 
     def ours_ingest() -> None:
         shutil.rmtree(store.root / "data" / "events")
-        ingest.run(spark, benchmark, store)
+        ingest.run(workers, benchmark, store)
 
     def ours_generate(kind: str) -> Callable[[], None]:
-        return lambda: check(generate.write_stream(spark, events, source, experiment, scratch, outputs={kind}))
+        return lambda: check(generate.write_stream(workers, events, source, experiment, scratch, outputs={kind}))
 
     def check(manifest: dict[str, Any]) -> None:
         assert manifest["achieved_out_of_order"] == round(TARGET * args.rows / 100)
@@ -261,7 +263,7 @@ def main() -> None:
             "polars": polars(["ingest"], "none", src=str(source_file), out=str(scratch / "p")),
         },
         "analyze": {
-            "streamgauge": lambda: analyze.measure(spark, events),
+            "streamgauge": lambda: analyze.measure(workers, events),
             "polars": polars(["analyze"], "none", events=names),
         },
         "generate → CSV": {

@@ -5,4 +5,4 @@ from streamgauge.spark.job import job
 
 if __name__ == "__main__":
     with job("analyze") as j:
-        j.done(analyze.run(j.spark, j.benchmark, j.store))
+        j.done(analyze.run(j.workers, j.benchmark, j.store))

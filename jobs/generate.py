@@ -5,4 +5,4 @@ from streamgauge.spark.job import job
 
 if __name__ == "__main__":
     with job("generate") as j:
-        j.done(generate.run(j.spark, j.benchmark, j.store, j.experiment))
+        j.done(generate.run(j.workers, j.benchmark, j.store, j.experiment))

@@ -6,4 +6,4 @@ from streamgauge.spark.job import job
 
 with job("ingest") as j:
     retention.require_budget(j.store, j.benchmark.retention.disk_budget, keep_runs=j.benchmark.retention.keep_runs)
-    j.done(ingest.run(j.spark, j.benchmark, j.store))
+    j.done(ingest.run(j.workers, j.benchmark, j.store))

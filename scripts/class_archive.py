@@ -7,14 +7,16 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Overrides, load
 from streamgauge.spark import analyze, generate, ingest, validate
 from streamgauge.spark.session import batch_session
+from streamgauge.spark.tasks import OnSpark
 
 root = Path(__file__).resolve().parents[1]
 benchmark = load(root / "configs" / "flights.yaml", Overrides(scale=0.02))
 late = benchmark.experiment("late20")
 with tempfile.TemporaryDirectory() as place:
     store, spark = Store(place), batch_session("class archive", "local[2]")
-    ingest.run(spark, benchmark, store)
-    analyze.run(spark, benchmark, store)
-    generate.run(spark, benchmark, store, late)
+    workers = OnSpark(spark)
+    ingest.run(workers, benchmark, store)
+    analyze.run(workers, benchmark, store)
+    generate.run(workers, benchmark, store, late)
     validate.run(spark, benchmark, store, late, root / "expectations", store.run("archive"))
     spark.stop()

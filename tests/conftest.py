@@ -18,6 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from streamgauge.spark.workers import Workers
+
 ROOT = Path(__file__).resolve().parents[1]
 #: what each file took when it was last timed (scripts/test_seconds.py)
 SECONDS = ROOT / "tests" / "seconds.json"
@@ -64,6 +66,21 @@ def spark() -> Iterator[SparkSession]:
     session = batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "3"})
     yield session
     session.stop()
+
+
+@pytest.fixture
+def workers(request: pytest.FixtureRequest) -> Workers:
+    """Copies of this process; or, where a test is marked with @everywhere, also Spark's tasks."""
+    from streamgauge.spark.tasks import OnSpark
+    from streamgauge.spark.workers import Forked
+
+    return OnSpark(request.getfixturevalue("spark")) if getattr(request, "param", "") == "spark" else Forked(2)
+
+
+#: asks a test twice: with copies of this process, and with Spark's tasks
+everywhere = pytest.mark.parametrize(
+    "workers", ["forked", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.base.units import Tick
@@ -14,6 +13,7 @@ from streamgauge.config import Benchmark, Experiment, parse
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.engines.spark.finite import with_sentinel
 from streamgauge.spark import generate, ingest
+from streamgauge.spark.workers import Forked
 
 #: seconds of event time over which events are spread, whatever their number: ten windows of the suite
 SPAN_S = 100
@@ -77,9 +77,9 @@ def smaller(wanted: Benchmark, experiment: Experiment, events: int) -> Benchmark
     return wanted.model_copy(update={"source": source, "experiments": (closest,), "scale": 1.0})
 
 
-def make_events(spark: SparkSession, store: Store, wanted: Benchmark) -> Events:
-    ingest.run(spark, wanted, store)
-    stream = generate.run(spark, wanted, store, wanted.experiments[0])
+def make_events(store: Store, wanted: Benchmark) -> Events:
+    ingest.run(Forked(), wanted, store)
+    stream = generate.run(Forked(), wanted, store, wanted.experiments[0])
     return read_events(stream, wanted.source.tick)
 
 

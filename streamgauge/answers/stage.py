@@ -71,7 +71,7 @@ def run(
         if experiment != max(benchmark.experiments, key=lambda one: one.target_percent):
             others, elsewhere = [], ()
         if others or elsewhere:
-            few = make_events(spark, Store(work / "few"), smaller(benchmark, experiment, FEW))
+            few = make_events(Store(work / "few"), smaller(benchmark, experiment, FEW))
         for system in others:
             _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
         for system in elsewhere:

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import logging
 import math
-import os
 import statistics
 import sys
 import uuid
@@ -27,7 +26,6 @@ from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, Confi
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
 ExperimentName = Annotated[str, typer.Option("--experiment", help="an experiment of the file")]
 WorkloadName = Annotated[str, typer.Option("--workload", help="a workload of the file")]
@@ -160,7 +158,7 @@ def trial(
 
     work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
     with (
-        sessions(benchmark, store, work, cell.experiment),
+        prepared(benchmark, store, work, cell.experiment),
         measuring(f"{work.name} {cell.name}") as token,
         ready(benchmark, store, cell, work / "work") as bench,
     ):
@@ -203,7 +201,7 @@ def search(
     from streamgauge.measure import search as stage
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
-    with sessions(benchmark, store, run, cell.experiment):
+    with prepared(benchmark, store, run, cell.experiment):
         found = stage.run(benchmark, store, cell, run, long_runs)
     directory = stage.cell_directory(run, cell)
     if as_json:
@@ -275,48 +273,32 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
 
 
 @contextmanager
-def sessions(benchmark: config.Benchmark, store: Store, run: Path, *experiments: str) -> Iterator[Any]:
-    """Yields a function that starts a Spark session when it is first called; builds missing streams before.
+def prepared(benchmark: config.Benchmark, store: Store, run: Path, *experiments: str) -> Iterator[None]:
+    """Builds the streams that are missing; within, metrics are pushed to where the benchmark says.
 
     The run's records name the streams that it uses, so that gc keeps them while the run is in progress.
     """
     from streamgauge.metrics.pipeline import Pipeline
 
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    made: list[SparkSession] = []
     pipeline = Pipeline(benchmark.metrics, benchmark.name).start()
-
-    def session() -> SparkSession:
-        from streamgauge.spark.session import batch_session
-
-        if not made:
-            made.append(batch_session("measure", "local[2]", {"spark.driver.memory": "1g"}))
-            pipeline.attach(made[0])
-        return made[0]
-
     try:
         for experiment in map(benchmark.experiment, experiments):
             with RunLog(run).stage("generate", {"experiment": experiment.name}) as outcome:
                 stream = store.find("stream", store.stream_key(benchmark, experiment))
-                stream = stream or _build_stream(benchmark, store, experiment, session())
+                stream = stream or _build_stream(benchmark, store, experiment)
                 outcome |= {"artifact": stream.kind, "key": stream.key, "reused": stream.reused}
-        yield session
+        yield
     finally:
         pipeline.stop()
-        for one in made:
-            from streamgauge.spark.session import end
-
-            end(one)
 
 
-def _build_stream(
-    benchmark: config.Benchmark, store: Store, experiment: config.Experiment, spark: SparkSession
-) -> Artifact:
+def _build_stream(benchmark: config.Benchmark, store: Store, experiment: config.Experiment) -> Artifact:
     from streamgauge.spark import generate, ingest
+    from streamgauge.spark.workers import Forked
 
     logging.getLogger("streamgauge").info("building the stream of %s", experiment.name)
-    ingest.run(spark, benchmark, store)
-    return generate.run(spark, benchmark, store, experiment)
+    ingest.run(Forked(), benchmark, store)
+    return generate.run(Forked(), benchmark, store, experiment)
 
 
 def _show_trial(record: dict[str, Any]) -> None:

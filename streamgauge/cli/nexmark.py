@@ -80,7 +80,7 @@ def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any,
             try:
                 if made is None:
                     print(f"making {events:,} events", file=sys.stderr)
-                    made = make_events(spark, Store(Path(scratch) / "store"), wanted)
+                    made = make_events(Store(Path(scratch) / "store"), wanted)
                 yield from run_suite(spark, made, chosen, one, Path(scratch) / one, conf=conf, batches=batches)
             finally:
                 end(spark)

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
-from streamgauge.cli.measuring import checked, sessions
+from streamgauge.cli.measuring import checked, prepared
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
@@ -65,8 +65,8 @@ def release_check(
     release.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
-    with sessions(benchmark, store, directory, *(experiment.name for experiment in benchmark.experiments)) as session:
-        found = release.run(benchmark, store, baseline, candidate, directory, session)
+    with prepared(benchmark, store, directory, *(experiment.name for experiment in benchmark.experiments)):
+        found = release.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
     page = build(directory)
     if as_json:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
-import sys
 import tempfile
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +14,8 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.base.processes import postponed, stoppable
-from streamgauge.catalog.artifacts import Artifact, Store, as_user_error
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.cli import workplace
 from streamgauge.cli.planning import AsJson
 from streamgauge.cli.profile import as_json_object, show
 
@@ -36,7 +31,14 @@ Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name
 Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
 MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
 Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
-Master = Annotated[str, typer.Option(help="Spark master")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        help="work on Spark: local[2], spark://host:7077, yarn or k8s://…; by default processes of this command do, or "
+        "local[*] for files beyond 4 GB",
+        show_default=False,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -62,7 +64,7 @@ def analyze(
     save: Annotated[
         Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
     ] = None,
-    master: Master = "local[*]",
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure how disordered an event file is."""
@@ -75,16 +77,16 @@ def analyze(
     benchmark = _benchmark(source, config.Experiment(name="none", target_percent=0))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
-        _spark("analyze", master, Store(Path(scratch)), source) as spark,
+        workplace.workers("analyze", master, Store(Path(scratch)), source) as workers,
     ):
         from streamgauge.spark import analyze as stage
         from streamgauge.spark import ingest
 
         store = Store(Path(scratch))
-        with _progress("reading the source"):
-            ingest.run(spark, benchmark, store)
-        with _progress("measuring its disorder"):
-            artifact = stage.run(spark, benchmark, store, full=full)
+        with workplace.progress("reading the source"):
+            ingest.run(workers, benchmark, store)
+        with workplace.progress("measuring its disorder"):
+            artifact = stage.run(workers, benchmark, store, full=full)
         profile = json.loads((artifact.path / "profile.json").read_text())
     if save is not None:
         try:
@@ -140,7 +142,7 @@ def generate(
             "the name ends in .parquet",
         ),
     ] = None,
-    master: Master = "local[*]",
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Generate a stream with exactly the wanted disorder from event files."""
@@ -160,14 +162,14 @@ def generate(
     table(experiment.delay, source.tick)
     if save_bad is not None:
         quarantine.check(save_bad)
-    with _beside(out) as store, _spark("generate", master, store, source) as spark:
+    with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.spark import generate as stage
         from streamgauge.spark import ingest
 
-        with _progress("reading the source"):
-            events = ingest.run(spark, benchmark, store)
-        with _progress("generating the stream"):
-            artifact = stage.run(spark, benchmark, store, experiment)
+        with workplace.progress("reading the source"):
+            events = ingest.run(workers, benchmark, store)
+        with workplace.progress("generating the stream"):
+            artifact = stage.run(workers, benchmark, store, experiment)
         bad = quarantine.counted(events)
         if save_bad is not None:
             quarantine.write(events, save_bad)
@@ -251,64 +253,6 @@ def _source(
 
 def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:
     return config.Benchmark(name="oneshot", source=source, experiments=(experiment,))
-
-
-@contextmanager
-def _spark(name: str, master: str, store: Store, source: config.Source) -> Iterator[Any]:
-    from streamgauge.catalog import preflight
-    from streamgauge.text import splits
-
-    preflight.check(store, source.files)
-    splits.plan(source, 1 << 40)  # finds a file that is not as described before Spark starts
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    try:
-        from streamgauge.spark.session import batch_session, end, silence
-    except ImportError as problem:
-        raise UserError(f"PySpark is not installed here ({problem}); `make setup` installs everything") from None
-    with postponed() as told, _progress("starting Spark"):  # a signal after the line must not find the old handler
-        session = batch_session(name, master)
-    try:
-        with stoppable():  # once more, as Spark has put its own handler there
-            if told:
-                raise KeyboardInterrupt
-            yield session
-    except KeyboardInterrupt:
-        silence(session)
-        print("streamgauge: stopped; nothing was written", file=sys.stderr)
-        raise
-    finally:
-        end(session)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[None]:
-    """Shows what is being done: a spinner on a terminal, a line elsewhere; always on standard error."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with console.status(what):
-            yield
-    else:
-        print(what, file=sys.stderr)
-        yield
-
-
-@contextmanager
-def _beside(out: Path) -> Iterator[Store]:
-    """Yields a scratch store beside `out`, so that publishing is one rename. Raises UserError if `out` is taken."""
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
-        raise UserError(f"--out {out}: exists already; name a directory that does not")
-    scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
-    try:
-        scratch.mkdir(parents=True)
-    except OSError as problem:
-        raise as_user_error(problem, out) from None
-    try:
-        yield Store(scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _move(artifact: Artifact, out: Path) -> None:

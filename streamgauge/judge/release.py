@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -32,13 +32,11 @@ from streamgauge.measure.lock import measuring
 from streamgauge.workloads.nexmark.queries import QUERIES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 log = logging.getLogger("streamgauge")
 ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
 _ROOT = Path(__file__).resolve().parents[2]  # the manifest's commands run there
-
-Session = Callable[[], "SparkSession"]
 
 
 def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
@@ -63,25 +61,19 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
             )
 
 
-def run(
-    benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path, session: Session
-) -> dict[str, Any]:
+def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path) -> dict[str, Any]:
     """Runs the check; returns the content of release.json. Deletes and repeats what an earlier attempt measured."""
     check(benchmark, baseline, candidate)
     for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
         delete_log(directory / name)
-    one = _Check(
-        benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory, session
-    )
+    one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
     with measuring(f"{directory.name} release check") as token:
         found = one.run(token)
     return one.publish(found)
 
 
 class _Check:
-    def __init__(
-        self, benchmark: Benchmark, store: Store, systems: dict[Side, str], directory: Path, session: Session
-    ) -> None:
+    def __init__(self, benchmark: Benchmark, store: Store, systems: dict[Side, str], directory: Path) -> None:
         assert benchmark.release is not None
         self.plan = benchmark.release
         self.systems, self.store, self.directory = systems, store, directory
@@ -89,7 +81,7 @@ class _Check:
         names = dict.fromkeys(systems.values())
         cells = [Cell(experiment=e, workload=w, system=s) for (e, w), s in product(self.pairs, names)]
         self.benchmark = benchmark.model_copy(update={"cells": tuple(cells)})
-        self._session, self._work = session, here(directory) / "work"
+        self._work = here(directory) / "work"
         self.repetitions: list[Repetition] = []
         self.versions: dict[str, dict[str, str]] = {}
 
@@ -120,7 +112,7 @@ class _Check:
         from streamgauge.answers.runner import ask
 
         wanted = benchmark(self.plan.events, self.plan.seed, self.plan.disorder_percent)
-        events = make_events(self._session(), self.store, wanted)
+        events = make_events(self.store, wanted)
         asked = {side: self.benchmark.system(self.systems[side]) for side in ("baseline", "candidate")}
         log.info("asking %s, %d events, of both systems", ", ".join(self.plan.queries), self.plan.events)
         rows = ask(asked, self.plan.queries, events, self._work / "answers")

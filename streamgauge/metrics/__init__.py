@@ -20,6 +20,7 @@ from streamgauge.metrics.handles import (
     step,
 )
 from streamgauge.metrics.registry import Metric
+from streamgauge.metrics.scope import collected, merge
 
 if TYPE_CHECKING:
     from streamgauge.metrics.pipeline import Pipeline
@@ -29,11 +30,13 @@ __all__ = [
     "Distribution",
     "Gauge",
     "Metric",
+    "collected",
     "counted_for",
     "counter",
     "current_step",
     "distribution",
     "gauge",
+    "merge",
     "query",
     "start",
     "step",

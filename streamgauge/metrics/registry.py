@@ -82,6 +82,11 @@ class Registry:
         finally:
             self._local.batch = outer
 
+    def attempted(self) -> Cells:
+        """All that this process itself has counted."""
+        with self._lock:
+            return dict(self._attempted)
+
     # -- reports from tasks
 
     def heard(self, word: dict[str, Any]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
-from streamgauge.metrics.cells import Cell, Key
+from streamgauge.metrics.cells import Cell, Key, decode, encode
 from streamgauge.metrics.registry import Registry
 
 _registry = Registry()
@@ -30,6 +32,23 @@ def add(key: Key, delta: Cell) -> None:
 
         if (run := run_of(context)) is not None:
             run.add(key, delta)
+
+
+@contextmanager
+def collected() -> Iterator[Callable[[], list[list[Any]]]]:
+    """Counts into a registry of its own within, for a forked process; yields a function that returns its cells."""
+    outer, own = _registry, Registry()
+    use(own)
+    try:
+        yield lambda: encode(own.attempted())
+    finally:
+        use(outer)
+
+
+def merge(cells: list[list[Any]]) -> None:
+    """Adds what a forked process has counted."""
+    for key, delta in decode(cells).items():
+        _registry.add(key, delta)
 
 
 def of_batch() -> AbstractContextManager[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,16 +24,13 @@ from streamgauge.disorder.profile import (
     watermark_grid,
 )
 from streamgauge.disorder.row_groups import RowGroup, column_array, read, read_times, row_groups, shares, total_rows
-from streamgauge.spark.tasks import each
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from streamgauge.spark.workers import Workers
 
 #: --full sorts on one machine: about 100 bytes an event
 FULL_LIMIT = 50_000_000
 
 
-def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, full: bool = False) -> Artifact:
+def run(workers: Workers, benchmark: Benchmark, store: Store, *, full: bool = False) -> Artifact:
     """Returns the profile artifact, built unless it is there. Raises UserError without events.
 
     docs/profile.md describes its profile.json.
@@ -41,13 +38,13 @@ def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, full: bool =
 
     def make(build: Build) -> None:
         events = store.need("events", store.events_key(benchmark), "ingest")
-        write_json(build.path / "profile.json", measure(spark, events, full=full))
+        write_json(build.path / "profile.json", measure(workers, events, full=full))
         build.manifest |= {"events": events.key, "full": full}
 
     return store.made("profile", store.profile_key(benchmark, full=full), make)
 
 
-def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dict[str, Any]:
+def measure(workers: Workers, events: Artifact, *, full: bool = False) -> dict[str, Any]:
     """Measures the profile of an artifact with event times in stream order. Raises UserError for too long a span."""
     groups = row_groups(events.files())
     tick: Tick = events.manifest["tick"]
@@ -60,12 +57,12 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
     def first_pass(share: list[RowGroup]) -> Part:
         return merge([Part.of(read_times([g]), g.before, grid, start, width, bins) for g in share])
 
-    whole = merge(each(spark, shares(groups, _tasks(spark)), first_pass))
+    whole = merge(workers.each(shares(groups, workers.cores), first_pass))
 
     def delays(group: RowGroup) -> Times:
         return definitions.delays(read_times([group]), group.before)
 
-    delay = whole.delays.summary(exact_quantiles(whole.delays, _walk(spark, groups, delays)))
+    delay = whole.delays.summary(exact_quantiles(whole.delays, _walk(workers, groups, delays)))
     late = [count for count in whole.late.tolist() if count] + [0]
     steps = [*grid, delay["max"]] if whole.out_of_order else grid  # at the longest delay no event is late
     return {
@@ -81,12 +78,12 @@ def measure(spark: SparkSession, events: Artifact, *, full: bool = False) -> dic
         "watermark_curve": [list(step) for step in zip(steps, late, strict=False)],
         "frequency": frequency_summary(whole.frequency, start, width, tick),
         "event_time": {"min": low, "max": high},
-        "recorded_delay": _recorded_delay(spark, groups) if events.manifest.get("arrival") else None,
+        "recorded_delay": _recorded_delay(workers, groups) if events.manifest.get("arrival") else None,
     }
 
 
 def _walk(
-    spark: SparkSession, groups: Sequence[RowGroup], values: Callable[[RowGroup], Times]
+    workers: Workers, groups: Sequence[RowGroup], values: Callable[[RowGroup], Times]
 ) -> Callable[[Callable[[Times], Any]], list[Any]]:
     """Returns a function of f, which runs f on the values of each row group in tasks and returns the results."""
 
@@ -94,13 +91,9 @@ def _walk(
         def of(share: list[RowGroup]) -> list[Any]:
             return [f(values(group)) for group in share]
 
-        return [one for some in each(spark, shares(groups, _tasks(spark)), of) for one in some]
+        return [one for some in workers.each(shares(groups, workers.cores), of) for one in some]
 
     return walk
-
-
-def _tasks(spark: SparkSession) -> int:
-    return int(spark.sparkContext.defaultParallelism)
 
 
 def _full(groups: Sequence[RowGroup]) -> dict[str, int]:
@@ -118,7 +111,7 @@ def _full(groups: Sequence[RowGroup]) -> dict[str, int]:
     }
 
 
-def _recorded_delay(spark: SparkSession, groups: Sequence[RowGroup]) -> dict[str, Any]:
+def _recorded_delay(workers: Workers, groups: Sequence[RowGroup]) -> dict[str, Any]:
     """Summary of arrival − event time, in ticks, where a row has both: negative ones are counted, never dropped."""
 
     def recorded(group: RowGroup) -> tuple[Times, int]:
@@ -136,8 +129,8 @@ def _recorded_delay(spark: SparkSession, groups: Sequence[RowGroup]) -> dict[str
             spread, missing = spread + Spread.of(values), missing + absent
         return spread, missing
 
-    parts = each(spark, shares(groups, _tasks(spark)), first_pass)
+    parts = workers.each(shares(groups, workers.cores), first_pass)
     spread = sum((part for part, _ in parts), Spread())
-    walk = _walk(spark, groups, lambda group: recorded(group)[0])
+    walk = _walk(workers, groups, lambda group: recorded(group)[0])
     summary = spread.summary(exact_quantiles(spread, walk))
     return {**summary, "negative": spread.negative, "missing": sum(missing for _, missing in parts)}

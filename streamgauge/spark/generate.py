@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +29,9 @@ from streamgauge.disorder.hash import StreamHash, join
 from streamgauge.disorder.profile import Spread
 from streamgauge.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.nexmark.generator import HEADER
-from streamgauge.spark.tasks import each
+from streamgauge.spark.workers import Workers
 from streamgauge.text.parse import names_in
 from streamgauge.text.splits import header
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CHUNK_ROWS = 400_000
 #: a chunk may grow up to this so as to span the longest delay; beyond it, chunks repeat each other's work instead
@@ -42,7 +39,7 @@ MAX_CHUNK_ROWS = 4_000_000
 
 
 def run(
-    spark: SparkSession,
+    workers: Workers,
     benchmark: Benchmark,
     store: Store,
     experiment: Experiment,
@@ -56,7 +53,7 @@ def run(
 
     def make(build: Build) -> None:
         build.manifest |= write_stream(
-            spark,
+            workers,
             store.need("events", store.events_key(benchmark), "ingest"),
             benchmark.source,
             experiment,
@@ -82,7 +79,7 @@ class Written:
 
 
 def write_stream(
-    spark: SparkSession,
+    workers: Workers,
     events: Artifact,
     source: Source,
     experiment: Experiment,
@@ -100,14 +97,14 @@ def write_stream(
             "beyond the largest 64-bit time; lower it"
         )
     names = _header(source) if {"csv", "csv-parts"} & set(outputs) else b""
-    cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, spark))
-    shares = _split(cuts, spark.sparkContext.defaultParallelism)
+    cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
+    shares = _split(cuts, workers.cores)
     seed = experiment.seed
 
     def count(share: list[tuple[int, Chunk]]) -> list[generation.ChunkCounts]:
         return [generation.count_chunk(groups, chunk, delay, seed) for _, chunk in share]
 
-    counted = [part for parts in each(spark, shares, count) for part in parts]
+    counted = [part for parts in workers.each(shares, count) for part in parts]
     solution = generation.solve(
         groups,
         list(zip(cuts, counted, strict=True)),
@@ -118,7 +115,7 @@ def write_stream(
     )
     schema = stream_schema(events.manifest["columns"], arrival=events.manifest["arrival"])
     writer = _Writer(directory, groups, delay, seed, solution.selection, schema, outputs, source.separator)
-    written = each(spark, shares, writer)
+    written = workers.each(shares, writer)
 
     rows, late = sum(w.rows for w in written), sum(w.late for w in written)
     if rows != solution.events or late != solution.aimed:
@@ -242,13 +239,13 @@ def _take(part: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table
     return part.slice(first, len(rows)) if last - first + 1 == len(rows) else part.take(pa.array(rows))
 
 
-def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, spark: SparkSession) -> int:
+def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, workers: Workers) -> int:
     """Number of chunks of about chunk_rows rows: at least one per core, but so wide that the halo is not most work."""
     rows = total_rows(groups)
     span = max(1, groups[-1].base_max - groups[0].time_min) if groups else 1
     rows_in_delay = int(rows * min(1.0, longest / span))
     wanted = min(MAX_CHUNK_ROWS, max(chunk_rows, rows_in_delay))
-    cores = int(spark.sparkContext.defaultParallelism) if rows > chunk_rows else 1
+    cores = workers.cores if rows > chunk_rows else 1
     return max(1, -(-rows // wanted), cores if rows_in_delay * cores < rows else 1)
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,29 +26,25 @@ from streamgauge.base.units import ticks_per_second
 from streamgauge.catalog.artifacts import Artifact, Build, Store, stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.nexmark.generator import Generator, rows
-from streamgauge.spark import frames
-from streamgauge.spark.tasks import each
+from streamgauge.spark.workers import Workers
 from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.splits import Split, plan
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUARANTINE_FILE = "quarantine.parquet"
 INGESTED = metrics.counter("rows", "ingested")
 QUARANTINED = metrics.counter("rows", "quarantined")
 
 
-def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20) -> Artifact:
+def run(workers: Workers, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20) -> Artifact:
     """Returns the events of a benchmark's source, built unless they are there. Raises UserError."""
     source = benchmark.source
     splits = plan(source, split_bytes)
 
     def make(build: Build) -> None:
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
-        build.manifest |= _build(spark, benchmark, splits, build.path, split_bytes)
+        build.manifest |= _build(workers, benchmark, splits, build.path, split_bytes)
         build.manifest["sources"] = store.source_fingerprint(source.files)
         _check_quality(source, build.manifest, build.path)
 
@@ -58,18 +54,16 @@ def run(spark: SparkSession, benchmark: Benchmark, store: Store, *, split_bytes:
     return found
 
 
-def _build(
-    spark: SparkSession, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
-) -> dict[str, Any]:
+def _build(workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int) -> dict[str, Any]:
     source = benchmark.source
     if source.nexmark is not None:
-        source_lines, limit, wrote = _generated(spark, benchmark, source.nexmark, path)
+        source_lines, limit, wrote = _generated(workers, benchmark, source.nexmark, path)
     else:
-        source_lines, limit, wrote = _read(spark, benchmark, splits, path, split_bytes)
+        source_lines, limit, wrote = _read(workers, benchmark, splits, path, split_bytes)
     parts = [path / name for step in wrote for name in step.parts]
     quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     if source.order != "file":
-        parts = _sorted(spark, source, parts, path)
+        parts = _sorted(workers, source, parts, path)
     files = []
     for number, part in enumerate(parts):
         files.append(part.name if isinstance(part, Remote) else f"part-{number:05d}.parquet")
@@ -96,22 +90,20 @@ def _build(
 
 
 def _read(
-    spark: SparkSession, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
+    workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
 ) -> tuple[int, int, list[Wrote]]:
     """Returns the number of lines in the files, of lines taken, and what was written."""
     source = benchmark.source
-    counts = each(spark, splits, _count)
+    counts = workers.each(splits, _count)
     for number, file in enumerate(source.files):
         if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
             raise UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
     limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
     steps = _steps(splits, counts, limit, path, split_bytes)
-    return sum(counts), limit, each(spark, steps, _write)
+    return sum(counts), limit, workers.each(steps, _write)
 
 
-def _generated(
-    spark: SparkSession, benchmark: Benchmark, settings: Nexmark, path: Path
-) -> tuple[int, int, list[Wrote]]:
+def _generated(workers: Workers, benchmark: Benchmark, settings: Nexmark, path: Path) -> tuple[int, int, list[Wrote]]:
     """Returns the same for a generator's events: one file per FILE_ROWS events, whatever the number of tasks."""
     limit = ceil(Fraction(repr(benchmark.scale)) * settings.events)
     columns = tuple(benchmark.source.columns)
@@ -126,7 +118,7 @@ def _generated(
         INGESTED.inc(min(FILE_ROWS, limit - first))
         return Wrote([written], [])
 
-    return settings.events, limit, each(spark, range(0, limit, FILE_ROWS), write)
+    return settings.events, limit, workers.each(range(0, limit, FILE_ROWS), write)
 
 
 def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None:
@@ -260,18 +252,14 @@ def _gather(pieces: list[Path], path: Path) -> str:
 # -- another order than the file's
 
 
-def _sorted(spark: SparkSession, source: Source, parts: list[Path], path: Path) -> list[Path]:
+def _sorted(workers: Workers, source: Source, parts: list[Path], path: Path) -> list[Path]:
     """Sorts the parts' rows by (column, seq), nulls last, and renumbers them from 0; removes the given parts."""
     if not parts:
         return []
     column = "arrival_time" if source.order == "arrival" else "event_time"
     schema = pq.read_schema(opened(parts[0]))
-    ranged = path / "sorted"
-    partitions = -(-sum(map(_rows, parts)) // FILE_ROWS)
-    keys = [column, "seq"]
-    frame = frames.read(spark, parts, schema)
-    order = [frame[key].asc_nulls_last() for key in keys]
-    runs = frames.write(frame.repartitionByRange(partitions, *order).sortWithinPartitions(*order), ranged, schema)
+    count = -(-sum(map(_rows, parts)) // FILE_ROWS)
+    runs = workers.sort(parts, [column, "seq"], schema, path / "sorted", count)
     for part in parts:
         part.unlink()
     first = accumulate(map(_rows, runs), initial=0)
@@ -281,8 +269,8 @@ def _sorted(spark: SparkSession, source: Source, parts: list[Path], path: Path) 
         run, target, seq = job
         return target.with_name(_write_parquet(schema, _numbered(run, schema, seq), target))
 
-    done = each(spark, jobs, renumber)
-    remove(ranged)
+    done = workers.each(jobs, renumber)
+    remove(path / "sorted")
     return done
 
 

@@ -20,6 +20,7 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.runs import RunLog
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.metrics.pipeline import Pipeline
+from streamgauge.spark.tasks import OnSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +56,10 @@ class Job:
         return self._session
 
     @property
+    def workers(self) -> OnSpark:
+        return OnSpark(self.spark)
+
+    @property
     def experiment(self) -> config.Experiment:
         return self.benchmark.experiment(self.args.experiment)
 
@@ -75,7 +80,7 @@ class Job:
 
 @contextmanager
 def job(stage: str) -> Iterator[Job]:
-    """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.spark, j.benchmark, j.store))`.
+    """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.workers, j.benchmark, j.store))`.
 
     A UserError becomes one line on standard error and exit code 2; an Outage one line and exit code 3. Every outcome is
     recorded in the run, with its cause: whoever started the job reads it there.

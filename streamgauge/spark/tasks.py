@@ -1,15 +1,17 @@
-"""Runs work on the cluster in a few large tasks, which cost less than many rows through a UDF."""
+"""Spark as workers: runs work in a few large tasks, which cost less than many rows through a UDF."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
+from streamgauge.spark import frames
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,11 +29,29 @@ class _Problem:
     file: str | None = None
 
 
-def each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> list[R]:
-    """Returns work(item) for each item, in order; a few tasks take consecutive items, one by one.
+@dataclass(frozen=True)
+class OnSpark:
+    """The tasks of a Spark session, on this host or on a cluster."""
 
-    Raises the first UserError, or OSError (such as a full disk), that a task raised.
-    """
+    spark: SparkSession
+
+    @property
+    def cores(self) -> int:
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def each(self, items: Sequence[T], work: Callable[[T], R]) -> list[R]:
+        """Returns work(item) for each item, in order; a few tasks take consecutive items, one by one."""
+        return _each(self.spark, items, work)
+
+    def sort(self, files: list[Path], keys: list[str], schema: pa.Schema, scratch: Path, parts: int) -> list[Path]:
+        frame = frames.read(self.spark, files, schema)
+        order = [frame[key].asc_nulls_last() for key in keys]
+        ranged = frame.repartitionByRange(parts, *order).sortWithinPartitions(*order)
+        return frames.write(ranged, scratch, schema)
+
+
+def _each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> list[R]:
+    """Returns work(item) for each item. Raises the first UserError, or OSError (a full disk), that a task raised."""
     tasks = min(len(items), 2 * int(spark.sparkContext.defaultParallelism))
     if not tasks:
         return []

@@ -1,4 +1,4 @@
-"""The command with Spark: figures of the real flights, files that are written, and what only shows while reading."""
+"""The one-shot commands, in processes of their own and on Spark: figures, files, what only shows while reading."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 MASTER = ["--master", "local[2]"]
 FLIGHTS_TIME = ["--time", "sched", "--format", "%Y-%m-%d %H:%M:%S"]
 LATE = ["--target", "70", "--max", "6h", "--seed", "7"]
-SECONDS = ["--time", "t", "--unit", "s", *MASTER]
+SECONDS = ["--time", "t", "--unit", "s"]
 TWO = ["--target", "20", "--seed", "1", *SECONDS]
 PLACE = "place"
 
@@ -72,12 +72,25 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
     drawn = ["--delay", "empirical", "--profile", str(root / "profile.json"), "--max", "1d"]
     drawn += ["--order", "event_time", "--target", "20", "--seed", "3"]
     calls = {
-        "analyze": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--arrival", "actual", "--json", *MASTER]),
+        "analyze": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--arrival", "actual", "--json"]),
         "full": Call(["analyze", str(root / "bom;crlf.csv"), "--separator", ";", "--full", "--json", *SECONDS]),
-        "words": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--profile", str(root / "profile.json"), *MASTER]),
+        "words": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--profile", str(root / "profile.json")]),
         "no profile": Call(["analyze", str(root / "sparse.csv"), "--profile", str(root / "no" / "profile"), *SECONDS]),
-        "empirical": Call(generate(str(FLIGHTS), "empirical", *FLIGHTS_TIME, *drawn, "--csv", *MASTER)),
-        "generate": Call(generate(str(FLIGHTS), "flights", *FLIGHTS_TIME, *LATE, "--csv", *MASTER)),
+        "empirical": Call(generate(str(FLIGHTS), "empirical", *FLIGHTS_TIME, *drawn, "--csv")),
+        "generate": Call(generate(str(FLIGHTS), "flights", *FLIGHTS_TIME, *LATE, "--csv")),
+        "on Spark": Call(generate(str(FLIGHTS), "spark", *FLIGHTS_TIME, *LATE, "--csv", *MASTER)),
+        "sorted": Call(generate(str(FLIGHTS), "sorted", *FLIGHTS_TIME, *drawn, "--csv-parts")),
+        "sorted on Spark": Call(generate(str(FLIGHTS), "sorted-spark", *FLIGHTS_TIME, *drawn, "--csv-parts", *MASTER)),
+        "analyzed on Spark": Call(
+            ["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--arrival", "actual", "--full", "--json", *MASTER]
+        ),
+        "analyzed in full": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--arrival", "actual", "--full", "--json"]),
+        "header only on Spark": Call(generate("header.csv", "no", *TWO, *MASTER)),
+        "disk full on Spark": Call(
+            ["generate", str(root / "wide.csv.gz"), "--out", str(root / "full" / "out"), "--csv", "--max", "1h", *TWO]
+            + MASTER,
+            least_space=0,
+        ),
         "header only": Call(generate("header.csv", "no", *TWO)),
         "not UTF-8": Call(generate("bytes.csv", "no", *TWO)),
         "infeasible": Call(generate("sparse.csv", "no", *TWO)),
@@ -100,7 +113,7 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         ),
         "line ends": Call(generate("ends.csv", "ends", *TWO, "--on-infeasible", "closest", "--csv")),
         "closest": Call(generate("sparse.csv", "closest", *TWO, "--on-infeasible", "closest")),
-        "below": Call(generate(str(FLIGHTS), "no", *FLIGHTS_TIME, "--target", "20", "--seed", "1", *MASTER)),
+        "below": Call(generate(str(FLIGHTS), "no", *FLIGHTS_TIME, "--target", "20", "--seed", "1")),
         "changes": Call(generate("growing.csv", "no", *TWO), growing=str(root / "growing.csv")),
         "disk full": Call(
             ["generate", str(root / "wide.csv.gz"), "--out", str(root / "full" / "out"), "--csv", "--max", "1h", *TWO],
@@ -108,7 +121,7 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         ),
     }
     if not full_disk:
-        del calls["disk full"]
+        del calls["disk full"], calls["disk full on Spark"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.command"], cwd=ROOT, check=True, timeout=600, capture_output=True, text=True,
         input=json.dumps([asdict(call) for call in calls.values()]),
@@ -201,6 +214,24 @@ def test_generate_writes_what_it_says(answers: dict[str, Answer], root: Path) ->
     assert originals(rows) == originals(flights())
 
 
+@pytest.mark.parametrize(("ours", "sparks"), [("generate", "on Spark"), ("sorted", "sorted on Spark")])
+def test_spark_writes_what_processes_of_ours_write(
+    answers: dict[str, Answer], root: Path, ours: str, sparks: str
+) -> None:
+    found, expected = answers[sparks].json, answers[ours].json
+    assert found["sha256"] == expected["sha256"]
+    one, other = (
+        b"".join(Path(name).read_bytes() for name in told["files"] if name.endswith(".csv"))
+        for told in (found, expected)
+    )
+    assert one == other
+    assert one.count(b"\n") == 26_476
+
+
+def test_spark_measures_what_processes_of_ours_measure(answers: dict[str, Answer]) -> None:
+    assert answers["analyzed on Spark"].json == answers["analyzed in full"].json
+
+
 def test_one_core_another_process_the_same_hash_and_only_json_on_standard_output(
     answers: dict[str, Answer], root: Path
 ) -> None:
@@ -215,8 +246,11 @@ def test_one_core_another_process_the_same_hash_and_only_json_on_standard_output
     assert csv_of[0] == csv_of[1]
 
 
-def test_only_a_header(answers: dict[str, Answer]) -> None:
-    answers["header only"].refused("header.csv: no line of data, only a header or nothing; name a file with data")
+@pytest.mark.parametrize("where", ["", " on Spark"])
+def test_only_a_header(answers: dict[str, Answer], where: str) -> None:
+    answers[f"header only{where}"].refused(
+        "header.csv: no line of data, only a header or nothing; name a file with data"
+    )
 
 
 def test_bytes_that_are_not_utf8(answers: dict[str, Answer]) -> None:
@@ -256,10 +290,13 @@ def test_a_source_that_changes_while_it_is_read(answers: dict[str, Answer]) -> N
     answers["changes"].refused("growing.csv: changed while it was read; run again once it is no longer written to")
 
 
-def test_a_full_disk(answers: dict[str, Answer], root: Path, full_disk: bool) -> None:
+@pytest.mark.parametrize("where", ["", " on Spark"])
+def test_a_full_disk(answers: dict[str, Answer], root: Path, full_disk: bool, where: str) -> None:
     if not full_disk:
         pytest.skip("needs the right to mount a small tmpfs")
-    answers["disk full"].refused("cannot be written: No space left on device; free space or choose another", "--out")
+    answers[f"disk full{where}"].refused(
+        "cannot be written: No space left on device; free space or choose another", "--out"
+    )
     assert list((root / "full").iterdir()) == []
 
 
@@ -272,15 +309,26 @@ def test_nothing_is_left_of_what_was_refused(answers: dict[str, Answer], root: P
         "flights",
         "odd",
         "odd2",
+        "sorted",
+        "sorted-spark",
+        "spark",
     ]
 
 
 @pytest.mark.parametrize(
-    ("number", "during"), [(signal.SIGTERM, "starting Spark"), (signal.SIGINT, "generating the stream")]
+    ("number", "during", "where"),
+    [
+        (signal.SIGTERM, "starting Spark", MASTER),
+        (signal.SIGINT, "generating the stream", MASTER),
+        (signal.SIGTERM, "reading the source", []),
+        (signal.SIGINT, "generating the stream", []),
+    ],
 )
-def test_a_signal_leaves_one_line_and_nothing_beside_it(tmp_path: Path, number: int, during: str) -> None:
+def test_a_signal_leaves_one_line_and_nothing_beside_it(
+    tmp_path: Path, number: int, during: str, where: list[str]
+) -> None:
     (tmp_path / "rows.csv").write_text("t\n" + "".join(f"{60 * i}\n" for i in range(300_000)))
-    command = [COMMAND, "generate", "rows.csv", *TWO, "--out", "out", "--csv"]
+    command = [COMMAND, "generate", "rows.csv", *TWO, "--out", "out", "--csv", *where]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr is not None
         for line in process.stderr:

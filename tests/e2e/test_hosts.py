@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,12 +13,10 @@ from streamgauge.base.places import is_half
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import load
 from streamgauge.spark import generate, ingest
+from streamgauge.spark.workers import Forked
 from tests.e2e.hosts import Hosts, Unavailable
 from tests.e2e.processes import left_behind, start, wait_for
 from tests.e2e.several_hosts import NAMES, RATE, SECONDS, TOKEN, Site
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 KNOWN = {"systems": [{"name": "known", "engine": "known", "trigger": "50ms"}]}
@@ -47,9 +45,7 @@ class Crashes:
             self.lost.append(stage)
 
 
-def test_the_whole_dag_over_hosts_of_which_workers_crash_gives_what_one_host_gives(
-    site: Site, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_whole_dag_over_hosts_of_which_workers_crash_gives_what_one_host_gives(site: Site, tmp_path: Path) -> None:
     def recorded(name: str) -> bool:
         return any(site.artifacts.glob(f"runs/*/cells/*/{name}"))
 
@@ -63,8 +59,8 @@ def test_the_whole_dag_over_hosts_of_which_workers_crash_gives_what_one_host_giv
     assert crashes.lost == ["generate", "search", "latency"]
 
     benchmark, here = load(site.config()), Store(tmp_path / "here")
-    ingest.run(spark, benchmark, here)
-    one = generate.run(spark, benchmark, here, benchmark.experiments[0]).manifest
+    ingest.run(Forked(), benchmark, here)
+    one = generate.run(Forked(), benchmark, here, benchmark.experiments[0]).manifest
     assert (found.sha256, found.out_of_order) == (one["sha256"], one["achieved_out_of_order"])
     assert found.out_of_order > 0
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,11 +19,9 @@ import pytest
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, load
 from streamgauge.spark import generate, ingest
+from streamgauge.spark.workers import Forked
 from tests.conftest import ROOT
 from tests.e2e.processes import left_behind, wait_for, write_config
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
@@ -39,11 +37,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, config: Path) -> Store:
+def undisturbed(config: Path) -> Store:
     """Events and stream, built by nobody who was killed."""
     store, benchmark = Store(config.parent / "undisturbed"), load(config)
-    ingest.run(spark, benchmark, store)
-    generate.run(spark, benchmark, store, benchmark.experiment(EXPERIMENT))
+    ingest.run(Forked(), benchmark, store)
+    generate.run(Forked(), benchmark, store, benchmark.experiment(EXPERIMENT))
     return store
 
 

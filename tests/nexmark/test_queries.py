@@ -28,6 +28,7 @@ from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.oracle.duck import answer, ask, reduced, size_and_hash
 from streamgauge.oracle.late_rows import expectation
 from streamgauge.spark import analyze, ingest, validate
+from streamgauge.spark.workers import Forked
 from streamgauge.workloads import Rule, Spec
 from streamgauge.workloads.nexmark.queries import QUERIES
 from streamgauge.workloads.nexmark.standard import standard
@@ -44,13 +45,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def events(spark: Any, store: Store) -> Events:
-    return make_events(spark, store, benchmark(COUNT, SEED, DISORDER))
+def events(store: Store) -> Events:
+    return make_events(store, benchmark(COUNT, SEED, DISORDER))
 
 
 @pytest.fixture(scope="module")
-def ordered(spark: Any, store: Store) -> Events:
-    return make_events(spark, store, benchmark(COUNT, SEED, 0.0))
+def ordered(store: Store) -> Events:
+    return make_events(store, benchmark(COUNT, SEED, 0.0))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_on_ordered_events_streaming_answers_as_duckdb_and_loses_nothing(
 def test_another_run_from_the_seed_gives_the_same_events_and_hashes(
     spark: Any, events: Events, in_batches: dict[str, Record], tmp_path: Path
 ) -> None:
-    again = make_events(spark, Store(tmp_path / "store"), benchmark(COUNT, SEED, DISORDER))
+    again = make_events(Store(tmp_path / "store"), benchmark(COUNT, SEED, DISORDER))
     assert again.rows.equals(events.rows)
     for record in run_suite(spark, again, chosen("q5,q9,q19"), "batch", tmp_path / "work"):
         before = in_batches[record.query]
@@ -227,8 +228,8 @@ def test_the_stages_work_on_generated_events_as_on_a_file(
     spark: Any, store: Store, events: Events, tmp_path: Path
 ) -> None:
     wanted = benchmark(COUNT, SEED, DISORDER)
-    assert ingest.run(spark, wanted, store).reused
-    profile = analyze.run(spark, wanted, store)
+    assert ingest.run(Forked(), wanted, store).reused
+    profile = analyze.run(Forked(), wanted, store)
     assert json.loads((profile.path / "profile.json").read_text())["events"] == COUNT
     validated = validate.run(spark, wanted, store, wanted.experiments[0], SUITES, tmp_path)
     assert validated.manifest["success"]

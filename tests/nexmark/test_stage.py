@@ -17,6 +17,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
 from streamgauge.report.records import Records
 from streamgauge.spark import generate, ingest
+from streamgauge.spark.workers import Forked
 
 ONE_WATERMARK = {"spark.sql.streaming.statefulOperator.allowMultiple": "false", "spark.driver.memory": "1g"}
 RAW: dict[str, Any] = {
@@ -44,8 +45,8 @@ def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
         hard, "SPECS", [spec for spec in hard.SPECS if spec.query in ("chained_windows", "deduplication")]
     )
     benchmark, store = parse(Benchmark, RAW, "here"), Store(tmp_path)
-    ingest.run(spark, benchmark, store)
-    generate.run(spark, benchmark, store, benchmark.experiments[0])
+    ingest.run(Forked(), benchmark, store)
+    generate.run(Forked(), benchmark, store, benchmark.experiments[0])
     run = store.run("mine")
     with pytest.raises(UserError, match="late: 1 of 6 answers: q18 in streaming is unsupported"):
         stage.run(spark, benchmark, store, benchmark.experiments[0], run)

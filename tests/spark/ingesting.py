@@ -14,7 +14,7 @@ from streamgauge.config import Benchmark
 from streamgauge.spark import ingest
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from streamgauge.spark.workers import Workers
 
 
 def benchmark(files: Path | list[Path], scale: float = 1.0, **source: Any) -> Benchmark:
@@ -46,10 +46,10 @@ def written(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def refused(spark: SparkSession, root: Path, wanted: Benchmark, *said: str) -> None:
+def refused(workers: Workers, root: Path, wanted: Benchmark, *said: str) -> None:
     """A one-line UserError that says all of that; nothing is published or left behind."""
     with pytest.raises(UserError) as told:
-        ingest.run(spark, wanted, Store(root / "artifacts"))
+        ingest.run(workers, wanted, Store(root / "artifacts"))
     message = str(told.value)
     assert "\n" not in message
     assert all(part in message for part in said), message

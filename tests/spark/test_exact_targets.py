@@ -18,12 +18,12 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import draw, table
 from streamgauge.spark import generate, ingest
+from tests.conftest import everywhere
 from tests.oracle import naive, running
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from streamgauge.spark.workers import Workers
 
-pytestmark = pytest.mark.spark
 MS = 10**6
 SEED = 42
 
@@ -90,7 +90,7 @@ def rows(artifact: Artifact) -> list[tuple[int, int, bytes]]:
     return list(zip(*(whole[name].to_pylist() for name in names), strict=True))
 
 
-def ingested(spark: SparkSession, root: Path, kind: str, count: int, flights_gz: Path) -> tuple[Benchmark, Store]:
+def ingested(workers: Workers, root: Path, kind: str, count: int, flights_gz: Path) -> tuple[Benchmark, Store]:
     make = KINDS[kind].times
     file = root / "source.csv"
     if make is None:
@@ -102,15 +102,15 @@ def ingested(spark: SparkSession, root: Path, kind: str, count: int, flights_gz:
         file.write_text("t,k\n" + "".join(f"{t},{i % 7}\n" for i, t in enumerate(times.tolist())))
         wanted = benchmark([file], file)
     store = Store(root / "artifacts")
-    ingest.run(spark, wanted, store, split_bytes=100_000)
+    ingest.run(workers, wanted, store, split_bytes=100_000)
     return wanted, store
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_target_is_met_to_the_event_or_refused_with_its_bound(
-    spark: SparkSession, tmp_path: Path, flights_gz: Path, kind: str
+    workers: Workers, tmp_path: Path, flights_gz: Path, kind: str
 ) -> None:
-    wanted, store = ingested(spark, tmp_path, kind, 12_000 if kind != "flights" else 26_475, flights_gz)
+    wanted, store = ingested(workers, tmp_path, kind, 12_000 if kind != "flights" else 26_475, flights_gz)
     events = store.need("events", store.events_key(wanted), "ingest")
     source_rows = rows(events)
     n = len(source_rows)
@@ -120,12 +120,12 @@ def test_every_target_is_met_to_the_event_or_refused_with_its_bound(
         aim = round(n * target / 100)
         exactly, closest = (experiment(target, longest, on_infeasible=way) for way in ("error", "closest"))
         if target in KINDS[kind].feasible:
-            stream = generate.run(spark, wanted, store, exactly, chunk_rows=1_700)
+            stream = generate.run(workers, wanted, store, exactly, chunk_rows=1_700)
             assert stream.manifest["target_out_of_order"] == aim
         else:
             with pytest.raises(Infeasible) as refusal:
-                generate.run(spark, wanted, store, exactly, chunk_rows=1_700)
-            stream = generate.run(spark, wanted, store, closest, chunk_rows=1_700)
+                generate.run(workers, wanted, store, exactly, chunk_rows=1_700)
+            stream = generate.run(workers, wanted, store, closest, chunk_rows=1_700)
             bound = stream.manifest["feasible_max"]
             assert not source_late <= aim <= bound
             aim = min(max(aim, source_late), bound)
@@ -142,13 +142,13 @@ def test_every_target_is_met_to_the_event_or_refused_with_its_bound(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bound_is_that_of_all_thresholds_tried_one_by_one(
-    spark: SparkSession, tmp_path: Path, flights_gz: Path, kind: str
+    workers: Workers, tmp_path: Path, flights_gz: Path, kind: str
 ) -> None:
-    wanted, store = ingested(spark, tmp_path, kind, 400, flights_gz)
+    wanted, store = ingested(workers, tmp_path, kind, 400, flights_gz)
     events = store.need("events", store.events_key(wanted), "ingest")
     times, seq = column(events, "event_time"), column(events, "seq")
     impossible = experiment(100, KINDS[kind].longest, on_infeasible="closest")
-    stream = generate.run(spark, wanted, store, impossible, chunk_rows=90)
+    stream = generate.run(workers, wanted, store, impossible, chunk_rows=90)
     selection, delay = draw(SEED, np.array(seq), table(impossible.delay, "ns"))
     base, late, pinned = naive.bases(times), naive.out_of_order(times), naive.pinned(times)
 
@@ -165,7 +165,8 @@ def test_the_bound_is_that_of_all_thresholds_tried_one_by_one(
     assert running.late(column(stream, "event_time")) == best
 
 
-def test_one_hash_however_the_source_is_split(spark: SparkSession, tmp_path: Path, flights_gz: Path) -> None:
+@everywhere
+def test_one_hash_however_the_source_is_split(workers: Workers, tmp_path: Path, flights_gz: Path) -> None:
     """The same in another process on one core: tests/e2e/test_cli_spark.py."""
     text = gzip.decompress(flights_gz.read_bytes())
     header, *lines = text.splitlines(keepends=True)
@@ -180,10 +181,10 @@ def test_one_hash_however_the_source_is_split(spark: SparkSession, tmp_path: Pat
     hashes = []
     for number, (files, split_bytes, chunk_rows) in enumerate(cuts):
         wanted, store = benchmark(files, None), Store(tmp_path / str(number))
-        ingest.run(spark, wanted, store, split_bytes=split_bytes)
-        stream = generate.run(spark, wanted, store, experiment(70, "6h"), chunk_rows=chunk_rows)
+        ingest.run(workers, wanted, store, split_bytes=split_bytes)
+        stream = generate.run(workers, wanted, store, experiment(70, "6h"), chunk_rows=chunk_rows)
         assert stream.manifest["achieved_out_of_order"] == round(0.7 * len(lines))
         hashes.append(stream.manifest["sha256"])
     assert len(set(hashes)) == 1
-    other = generate.run(spark, wanted, store, experiment(70, "6h", seed=SEED + 1))
+    other = generate.run(workers, wanted, store, experiment(70, "6h", seed=SEED + 1))
     assert other.manifest["sha256"] != hashes[0]

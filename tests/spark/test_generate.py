@@ -21,12 +21,11 @@ from streamgauge.disorder import definitions
 from streamgauge.spark.analyze import measure
 from streamgauge.spark.generate import _header as header_of
 from streamgauge.spark.generate import write_stream
+from tests.conftest import everywhere
 from tests.oracle import naive
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
+    from streamgauge.spark.workers import Workers
 
 SOURCE = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ns"))
 
@@ -67,9 +66,10 @@ def read_stream(directory: Path, manifest: dict[str, Any]) -> pa.Table:
     return pa.concat_tables([pq.read_table(directory / name) for name in manifest["files"]])
 
 
-def test_profile_equals_the_definitions(spark: SparkSession, tmp_path: Path) -> None:
+@everywhere
+def test_profile_equals_the_definitions(workers: Workers, tmp_path: Path) -> None:
     times = times_of(1)
-    profile = measure(spark, events(tmp_path / "e", times), full=True)
+    profile = measure(workers, events(tmp_path / "e", times), full=True)
     delays = sorted(naive.delay_of(times))
     pairs = naive.inversions(times)
     assert profile["events"] == 400
@@ -96,7 +96,8 @@ def test_profile_equals_the_definitions(spark: SparkSession, tmp_path: Path) -> 
     assert (profile["recorded_delay"]["missing"], profile["recorded_delay"]["negative"]) == (80, 0)
 
 
-def test_stream_is_exact_sorted_and_the_same_however_cut(spark: SparkSession, tmp_path: Path) -> None:
+@everywhere
+def test_stream_is_exact_sorted_and_the_same_however_cut(workers: Workers, tmp_path: Path) -> None:
     times = times_of(2)
     wanted = round(Fraction(35, 100) * 400)
     hashes, tables = set(), []
@@ -105,7 +106,7 @@ def test_stream_is_exact_sorted_and_the_same_however_cut(spark: SparkSession, tm
         out = tmp_path / f"s{n}"
         out.mkdir()
         manifest = write_stream(
-            spark, source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv"}, chunk_rows=chunk_rows
+            workers, source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv"}, chunk_rows=chunk_rows
         )
         table = read_stream(out, manifest)
         tables.append(table.to_pydict())
@@ -126,10 +127,10 @@ def test_stream_is_exact_sorted_and_the_same_however_cut(spark: SparkSession, tm
         assert (time, line, key) == (times[seq], b"k%d,%d\n" % (seq % 7, times[seq]), f"k{seq % 7}")
 
 
-def test_the_hash_is_what_its_description_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_hash_is_what_its_description_says(workers: Workers, tmp_path: Path) -> None:
     source = events(tmp_path / "e", times_of(3, 60))
     (tmp_path / "s").mkdir()
-    manifest = write_stream(spark, source, SOURCE, experiment(30, 80), tmp_path / "s", outputs={"parquet"})
+    manifest = write_stream(workers, source, SOURCE, experiment(30, 80), tmp_path / "s", outputs={"parquet"})
     stream = read_stream(tmp_path / "s", manifest)
     blocks, rows = [], []
     for row in zip(
@@ -150,24 +151,25 @@ def test_the_hash_is_what_its_description_says(spark: SparkSession, tmp_path: Pa
     assert manifest["sha256"] == hashlib.sha256(b"".join(digests)).hexdigest()
 
 
-def test_beyond_the_bound_is_refused_or_closest(spark: SparkSession, tmp_path: Path) -> None:
+@everywhere
+def test_beyond_the_bound_is_refused_or_closest(workers: Workers, tmp_path: Path) -> None:
     source = events(tmp_path / "e", list(range(0, 4_000, 40)))
     out = tmp_path / "s"
     out.mkdir()
     with pytest.raises(Infeasible, match=r"this seed's bound is \d+"):
-        write_stream(spark, source, SOURCE, experiment(80, 50), out, outputs={"parquet"})
+        write_stream(workers, source, SOURCE, experiment(80, 50), out, outputs={"parquet"})
     assert list(out.iterdir()) == []
     closest = experiment(80, 50, on_infeasible="closest")
-    manifest = write_stream(spark, source, SOURCE, closest, out, outputs={"parquet"})
+    manifest = write_stream(workers, source, SOURCE, closest, out, outputs={"parquet"})
     assert manifest["infeasible"]
     assert manifest["achieved_out_of_order"] == manifest["feasible_max"] < manifest["target_out_of_order"] == 80
     assert sum(naive.out_of_order(read_stream(out, manifest)["event_time"].to_pylist())) == manifest["feasible_max"]
 
 
-def test_a_delay_beyond_64_bits_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_delay_beyond_64_bits_is_refused(workers: Workers, tmp_path: Path) -> None:
     source = events(tmp_path / "e", [2**63 - 100, 2**63 - 50])
     with pytest.raises(UserError, match="beyond the largest 64-bit time"):
-        write_stream(spark, source, SOURCE, experiment(50, 80), tmp_path, outputs={"parquet"})
+        write_stream(workers, source, SOURCE, experiment(50, 80), tmp_path, outputs={"parquet"})
 
 
 def test_a_name_that_the_source_has_is_not_there_twice(tmp_path: Path) -> None:

@@ -21,13 +21,12 @@ from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import load
 from streamgauge.spark import ingest
-from tests.conftest import ROOT
+from tests.conftest import ROOT, everywhere
 from tests.spark.ingesting import bad, benchmark, rows, written
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from streamgauge.spark.workers import Workers
 
-pytestmark = pytest.mark.spark
 SHARED = ROOT.parent / "shared" / "data"
 SECOND = 10**9
 
@@ -40,7 +39,8 @@ def out_of_order(artifact: Artifact) -> int:
 # -- rows
 
 
-def test_rows_quarantine_and_manifest(spark: SparkSession, tmp_path: Path) -> None:
+@everywhere
+def test_rows_quarantine_and_manifest(workers: Workers, tmp_path: Path) -> None:
     text = 'id,t,came,name\na,3,5,"x,y"\nb,oops,,z\n\nc,1,never,\nd,2\ne,-4,1,"un\nf,7,,w'
     wanted = benchmark(
         written(tmp_path / "f.csv", text),
@@ -49,7 +49,7 @@ def test_rows_quarantine_and_manifest(spark: SparkSession, tmp_path: Path) -> No
         max_bad_fraction=0.6,
     )
     store = Store(tmp_path / "artifacts")
-    artifact = ingest.run(spark, wanted, store)
+    artifact = ingest.run(workers, wanted, store)
     assert rows(artifact) == [
         {"seq": 0, "event_time": 3 * SECOND, "line": b'a,3,5,"x,y"\n', "arrival_time": 5 * SECOND, "name": "x,y"},
         {"seq": 3, "event_time": SECOND, "line": b"c,1,never,\n", "arrival_time": None, "name": None},
@@ -75,16 +75,16 @@ def test_rows_quarantine_and_manifest(spark: SparkSession, tmp_path: Path) -> No
         "quarantine.parquet",
     ]
     assert not artifact.reused
-    assert ingest.run(spark, wanted, store).reused
+    assert ingest.run(workers, wanted, store).reused
 
 
-def test_a_stricter_limit_refuses_what_was_built_before(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stricter_limit_refuses_what_was_built_before(workers: Workers, tmp_path: Path) -> None:
     file = written(tmp_path / "f.csv", "t\n1\nx\n2\n")
-    ingest.run(spark, benchmark(file), Store(tmp_path))
+    ingest.run(workers, benchmark(file), Store(tmp_path))
     with pytest.raises(
         UserError, match=r"line 3: time is not a number of s: 'x'; 1 of 3 lines are bad, allowed: 0\.01"
     ):
-        ingest.run(spark, benchmark(file, max_bad_fraction=0.01), Store(tmp_path))
+        ingest.run(workers, benchmark(file, max_bad_fraction=0.01), Store(tmp_path))
 
 
 def noisy_lines(count: int) -> list[str]:
@@ -95,8 +95,9 @@ def noisy_lines(count: int) -> list[str]:
     ]
 
 
+@everywhere
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_rows_are_the_same_however_the_source_is_cut(spark: SparkSession, tmp_path: Path, end: str) -> None:
+def test_rows_are_the_same_however_the_source_is_cut(workers: Workers, tmp_path: Path, end: str) -> None:
     lines = noisy_lines(500)
     header = "\ufeffk,t" + end
 
@@ -116,7 +117,7 @@ def test_rows_are_the_same_however_the_source_is_cut(spark: SparkSession, tmp_pa
         ]
     ):
         wanted = benchmark(files, time={"column": "t", "unit": "ns"}, columns={"k": "string"})
-        artifact = ingest.run(spark, wanted, Store(tmp_path / str(number)), split_bytes=split_bytes)
+        artifact = ingest.run(workers, wanted, Store(tmp_path / str(number)), split_bytes=split_bytes)
         read = [row | {"line": row["line"].decode()} for row in rows(artifact)]
         assert [row["line"] for row in read] == [
             lines[row["seq"]] + ("\n" if row["seq"] in lasts else end) for row in read
@@ -136,33 +137,34 @@ def test_rows_are_the_same_however_the_source_is_cut(spark: SparkSession, tmp_pa
         assert found == (expected, quarantined)
 
 
-def test_each_file_has_its_own_header_and_line_numbers(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_file_has_its_own_header_and_line_numbers(workers: Workers, tmp_path: Path) -> None:
     first, second = written(tmp_path / "b.csv", "t,k\n1,a\nx,b\n"), written(tmp_path / "a.csv", "k,t\nc,y\nd,2\n")
-    artifact = ingest.run(spark, benchmark([first, second]), Store(tmp_path))
+    artifact = ingest.run(workers, benchmark([first, second]), Store(tmp_path))
     assert [(row["seq"], row["event_time"]) for row in rows(artifact)] == [(0, SECOND), (3, 2 * SECOND)]
     assert [(file, line, seq) for file, line, seq, _, _ in bad(artifact)] == [("b.csv", 3, 1), ("a.csv", 2, 2)]
 
 
-def test_picoseconds_stay_picoseconds(spark: SparkSession, tmp_path: Path) -> None:
+def test_picoseconds_stay_picoseconds(workers: Workers, tmp_path: Path) -> None:
     file = written(tmp_path / "f", "67,10629342490369879\n66,-1\n")
-    artifact = ingest.run(spark, benchmark(file, header=False, time={"column": 1, "unit": "ps"}), Store(tmp_path))
+    artifact = ingest.run(workers, benchmark(file, header=False, time={"column": 1, "unit": "ps"}), Store(tmp_path))
     assert [row["event_time"] for row in rows(artifact)] == [10629342490369879, -1]
     assert artifact.manifest["tick"] == "ps"
 
 
 @pytest.mark.parametrize("split_bytes", [8, 1 << 20])
 @pytest.mark.parametrize("name", ["f.csv", "f.csv.gz"])
-def test_scale_takes_the_first_lines(spark: SparkSession, tmp_path: Path, name: str, split_bytes: int) -> None:
+def test_scale_takes_the_first_lines(workers: Workers, tmp_path: Path, name: str, split_bytes: int) -> None:
     data = b"t\n" + b"".join(b"%d\n" % i for i in range(11))
     file = written(tmp_path / name, gzip.compress(data) if name.endswith("gz") else data)
-    artifact = ingest.run(spark, benchmark(file, scale=0.3), Store(tmp_path), split_bytes=split_bytes)
+    artifact = ingest.run(workers, benchmark(file, scale=0.3), Store(tmp_path), split_bytes=split_bytes)
     assert [row["event_time"] // SECOND for row in rows(artifact)] == [0, 1, 2, 3]
     assert (artifact.manifest["lines"], artifact.manifest["source_lines"]) == (4, 11)
 
 
+@everywhere
 @pytest.mark.parametrize("order", ["arrival", "event_time"])
 def test_another_order_is_by_column_and_seq_nulls_last_and_renumbered(
-    spark: SparkSession, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
+    workers: Workers, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "FILE_ROWS", 40)  # several ranges
     rng = random.Random(3)
@@ -175,7 +177,7 @@ def test_another_order_is_by_column_and_seq_nulls_last_and_renumbered(
         columns={"k": "int64"},
         order=order,
     )
-    artifact = ingest.run(spark, wanted, Store(tmp_path / "a [place] *é#%20"), split_bytes=500)
+    artifact = ingest.run(workers, wanted, Store(tmp_path / "a [place] *é#%20"), split_bytes=500)
     good = [(i, line.split(",")) for i, line in enumerate(lines) if line != "bad"]
     index = 1 if order == "event_time" else 2
     good.sort(key=lambda row: (row[1][index] == "", int(row[1][index] or 0), row[0]))
@@ -196,11 +198,11 @@ def test_another_order_is_by_column_and_seq_nulls_last_and_renumbered(
     assert not list(artifact.path.glob("sorted*"))
 
 
-def test_parquet_sources(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_sources(workers: Workers, tmp_path: Path) -> None:
     table = pa.table({"t": pa.array([5, None, 3], pa.int32()), "v": [1.5, 2.5, None], "s": ["a", 'b"', "c,\nd"]})
     pq.write_table(table, tmp_path / "f.parquet", row_group_size=2)
     wanted = benchmark(tmp_path / "f.parquet", format="parquet", columns={"v": "float64", "s": "string"})
-    artifact = ingest.run(spark, wanted, Store(tmp_path))
+    artifact = ingest.run(workers, wanted, Store(tmp_path))
     assert rows(artifact) == [
         {"seq": 0, "event_time": 5 * SECOND, "line": b"5,1.5,a\n", "v": 1.5, "s": "a"},
         {"seq": 2, "event_time": 3 * SECOND, "line": b'3,,"c, d"\n', "v": None, "s": "c, d"},
@@ -211,14 +213,14 @@ def test_parquet_sources(spark: SparkSession, tmp_path: Path) -> None:
 # -- real files: the figures of the data's README
 
 
-def test_the_flights_of_this_repository(spark: SparkSession, tmp_path: Path, flights_gz: Path) -> None:
+def test_the_flights_of_this_repository(workers: Workers, tmp_path: Path, flights_gz: Path) -> None:
     wanted = benchmark(
         flights_gz,
         time={"column": "sched", "format": "%Y-%m-%d %H:%M:%S"},
         arrival={"column": "actual", "format": "yyyy-MM-dd HH:mm:ss"},
         columns={"carrier": "string", "flight": "int64"},
     )
-    artifact = ingest.run(spark, wanted, Store(tmp_path))
+    artifact = ingest.run(workers, wanted, Store(tmp_path))
     assert (artifact.manifest["events"], artifact.manifest["quarantined"]) == (26_475, 0)
     assert out_of_order(artifact) == 14_878
     with gzip.open(flights_gz, "rt", newline="") as file:
@@ -248,28 +250,28 @@ def nanoseconds(text: str) -> int:
     ],
 )  # fmt: skip
 def test_real_files_have_the_disorder_that_their_readme_states(
-    spark: SparkSession, tmp_path: Path, name: str, source: dict[str, Any], events: int, late: int
+    workers: Workers, tmp_path: Path, name: str, source: dict[str, Any], events: int, late: int
 ) -> None:
-    artifact = ingest.run(spark, benchmark(SHARED / name, **source), Store(tmp_path))
+    artifact = ingest.run(workers, benchmark(SHARED / name, **source), Store(tmp_path))
     assert (artifact.manifest["events"], out_of_order(artifact)) == (events, late)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets lie beside the repository, not in it")
-def test_quoted_commas_of_the_earthquakes(spark: SparkSession, tmp_path: Path) -> None:
+def test_quoted_commas_of_the_earthquakes(workers: Workers, tmp_path: Path) -> None:
     file = SHARED / "usgs_quakes_by_update.csv"
     wanted = benchmark(file, time={"column": "time_ms", "unit": "ms"}, columns={"place": "string", "mag": "float64"})
-    found = [(row["place"], row["mag"]) for row in rows(ingest.run(spark, wanted, Store(tmp_path)))]
+    found = [(row["place"], row["mag"]) for row in rows(ingest.run(workers, wanted, Store(tmp_path)))]
     with open(file, newline="") as handle:
         assert found == [(r["place"] or None, float(r["mag"]) if r["mag"] else None) for r in csv.DictReader(handle)]
 
 
 @pytest.mark.e2e
-def test_one_core_gives_the_same_rows_through_the_job(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_core_gives_the_same_rows_through_the_job(workers: Workers, tmp_path: Path) -> None:
     config = ROOT / "configs" / "flights.yaml"
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
     command += [str(ROOT / "jobs" / "ingest.py"), "--config", str(config), "--artifacts", str(tmp_path / "a")]
     subprocess.run([*command, "--run-id", "r"], check=True, timeout=300, capture_output=True)
     wanted = load(config)
     one = Store(tmp_path / "a").need("events", Store(tmp_path / "a").events_key(wanted), "ingest")
-    two = ingest.run(spark, wanted, Store(tmp_path / "b"), split_bytes=100_000)
+    two = ingest.run(workers, wanted, Store(tmp_path / "b"), split_bytes=100_000)
     assert rows(one) == rows(two)

@@ -14,18 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.spark import ingest
+from tests.conftest import everywhere
 from tests.spark.ingesting import benchmark, refused, written
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
+    from streamgauge.spark.workers import Workers
 
 
-def test_a_missing_file(spark: SparkSession, tmp_path: Path) -> None:
-    refused(spark, tmp_path, benchmark(tmp_path / "no.csv"), "no.csv: no such source file; check source.files")
+def test_a_missing_file(workers: Workers, tmp_path: Path) -> None:
+    refused(workers, tmp_path, benchmark(tmp_path / "no.csv"), "no.csv: no such source file; check source.files")
 
 
+@everywhere
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -41,18 +41,18 @@ def test_a_missing_file(spark: SparkSession, tmp_path: Path) -> None:
         (b"t\n2013-01-01\nx\n", "line 2: time is not a number of s: '2013-01-01'; 2 of 2 lines are bad"),
     ],
 )
-def test_a_file_that_is_not_as_described(spark: SparkSession, tmp_path: Path, data: bytes, said: str) -> None:
-    refused(spark, tmp_path, benchmark(written(tmp_path / "f.csv", data)), f"{tmp_path}/f.csv: ", said)
+def test_a_file_that_is_not_as_described(workers: Workers, tmp_path: Path, data: bytes, said: str) -> None:
+    refused(workers, tmp_path, benchmark(written(tmp_path / "f.csv", data)), f"{tmp_path}/f.csv: ", said)
 
 
-def test_a_wrong_separator_without_a_header(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_wrong_separator_without_a_header(workers: Workers, tmp_path: Path) -> None:
     file = written(tmp_path / "f.csv", "a;1\nb;2\n")
     wanted = benchmark(file, header=False, time={"column": 1, "unit": "s"})
-    refused(spark, tmp_path, wanted, "line 1: fewer than 2 fields: 'a;1'", "check source.separator (',')")
+    refused(workers, tmp_path, wanted, "line 1: fewer than 2 fields: 'a;1'", "check source.separator (',')")
 
 
-def test_a_source_of_which_every_line_may_be_bad_but_not_all(spark: SparkSession, tmp_path: Path) -> None:
-    refused(spark, tmp_path, benchmark(written(tmp_path / "f.csv", "t\nx\n"), max_bad_fraction=1), "1 of 1 lines")
+def test_a_source_of_which_every_line_may_be_bad_but_not_all(workers: Workers, tmp_path: Path) -> None:
+    refused(workers, tmp_path, benchmark(written(tmp_path / "f.csv", "t\nx\n"), max_bad_fraction=1), "1 of 1 lines")
 
 
 @pytest.mark.parametrize(
@@ -65,20 +65,20 @@ def test_a_source_of_which_every_line_may_be_bad_but_not_all(spark: SparkSession
     ],
 )
 def test_a_parquet_file_that_is_not_as_described(
-    spark: SparkSession, tmp_path: Path, column: pa.Array, time: dict[str, Any], said: str
+    workers: Workers, tmp_path: Path, column: pa.Array, time: dict[str, Any], said: str
 ) -> None:
     pq.write_table(pa.table({"t": column}), tmp_path / "f.parquet")
-    refused(spark, tmp_path, benchmark(tmp_path / "f.parquet", format="parquet", time=time), "f.parquet: ", said)
+    refused(workers, tmp_path, benchmark(tmp_path / "f.parquet", format="parquet", time=time), "f.parquet: ", said)
 
 
-def test_a_text_file_described_as_parquet(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_text_file_described_as_parquet(workers: Workers, tmp_path: Path) -> None:
     file = written(tmp_path / "f.csv", "t\n1\n")
-    refused(spark, tmp_path, benchmark(file, format="parquet"), "not a Parquet file", "check source.format")
+    refused(workers, tmp_path, benchmark(file, format="parquet"), "not a Parquet file", "check source.format")
 
 
-def test_an_unknown_pattern(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unknown_pattern(workers: Workers, tmp_path: Path) -> None:
     file = written(tmp_path / "f.csv", "t\n1\n")
-    refused(spark, tmp_path, benchmark(file, time={"column": "t", "format": "%Q"}), "source.time.format: found %Q")
+    refused(workers, tmp_path, benchmark(file, time={"column": "t", "format": "%Q"}), "source.time.format: found %Q")
 
 
 SAME_SIZE = {"rewritten": "t\n1\n21\n4\n", "a line end less": "t\n1\n2103\n", "a line end more": "t\n1\n2\n\n3\n"}
@@ -86,7 +86,7 @@ SAME_SIZE = {"rewritten": "t\n1\n21\n4\n", "a line end less": "t\n1\n2103\n", "a
 
 @pytest.mark.parametrize("how", ["longer", "gone", *SAME_SIZE])
 def test_a_source_that_changes_between_the_passes(
-    spark: SparkSession, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+    workers: Workers, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path / "f.csv", "t\n1\n21\n3\n")
     stat = os.stat(file)
@@ -104,16 +104,17 @@ def test_a_source_that_changes_between_the_passes(
 
     monkeypatch.setattr(ingest, "_steps", meddling)
     said = "no such source file" if how == "gone" else "f.csv: changed while it was read; run again"
-    refused(spark, tmp_path, benchmark(file), said)
+    refused(workers, tmp_path, benchmark(file), said)
 
 
-def test_output_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
+def test_output_that_cannot_be_written(workers: Workers, tmp_path: Path) -> None:
     written(tmp_path / "artifacts", "a file, not a directory")
-    refused(spark, tmp_path, benchmark(written(tmp_path / "f.csv", "t\n1\n")), "cannot be written", "--artifacts")
+    refused(workers, tmp_path, benchmark(written(tmp_path / "f.csv", "t\n1\n")), "cannot be written", "--artifacts")
 
 
+@everywhere
 @pytest.mark.parametrize("order", ["file", "event_time"])
-def test_a_full_disk(spark: SparkSession, tmp_path: Path, order: str) -> None:
+def test_a_full_disk(workers: Workers, tmp_path: Path, order: str) -> None:
     place = tmp_path / "artifacts"
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500k", "none", place], capture_output=True)
@@ -123,6 +124,6 @@ def test_a_full_disk(spark: SparkSession, tmp_path: Path, order: str) -> None:
         size = 40_000 if order == "file" else 14_000
         text = "t,v\n" + "".join(f"{i},{random.Random(i).randbytes(40).hex()}\n" for i in range(size))
         wanted = benchmark(written(tmp_path / "f.csv", text), order=order)
-        refused(spark, tmp_path, wanted, "No space left on device", "free space or choose another --artifacts")
+        refused(workers, tmp_path, wanted, "No space left on device", "free space or choose another --artifacts")
     finally:
         subprocess.run(["umount", "--lazy", place], check=True)  # a failed Spark task may hold a file open

@@ -28,6 +28,7 @@ from streamgauge.config import Benchmark, load
 from streamgauge.index import retention
 from streamgauge.report import build
 from streamgauge.spark import analyze, generate, ingest, validate
+from streamgauge.spark.tasks import OnSpark
 from tests.conftest import ROOT
 from tests.stores import object_store
 
@@ -65,7 +66,7 @@ def benchmark(folder: Path) -> Benchmark:
 
 def ingested(spark: Any, tiny: Benchmark, store: Store) -> Artifact:
     retention.require_budget(store, tiny.retention.disk_budget, keep_runs=tiny.retention.keep_runs)
-    return ingest.run(spark, tiny, store, split_bytes=8000)
+    return ingest.run(OnSpark(spark), tiny, store, split_bytes=8000)
 
 
 def batch(spark: Any, tiny: Benchmark, store: Store, *without: str) -> dict[str, Any]:
@@ -74,8 +75,8 @@ def batch(spark: Any, tiny: Benchmark, store: Store, *without: str) -> dict[str,
     run = RunLog(store.run("night"))
     stages = {
         "ingest": lambda: ingested(spark, tiny, store),
-        "analyze": lambda: analyze.run(spark, tiny, store),
-        "generate": lambda: generate.run(spark, tiny, store, experiment, chunk_rows=300),
+        "analyze": lambda: analyze.run(OnSpark(spark), tiny, store),
+        "generate": lambda: generate.run(OnSpark(spark), tiny, store, experiment, chunk_rows=300),
         "validate": lambda: validate.run(spark, tiny, store, experiment, SUITES, run.path),
     }
     made: dict[str, Any] = {}
@@ -278,8 +279,8 @@ def test_a_source_on_a_store_makes_the_same_events(spark: Any, root: str, tmp_pa
     there = place(f"{root}/sources/events.csv{'.gz' if packed else ''}")
     there.write_bytes(gzip.compress(data, mtime=0) if packed else data)
     remote = tiny.model_copy(update={"source": tiny.source.model_copy(update={"files": (str(there),)})})
-    here = ingest.run(spark, tiny, Store(tmp_path / "here"), split_bytes=8000)
-    made = ingest.run(spark, remote, Store(tmp_path / "there"), split_bytes=8000)
+    here = ingest.run(OnSpark(spark), tiny, Store(tmp_path / "here"), split_bytes=8000)
+    made = ingest.run(OnSpark(spark), remote, Store(tmp_path / "there"), split_bytes=8000)
     assert [pq.read_table(f) for f in made.files()] == [pq.read_table(f) for f in here.files()]
     assert (made.key == here.key) is not packed
 

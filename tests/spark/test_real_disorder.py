@@ -15,11 +15,10 @@ from tests.conftest import ROOT
 from tests.spark.ingesting import benchmark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from streamgauge.spark.workers import Workers
 
 SHARED = ROOT.parent / "shared" / "data"
 pytestmark = [
-    pytest.mark.spark,
     pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets lie beside the repository, not in it"),
 ]
 MS = 10**6
@@ -32,8 +31,8 @@ COMMITS: dict[str, Any] = {
 }
 
 
-def profile(spark: SparkSession, root: Path, file: Path, **source: Any) -> dict[str, Any]:
-    return measure(spark, ingest.run(spark, benchmark(file, **source), Store(root), split_bytes=200_000))
+def profile(workers: Workers, root: Path, file: Path, **source: Any) -> dict[str, Any]:
+    return measure(workers, ingest.run(workers, benchmark(file, **source), Store(root), split_bytes=200_000))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def profile(spark: SparkSession, root: Path, file: Path, **source: Any) -> dict[
     ],
 )  # fmt: skip
 def test_counts_and_delays_of_every_file(
-    spark: SparkSession,
+    workers: Workers,
     tmp_path: Path,
     name: str,
     source: dict[str, Any],
@@ -57,15 +56,15 @@ def test_counts_and_delays_of_every_file(
     late: int,
     delays: tuple[int, int, int] | None,
 ) -> None:
-    found = profile(spark, tmp_path, SHARED / name, **source)
+    found = profile(workers, tmp_path, SHARED / name, **source)
     assert (found["events"], found["out_of_order"], found["quarantined"]) == (events, late, 0)
     if delays is not None:
         assert tuple(found["delay"][key] for key in ("p50", "p99", "max")) == delays  # nearest rank
 
 
-def test_the_commits_in_the_order_in_which_they_were_made(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_commits_in_the_order_in_which_they_were_made(workers: Workers, tmp_path: Path) -> None:
     with gzip.open(SHARED / "commits.txt.gz", "rt") as handle:
         lines = handle.read().splitlines()
     (tmp_path / "reversed.txt").write_text("\n".join(reversed(lines)) + "\n")
-    found = profile(spark, tmp_path, tmp_path / "reversed.txt", **COMMITS)
+    found = profile(workers, tmp_path, tmp_path / "reversed.txt", **COMMITS)
     assert (found["events"], found["out_of_order"]) == (4_916, 42)

@@ -7,17 +7,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from streamgauge.catalog.artifacts import ALGORITHM, Store
 from streamgauge.config import Benchmark, parse
 from streamgauge.spark import analyze, generate, ingest
 from tests.spark.ingesting import rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from streamgauge.spark.workers import Workers
 
-pytestmark = pytest.mark.spark
 #: (kind, version) -> what it makes of the source below
 MADE = {
     ("events", 2): "bf6130164c35d65b",
@@ -30,7 +27,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]
 
 
-def test_what_an_algorithm_makes_changes_with_its_version_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_an_algorithm_makes_changes_with_its_version_alone(workers: Workers, tmp_path: Path) -> None:
     """If this fails: raise the kind's number in ALGORITHM, as old artifacts are something else now, and add a line."""
     hours = [
         f"20{year}-0{month}-15 {hour:02d}:00:00" for year in (13, 39, 50) for month in (1, 7) for hour in range(24)
@@ -49,9 +46,9 @@ def test_what_an_algorithm_makes_changes_with_its_version_alone(spark: SparkSess
         "experiments": [{"name": "e", "target_percent": 20, "delay": {"max": "5h"}}],
     }
     benchmark, store = parse(Benchmark, raw, "test"), Store(tmp_path / "artifacts")
-    events = ingest.run(spark, benchmark, store)
-    profile = analyze.run(spark, benchmark, store)
-    stream = generate.run(spark, benchmark, store, benchmark.experiments[0])
+    events = ingest.run(workers, benchmark, store)
+    profile = analyze.run(workers, benchmark, store)
+    stream = generate.run(workers, benchmark, store, benchmark.experiments[0])
     made = {
         "events": digest([rows(events), events.manifest["quarantined"]]),
         "profile": digest(json.loads((profile.path / "profile.json").read_text())),

@@ -1,0 +1,104 @@
+"""Where a one-shot command works: its processes, its scratch folder, its progress, and its end by a signal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.processes import postponed, stoppable
+from streamgauge.catalog.artifacts import Store, as_user_error, stat_source
+
+if TYPE_CHECKING:
+    from streamgauge.spark.workers import Workers
+
+#: beyond this, Spark reads a source, which spills to disk what does not fit memory; sorting keeps all rows in memory
+_HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
+
+
+@contextmanager
+def workers(name: str, master: str | None, store: Store, source: config.Source) -> Iterator[Workers]:
+    """Yields processes of this command, or Spark's if a master is named or the source is large.
+
+    A signal that asks the command to end becomes one line and a KeyboardInterrupt.
+    """
+    from streamgauge.catalog import preflight
+    from streamgauge.text import splits
+
+    preflight.check_files(store, source.files)
+    splits.plan(source, 1 << 40)  # finds a file that is not as described before anything starts
+    size = sum(stat_source(file).st_size for file in source.files)
+    large = size > (_HERE_BYTES if source.order == "file" else _SORTED_HERE_BYTES)
+    try:
+        if master is None and not large:
+            from streamgauge.spark.workers import Forked
+
+            with stoppable():
+                yield Forked()
+        else:
+            preflight.check_java()
+            with _on_spark(name, master or "local[*]") as spark:
+                yield spark
+    except KeyboardInterrupt:
+        print("streamgauge: stopped; nothing was written", file=sys.stderr)
+        raise
+
+
+@contextmanager
+def _on_spark(name: str, master: str) -> Iterator[Workers]:
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        from streamgauge.spark.session import batch_session, end, silence
+        from streamgauge.spark.tasks import OnSpark
+    except ImportError as problem:
+        raise UserError(f"PySpark is not installed here ({problem}); `make setup` installs everything") from None
+    with postponed() as told, progress("starting Spark"):  # a signal after the line must not find the old handler
+        session = batch_session(name, master)
+    try:
+        with stoppable():  # once more, as Spark has put its own handler there
+            if told:
+                raise KeyboardInterrupt
+            yield OnSpark(session)
+    except KeyboardInterrupt:
+        silence(session)
+        raise
+    finally:
+        end(session)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Shows what is being done: a spinner on a terminal, a line elsewhere; always on standard error."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status(what):
+            yield
+    else:
+        print(what, file=sys.stderr)
+        yield
+
+
+@contextmanager
+def beside(out: Path) -> Iterator[Store]:
+    """Yields a scratch store beside `out`, so that publishing is one rename. Raises UserError if `out` is taken."""
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
+        raise UserError(f"--out {out}: exists already; name a directory that does not")
+    scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
+    try:
+        scratch.mkdir(parents=True)
+    except OSError as problem:
+        raise as_user_error(problem, out) from None
+    try:
+        yield Store(scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
