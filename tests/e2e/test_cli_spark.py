@@ -87,8 +87,7 @@ def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
         "analyzed in full": Call(["analyze", str(FLIGHTS), *FLIGHTS_TIME, "--arrival", "actual", "--full", "--json"]),
         "header only on Spark": Call(generate("header.csv", "no", *TWO, *MASTER)),
         "disk full on Spark": Call(
-            ["generate", str(root / "wide.csv.gz"), "--out", str(root / "full" / "out"), "--csv", "--max", "1h", *TWO]
-            + MASTER,
+            generate("wide.csv.gz", "../full/out", "--csv", "--max", "1h", *TWO, *MASTER),
             least_space=0,
         ),
         "header only": Call(generate("header.csv", "no", *TWO)),
@@ -215,9 +214,7 @@ def test_generate_writes_what_it_says(answers: dict[str, Answer], root: Path) ->
 
 
 @pytest.mark.parametrize(("ours", "sparks"), [("generate", "on Spark"), ("sorted", "sorted on Spark")])
-def test_spark_writes_what_processes_of_ours_write(
-    answers: dict[str, Answer], root: Path, ours: str, sparks: str
-) -> None:
+def test_spark_writes_what_processes_of_ours_write(answers: dict[str, Answer], ours: str, sparks: str) -> None:
     found, expected = answers[sparks].json, answers[ours].json
     assert found["sha256"] == expected["sha256"]
     one, other = (
