@@ -15,6 +15,7 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
+from streamgauge.cli import options
 
 ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
 Artifacts = Annotated[
@@ -128,7 +129,7 @@ def run(
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
     raw = {"experiments": experiment or None, "scale": scale, "seed": seed}
     overrides = {key: value for key, value in raw.items() if value is not None}
-    benchmark = config.load(file, config.parse(config.Overrides, overrides, "options"))
+    benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))
     from streamgauge.catalog import preflight
 
     check_all(benchmark)

@@ -15,7 +15,7 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.cli import workplace
+from streamgauge.cli import options, workplace
 from streamgauge.cli.planning import AsJson
 from streamgauge.cli.profile import as_json_object, show
 
@@ -154,12 +154,13 @@ def generate(
     outputs = ["parquet"] + ["csv"] * csv + ["csv-parts"] * csv_parts
     raw = {"name": "stream", "target_percent": target, "seed": seed, "on_infeasible": on_infeasible,
            "outputs": outputs, "delay": {k: v for k, v in spec.items() if v is not None}}  # fmt: skip
-    experiment = config.parse(config.Experiment, raw, "options")
+    experiment = options.parse(config.Experiment, raw, "experiment")
     benchmark = _benchmark(source, experiment)
     from streamgauge.cli import quarantine
     from streamgauge.disorder.delays import table
 
-    table(experiment.delay, source.tick)
+    with options.speaking():
+        table(experiment.delay, source.tick)
     if save_bad is not None:
         quarantine.check(save_bad)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
@@ -248,7 +249,7 @@ def _source(
         "order": order,
         "max_bad_fraction": max_bad_fraction,
     }
-    return config.parse(config.Source, raw, "options")
+    return options.parse(config.Source, raw, "source")
 
 
 def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:

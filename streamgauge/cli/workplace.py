@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamgauge import config
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Stopped, UserError
 from streamgauge.base.processes import postponed, stoppable
 from streamgauge.catalog.artifacts import Store, as_user_error, stat_source
+from streamgauge.cli import options
 
 if TYPE_CHECKING:
     from streamgauge.spark.workers import Workers
@@ -32,23 +33,27 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
     from streamgauge.catalog import preflight
     from streamgauge.text import splits
 
+    if master is not None:
+        from streamgauge.spark.session import check_master
+
+        check_master(master)
     preflight.check_files(store, source.files)
-    splits.plan(source, 1 << 40)  # finds a file that is not as described before anything starts
+    with options.speaking():
+        splits.plan(source, 1 << 40)  # finds a file that is not as described before anything starts
     size = sum(stat_source(file).st_size for file in source.files)
     large = size > (_HERE_BYTES if source.order == "file" else _SORTED_HERE_BYTES)
     try:
         if master is None and not large:
             from streamgauge.spark.workers import Forked
 
-            with stoppable():
+            with options.speaking(), stoppable():
                 yield Forked()
         else:
             preflight.check_java()
-            with _on_spark(name, master or "local[*]") as spark:
+            with options.speaking(), _on_spark(name, master or "local[*]") as spark:
                 yield spark
     except KeyboardInterrupt:
-        print("streamgauge: stopped; nothing was written", file=sys.stderr)
-        raise
+        raise Stopped("stopped; nothing was written") from None
 
 
 @contextmanager
