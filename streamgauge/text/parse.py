@@ -14,6 +14,7 @@ from streamgauge.config import Source, TimeColumn
 from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Ints, Lines, Mask, bools, int64s, texts
 from streamgauge.text.numbers import integers
 from streamgauge.text.patterns import pieces
+from streamgauge.text.ranges import LONGEST_LINE
 from streamgauge.text.times import times
 
 
@@ -32,8 +33,13 @@ class Layout:
         return events_schema(dict(self.source.columns), arrival=self.arrival is not None)
 
 
-#: bad lines of a block; at: 0-based line in the block; text: all of it but the newline
+#: bad lines of a block; at: 0-based line in the block; text: all of it but the newline, or the beginning of a long one
 BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
+
+
+TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
+#: bytes of a line that is too long which the quarantine keeps: its file and number tell where the rest is
+_SHOWN = 1024
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,8 @@ class _Block:
 
     def parsed(self, first_seq: int) -> Parsed:
         lines, layout = self._lines, self._layout
+        long = lines.lengths > LONGEST_LINE
+        self._blame(long, TOO_LONG)
         self._blame(lines.not_utf8(), "not UTF-8")
         self._blame(lines.unbalanced, "unbalanced quote")
         if lines.count and not lines.lengths.all():
@@ -124,7 +132,8 @@ class _Block:
         if not len(at):
             return Parsed(events, None)
         reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
-        text = texts(lines.buffer, lines.offsets[:-1][at], np.diff(lines.offsets)[at] - 1)
+        shown = np.where(long, _SHOWN, np.diff(lines.offsets) - 1)
+        text = texts(lines.buffer, lines.offsets[:-1][at], shown[at])
         bad = pa.Table.from_arrays([int64s(at), reasons, text], schema=BAD)
         return Parsed(events.filter(bools(self._why == 0)), bad)
 
