@@ -17,7 +17,8 @@ M = TypeVar("M", bound=BaseModel)
 _OPTIONS = {
     "source.time.column": "--time", "source.time.unit": "--unit", "source.time.format": "--format",
     "source.time.iso": "--iso", "source.time.zone": "--zone", "source.time": "--time",
-    "source.arrival.column": "--arrival", "source.arrival": "--arrival", "source.separator": "--separator",
+    "source.arrival.column": "--arrival", "source.arrival.unit": "--arrival-unit",
+    "source.arrival.format": "--arrival-format", "source.arrival": "--arrival", "source.separator": "--separator",
     "source.header": "--no-header", "source.order": "--order", "source.max_bad_fraction": "--max-bad-fraction",
     "source.files": "the name of the file", "source.format": "the end of the file's name",
     "overrides.scale": "--scale", "overrides.seed": "--seed", "overrides.outputs": "--outputs",

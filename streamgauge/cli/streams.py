@@ -17,7 +17,7 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.cli import options, workplace
 from streamgauge.cli.planning import AsJson
-from streamgauge.cli.profile import as_json_object, show
+from streamgauge.cli.profile import as_json_object, doubtful, show
 
 Files = Annotated[list[str], typer.Argument(help="event files, in order (CSV or other flat text, .gz, .parquet)")]
 Time = Annotated[str | None, typer.Option("--time", help="event time: a column's name or 0-based index")]
@@ -28,6 +28,10 @@ Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
 Separator = Annotated[str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
 Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
+ArrivalUnit = Annotated[str | None, typer.Option(help="unit of arrival times, if it is not that of event times")]
+ArrivalPattern = Annotated[
+    str | None, typer.Option("--arrival-format", help="pattern of arrival times, if it is not that of event times")
+]
 Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
 MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
 Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
@@ -57,6 +61,8 @@ def analyze(
     separator: Separator = ",",
     no_header: NoHeader = False,
     arrival: Arrival = None,
+    arrival_unit: ArrivalUnit = None,
+    arrival_format: ArrivalPattern = None,
     order: Order = "file",
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
@@ -72,8 +78,9 @@ def analyze(
         why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
         raise UserError(f"--profile {save}: cannot be written: {why}")
     source = _source(
-        files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
-    )
+        files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
+        max_bad_fraction, dataset
+    )  # fmt: skip
     benchmark = _benchmark(source, config.Experiment(name="none", target_percent=0))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
@@ -93,6 +100,8 @@ def analyze(
             write_json(save, profile)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
+    if doubt := doubtful(profile):
+        typer.echo(doubt, err=True)
     if as_json:
         typer.echo(json.dumps(as_json_object(profile)))
     else:
@@ -112,6 +121,8 @@ def generate(
     separator: Separator = ",",
     no_header: NoHeader = False,
     arrival: Arrival = None,
+    arrival_unit: ArrivalUnit = None,
+    arrival_format: ArrivalPattern = None,
     order: Order = "file",
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
@@ -147,8 +158,9 @@ def generate(
 ) -> None:
     """Generate a stream with exactly the wanted disorder from event files."""
     source = _source(
-        files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
-    )
+        files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
+        max_bad_fraction, dataset
+    )  # fmt: skip
     spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
     outputs = ["parquet"] + ["csv"] * csv + ["csv-parts"] * csv_parts
@@ -213,7 +225,8 @@ def datasets(
 
 def _source(
     files: list[str], time: str | None, unit: str | None, pattern: str | None, iso: bool, zone: str, separator: str,
-    no_header: bool, arrival: str | None, order: str, max_bad_fraction: float, dataset: str | None,
+    no_header: bool, arrival: str | None, arrival_unit: str | None, arrival_format: str | None, order: str,
+    max_bad_fraction: float, dataset: str | None,
 ) -> config.Source:  # fmt: skip
     """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
     located = [str(Path(f).absolute()) for f in files]
@@ -221,6 +234,7 @@ def _source(
         from streamgauge.config import datasets as known
 
         described = {"--time": time, "--unit": unit, "--format": pattern, "--iso": iso, "--arrival": arrival,
+                     "--arrival-unit": arrival_unit, "--arrival-format": arrival_format,
                      "--no-header": no_header, "--separator": separator != ",", "--zone": zone != "UTC"}  # fmt: skip
         if twice := [name for name, given in described.items() if given]:
             raise UserError(
@@ -230,22 +244,23 @@ def _source(
     if time is None:
         raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
 
-    def column(name: str) -> dict[str, Any]:
-        return {
-            "column": int(name) if name.isascii() and name.isdigit() else name,
-            "unit": unit,
-            "format": pattern,
-            "iso": iso,
-            "zone": zone,
-        }
+    def column(name: str, **written: Any) -> dict[str, Any]:
+        return {"column": int(name) if name.isascii() and name.isdigit() else name, "zone": zone, **written}
+
+    own = {"unit": unit, "format": pattern, "iso": iso}
+    arrivals = {"unit": arrival_unit, "format": arrival_format} if arrival_unit or arrival_format else own
+    if arrival is None and arrivals is not own:
+        raise UserError(
+            "--arrival: this option is missing; name the column that --arrival-unit or --arrival-format is of"
+        )
 
     raw = {
         "files": located,
         "format": "parquet" if located[0].endswith((".parquet", ".pq")) else "csv",
         "separator": separator,
         "header": not no_header,
-        "time": column(time),
-        "arrival": column(arrival) if arrival is not None else None,
+        "time": column(time, **own),
+        "arrival": column(arrival, **arrivals) if arrival is not None else None,
         "order": order,
         "max_bad_fraction": max_bad_fraction,
     }
