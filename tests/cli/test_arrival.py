@@ -8,7 +8,7 @@ import pytest
 
 from tests.command import Answer, Call, run
 
-#: event time in ms, arrival in us, 5 ms later
+#: event time in ms; arrival 5 ms later, in us; arrival 100 s later, in s
 ROWS = "".join(
     f"{1_700_000_000_000 + 10 * i},{(1_700_000_000_005 + 10 * i) * 1000},{1_700_000_100 + i}\n" for i in range(100)
 )
@@ -34,7 +34,7 @@ def test_arrival_times_that_cannot_be_are_a_warning(tmp_path: Path) -> None:
 
 def test_a_delay_beyond_the_stream_is_a_warning(tmp_path: Path) -> None:
     found = analyze(tmp_path, "--arrival", "2", "--arrival-unit", "s", "--json")
-    assert "warning: half of the events arrive later than 990ms, which is the stream's length; check" in found.err
+    assert "warning: half of the events arrive later than 990 ms, which is the stream's length; check" in found.err
 
 
 def test_most_events_before_their_own_time_are_a_warning(tmp_path: Path) -> None:
