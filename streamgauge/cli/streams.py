@@ -19,7 +19,13 @@ from streamgauge.cli import options, workplace
 from streamgauge.cli.planning import AsJson
 from streamgauge.cli.profile import as_json_object, doubtful, show
 
-Files = Annotated[list[str], typer.Argument(help="event files, in order (CSV or other flat text, .gz, .parquet)")]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="event files, in order: flat text such as CSV, plain or packed (.gz, .bz2, .zst), or .parquet; a path, "
+        "s3://…, or - for standard input"
+    ),
+]
 Time = Annotated[str | None, typer.Option("--time", help="event time: a column's name or 0-based index")]
 Unit = Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")]
 Pattern = Annotated[str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")]
@@ -229,7 +235,7 @@ def _source(
     max_bad_fraction: float, dataset: str | None,
 ) -> config.Source:  # fmt: skip
     """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
-    located = [str(Path(f).absolute()) for f in files]
+    located = [workplace.located(name) for name in files]
     if dataset is not None:
         from streamgauge.config import datasets as known
 
@@ -256,7 +262,7 @@ def _source(
 
     raw = {
         "files": located,
-        "format": "parquet" if located[0].endswith((".parquet", ".pq")) else "csv",
+        "format": workplace.format_of(located[0]),
         "separator": separator,
         "header": not no_header,
         "time": column(time, **own),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,30 @@ if TYPE_CHECKING:
 
 #: beyond this, Spark reads a source, which spills to disk what does not fit memory; sorting keeps all rows in memory
 _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
+
+
+def located(name: str) -> str:
+    """Where a source lies: a URL as it is, an absolute path, or a copy of standard input for "-"."""
+    if "://" in name:
+        return name
+    if name != "-":
+        return str(Path(name).absolute())
+    if sys.stdin.isatty():
+        raise UserError("-: standard input is a terminal; give it a file or a pipe")
+    descriptor, copy = tempfile.mkstemp(prefix="streamgauge-standard-input-")
+    atexit.register(os.unlink, copy)
+    with open(descriptor, "wb") as target:  # it is read twice, and by several processes
+        shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
+    return copy
+
+
+def format_of(file: str) -> str:
+    """The format of a source, by its name or, of a file here, by its first bytes."""
+    if file.endswith((".parquet", ".pq")):
+        return "parquet"
+    with suppress(OSError), open(file, "rb") as handle:
+        return "parquet" if handle.read(4) == b"PAR1" else "csv"
+    return "csv"
 
 
 @contextmanager

@@ -20,11 +20,11 @@ from streamgauge.text.parse import Layout, layout_of, names_in
 
 @dataclass(frozen=True)
 class Split:
-    """Lines of one file. text: those that begin in bytes [low, high); gzip: all; parquet: those of row group `low`."""
+    """Lines of one file. text: those that begin in bytes [low, high); packed: all; parquet: of row group `low`."""
 
     path: str
     file: int  # position among the source's files
-    kind: Literal["text", "gzip", "parquet"]
+    kind: Literal["text", "packed", "parquet"]
     start: int  # first byte of data, after BOM and header
     low: int
     high: int
@@ -33,15 +33,15 @@ class Split:
 
     def count(self) -> int:
         """Number of lines, counted in bounded memory."""
-        if self.kind == "gzip":
+        if self.kind == "packed":
             return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
         if self.kind == "parquet":
             return int(pq.read_metadata(opened(self.path)).row_group(self.low).num_rows)
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yields its lines, each ended by a newline; those of gzip files about `size` bytes at a time."""
-        if self.kind == "gzip":
+        """Yields its lines, each ended by a newline; those of packed files about `size` bytes at a time."""
+        if self.kind == "packed":
             yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
             source = self.layout.source
@@ -105,8 +105,8 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
         start += len(header)
         names = names or names_in(ranges.ended(header), source, path)
     layout = layout_of(source, names, path)
-    if ranges.is_gzip(path):
-        return [Split(path, number, "gzip", start, 0, 0, layout, mark)]
+    if ranges.packing(path) is not None:
+        return [Split(path, number, "packed", start, 0, 0, layout, mark)]
     return [
         Split(path, number, "text", start, low, high, layout, mark)
         for low, high in ranges.splits(start, mark[0], split_bytes)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,3 +66,25 @@ def test_options_are_named_where_there_is_no_file_of_keys(tmp_path: Path, more: 
     answer.refused(said)
     assert "source." not in answer.err.replace("source.csv", "")
     assert [path.name for path in tmp_path.iterdir()] == ["f.csv"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input_is_a_source(tmp_path: Path, packed: bool) -> None:
+    text = b"t,v\n1,a\n3,b\n2,c\n"
+    command = [
+        str(Path(sys.executable).with_name("streamgauge")),
+        "analyze",
+        "-",
+        "--time",
+        "t",
+        "--unit",
+        "s",
+        "--json",
+    ]
+    done = subprocess.run(
+        command, input=gzip.compress(text) if packed else text, capture_output=True, check=True, cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert (found["events"], found["out_of_order"]) == (3, 1)
+    assert list(tmp_path.iterdir()) == []
