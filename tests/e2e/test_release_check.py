@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -30,10 +29,6 @@ pytestmark = pytest.mark.e2e
 WRONG = {"spark.sql.streaming.statefulOperator.allowMultiple": "false"}
 
 
-def no_session() -> Any:
-    raise AssertionError("known systems need no Spark")
-
-
 def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +44,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
         },
     )  # fmt: skip
     directory = bench.store.run("check")
-    found = release.run(bench.benchmark, bench.store, "old", "new", directory, no_session)
+    found = release.run(bench.benchmark, bench.store, "old", "new", directory)
 
     assert found["verdict"] == "no-go"
     assert found["reasons"][0]["what"] == "e.all event_latency_ms_p50"
