@@ -10,6 +10,7 @@ class UserError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+        self.lines = [str(self)]
 
 
 class Mistakes(UserError):

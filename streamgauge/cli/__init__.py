@@ -7,7 +7,7 @@ import sys
 import typer
 
 from streamgauge import __version__
-from streamgauge.base.errors import Mistakes, Outage, Stopped, UserError
+from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.processes import stoppable
 from streamgauge.cli import hard, judging, measuring, nexmark, planning, releasing, results, streams, usage
 
@@ -36,10 +36,8 @@ def main() -> None:
         with stoppable():
             code = app(standalone_mode=False) or 0
         lines = ["stopped"] if code == STOPPED else []  # Typer takes a signal that no command has taken
-    except Mistakes as problem:
-        code, lines = 2, problem.lines
     except UserError as problem:
-        code, lines = 2, [str(problem)]
+        code, lines = 2, problem.lines
     except Outage as problem:
         code, lines = 3, [str(problem)]
     except Stopped as problem:
