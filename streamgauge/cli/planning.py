@@ -35,10 +35,18 @@ def register(app: typer.Typer) -> None:
     app.command()(ui)
 
 
+def store_at(artifacts: Path) -> Store:
+    """The store in that folder. Raises UserError if a file is where a folder belongs."""
+    for folder in (artifacts, artifacts / "data", artifacts / "runs"):
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"--artifacts {artifacts}: {folder} is a file, allowed: a folder, or a free name")
+    return Store(artifacts)
+
+
 def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Validate a benchmark file and print the plan: sources, experiments, cells, and what is already built."""
     benchmark = config.load(file)
-    plan = plan_of(benchmark, Store(artifacts))
+    plan = plan_of(benchmark, store_at(artifacts))
     if as_json:
         typer.echo(json.dumps(plan))
         return
@@ -133,7 +141,7 @@ def run(
     from streamgauge.catalog import preflight
 
     check_all(benchmark)
-    preflight.check(Store(artifacts), benchmark.source.files)
+    preflight.check(store_at(artifacts), benchmark.source.files)
     runner = _airflow_runner()
     raise typer.Exit(runner.run(file, artifacts, overrides, master=master))
 

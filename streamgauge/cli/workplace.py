@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import shutil
 import sys
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from streamgauge import config
 from streamgauge.base.errors import Stopped, UserError
+from streamgauge.base.places import as_user_error
 from streamgauge.base.processes import postponed, stoppable
-from streamgauge.catalog.artifacts import Store, as_user_error, stat_source
+from streamgauge.catalog.artifacts import Store, stat_source
 from streamgauge.cli import options
 
 if TYPE_CHECKING:
@@ -45,8 +47,10 @@ def format_of(file: str) -> str:
     """The format of a source, by its name or, of a file here, by its first bytes."""
     if file.endswith((".parquet", ".pq")):
         return "parquet"
-    with suppress(OSError), open(file, "rb") as handle:
-        return "parquet" if handle.read(4) == b"PAR1" else "csv"
+    with suppress(OSError):
+        if Path(file).is_file():  # nobody may ever write to a pipe
+            with open(file, "rb") as handle:
+                return "parquet" if handle.read(4) == b"PAR1" else "csv"
     return "csv"
 
 
@@ -122,12 +126,15 @@ def progress(what: str) -> Iterator[None]:
 @contextmanager
 def beside(out: Path) -> Iterator[Store]:
     """Yields a scratch store beside `out`, so that publishing is one rename. Raises UserError if `out` is taken."""
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
-        raise UserError(f"--out {out}: exists already; name a directory that does not")
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
     try:
+        if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
+            raise UserError(f"--out {out}: exists already; name a directory that does not")
         scratch.mkdir(parents=True)
     except OSError as problem:
+        if problem.errno == errno.ENAMETOOLONG:
+            raise UserError(f"--out {str(out)[:60]}…: found {len(str(out))} characters, more than this disk allows; "
+                            "choose a shorter name") from None  # fmt: skip
         raise as_user_error(problem, out) from None
     try:
         yield Store(scratch)

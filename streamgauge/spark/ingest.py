@@ -28,10 +28,12 @@ from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.spark.workers import Workers
 from streamgauge.text.fields import int64s
-from streamgauge.text.parse import parse
+from streamgauge.text.parse import TOO_LONG, parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.splits import Split, plan
 
+#: what to do if too many lines are bad for this reason
+_ADVICE = {"not UTF-8": "convert the file to UTF-8", TOO_LONG: "name a file of text lines"}
 QUARANTINE_FILE = "quarantine.parquet"
 INGESTED = metrics.counter("rows", "ingested")
 QUARANTINED = metrics.counter("rows", "quarantined")
@@ -129,10 +131,10 @@ def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None
     file = path / manifest.get("quarantine_file", QUARANTINE_FILE)
     first = next(pq.ParquetFile(opened(file)).iter_batches(1)).to_pylist()[0]
     text = first["text"][:80].rstrip(b"\r").decode(errors="replace") + ("…" if len(first["text"]) > 80 else "")
+    advice = _ADVICE.get(first["reason"], f"check source.separator ({source.separator!r}) and source.time")
     raise UserError(
         f"{first['file']}: line {first['line_number']}: {first['reason']}: {text!r}; {bad} of {lines} lines are bad, "
-        f"allowed: {source.max_bad_fraction:.4g} of them; "
-        f"check source.separator ({source.separator!r}) and source.time, or raise source.max_bad_fraction"
+        f"allowed: {source.max_bad_fraction:.4g} of them; {advice}, or raise source.max_bad_fraction"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,7 +46,7 @@ class Split:
             yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
             source = self.layout.source
-            with pq.ParquetFile(opened(self.path)) as file:
+            with _whole(self.path, self.low), pq.ParquetFile(opened(self.path)) as file:
                 for batch in file.iter_batches(ROW_GROUP_ROWS, row_groups=[self.low]):
                     yield rows.lines(batch, source.separator, source.quote, self.path)
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
@@ -54,6 +55,18 @@ class Split:
     def changed(self) -> bool:
         """True if the file is no longer the one that the plan was made for, by size and mtime."""
         return mark_of(self.path) != self.mark
+
+
+@contextmanager
+def _whole(path: str, group: int) -> Iterator[None]:
+    """Raises UserError for a row group whose bytes are not what the file says."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as problem:
+        if isinstance(problem, OSError) and problem.errno is not None:
+            raise  # the disk's or the store's, not the file's
+        said = str(problem).strip().splitlines()[0].rstrip(".")
+        raise UserError(f"{path}: row group {group} cannot be read: {said}; fetch or write the file again") from None
 
 
 def mark_of(path: str) -> tuple[int, int]:
@@ -77,7 +90,7 @@ def header(source: Source) -> bytes:
 
 def _header(path: str, source: Source) -> bytes:
     if source.format == "parquet":
-        names = [pa.array([name]) for name in pq.read_schema(opened(path)).names]
+        names = [pa.array([name]) for name in rows.flat_schema(pq.read_schema(opened(path))).names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
         return rows.lines(row, source.separator, source.quote, path)
     return ranges.ended(ranges.first_line(path)[1]) if source.header else b""
@@ -116,7 +129,7 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
 def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, int]) -> list[Split]:
     try:
         with pq.ParquetFile(opened(path)) as file:
-            schema, groups = file.schema_arrow, file.num_row_groups
+            schema, groups = rows.flat_schema(file.schema_arrow), file.num_row_groups
     except pa.ArrowInvalid as problem:
         raise UserError(f"{path}: not a Parquet file: {problem}; check source.format") from None
     if (nested := rows.unwritable(schema)) is not None:
@@ -129,15 +142,14 @@ def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, in
 
 
 def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
-    """Checks the type of a Parquet time column: a timestamp needs no description, an integer needs its unit.
+    """Checks the type of a Parquet time column: a timestamp needs no description, a number needs its unit.
 
-    Raises UserError, for floats too.
+    Raises UserError.
     """
-    if pa.types.is_temporal(field.type) and not column.is_iso:
-        raise UserError(f"{where}: {field.name} is a {field.type}; leave out unit and format")
-    if pa.types.is_integer(field.type) and column.unit is None:
-        raise UserError(f"{where}: {field.name} is an integer; give its unit")
-    if pa.types.is_floating(field.type):
-        raise UserError(
-            f"{where}: {field.name} is a {field.type}, which loses digits; allowed: integer, timestamp, text"
-        )
+    kind = field.type
+    if pa.types.is_temporal(kind) and not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        raise UserError(f"{where}: {field.name} is a {kind}, which is no moment; name a column of timestamps or dates")
+    if pa.types.is_temporal(kind) and not column.is_iso:
+        raise UserError(f"{where}: {field.name} is a {kind}; leave out unit and format")
+    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.unit is None:
+        raise UserError(f"{where}: {field.name} is a number ({kind}); give its unit")
