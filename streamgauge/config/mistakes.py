@@ -80,6 +80,9 @@ def _message(error: Any, schema: Mapping[str, Any]) -> str:
     if kind in _BOUNDS:
         name, word = _BOUNDS[kind]
         message = f"{word} {error['ctx'][name]:g}"
+    if kind in ("string_too_long", "string_too_short"):
+        most = kind == "string_too_long"
+        message = f"at {'most' if most else 'least'} {error['ctx']['max_length' if most else 'min_length']} characters"
     if kind == "string_pattern_mismatch":
         message = f"text that matches {error['ctx']['pattern']}"
     message = _TYPES.get(kind, message.removeprefix("Input should be "))

@@ -222,4 +222,4 @@ def test_a_port_in_use(bench: Bench) -> None:
 @pytest.mark.parametrize("quote", [",", "\n", "“", "''"])
 def test_a_quote_that_is_none(bench: Bench, quote: str) -> None:
     source = yaml.safe_load(bench.file.read_text())["source"]
-    call("check", changed(bench, source={**source, "quote": quote})).refused("b.yaml: source", "quote")
+    call("check", changed(bench, source={**source, "quote": quote})).refused("b.yaml:", ": source", "quote")
