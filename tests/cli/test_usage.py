@@ -29,9 +29,15 @@ def call(*arguments: str) -> Answer:
         (["search", "b.yaml", "--experiment"], "option '--experiment' requires an argument"),
         (
             ["generate", "f.csv", "--target", "many", "--seed", "1", "--out", "o"],
-            "generate: invalid value for '--target': allowed: a number; see streamgauge generate --help",
+            "generate: invalid value for '--target': found 'many', allowed: a number; see streamgauge generate --help",
         ),
-        (["generate", "f.csv", "--target", "1", "--seed", "1.5", "--out", "o"], "'--seed': allowed: a integer"),
+        (["generate", "f.csv", "--target", "1_0", "--seed", "1", "--out", "o"], "found '1_0', allowed: a number"),
+        (["trial", "b.yaml", "--rate", "5", "--rate", "nan"], "'--rate': found 'nan', allowed: a number"),
+        (["calibrate", "--capacity", "inf"], "'--capacity': found 'inf', allowed: a number"),
+        (
+            ["generate", "f.csv", "--target", "1", "--seed", "1.5", "--out", "o"],
+            "'--seed': found '1.5', allowed: a whole number",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_line(arguments: list[str], said: str) -> None:
