@@ -22,7 +22,8 @@ from streamgauge.cli.profile import as_json_object, doubtful, show
 Files = Annotated[
     list[str],
     typer.Argument(
-        help="event files, in order: flat text such as CSV, plain or packed (.gz, .bz2, .zst), or .parquet; a path, "
+        help="event files, in order: flat text such as CSV, or JSON lines (.jsonl), plain or packed (.gz, .bz2, .zst), "
+        "or .parquet; a path, "
         "s3://…, or - for standard input"
     ),
 ]
@@ -260,11 +261,12 @@ def _source(
             "--arrival: this option is missing; name the column that --arrival-unit or --arrival-format is of"
         )
 
+    kind = workplace.format_of(located[0])
     raw = {
         "files": located,
-        "format": workplace.format_of(located[0]),
-        "separator": separator,
-        "header": not no_header,
+        "format": kind,
+        **({} if kind == "jsonl" and separator == "," else {"separator": separator}),
+        **({} if kind == "jsonl" and not no_header else {"header": not no_header}),
         "time": column(time, **own),
         "arrival": column(arrival, **arrivals) if arrival is not None else None,
         "order": order,

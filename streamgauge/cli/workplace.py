@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import errno
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -47,10 +48,13 @@ def format_of(file: str) -> str:
     """The format of a source, by its name or, of a file here, by its first bytes."""
     if file.endswith((".parquet", ".pq")):
         return "parquet"
+    if re.search(r"\.(jsonl|ndjson)(\.[a-z0-9]+)?$", file):
+        return "jsonl"
     with suppress(OSError):
         if Path(file).is_file():  # nobody may ever write to a pipe
             with open(file, "rb") as handle:
-                return "parquet" if handle.read(4) == b"PAR1" else "csv"
+                begin = handle.read(4)
+            return "parquet" if begin == b"PAR1" else "jsonl" if begin.startswith(b'{"') else "csv"
     return "csv"
 
 

@@ -15,7 +15,7 @@ from streamgauge.base.places import opened, place
 from streamgauge.base.schemas import ROW_GROUP_ROWS
 from streamgauge.catalog.artifacts import stat_source
 from streamgauge.config import Source, TimeColumn
-from streamgauge.text import ranges, rows
+from streamgauge.text import json_lines, ranges, rows
 from streamgauge.text.parse import Layout, layout_of, names_in
 
 
@@ -89,6 +89,8 @@ def header(source: Source) -> bytes:
 
 
 def _header(path: str, source: Source) -> bytes:
+    if source.format == "jsonl":
+        return b"json\n"
     if source.format == "parquet":
         names = [pa.array([name]) for name in rows.flat_schema(pq.read_schema(opened(path))).names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
@@ -117,6 +119,9 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
     if source.header:
         start += len(header)
         names = names or names_in(ranges.ended(header), source, path)
+    if source.format == "jsonl":
+        names = json_lines.paths(source)
+        json_lines.check(header, source, path)
     layout = layout_of(source, names, path)
     if ranges.packing(path) is not None:
         return [Split(path, number, "packed", start, 0, 0, layout, mark)]
