@@ -33,11 +33,11 @@ def as_json_object(profile: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def doubtful(profile: dict[str, Any]) -> str | None:
-    """A warning about recorded delays that no real stream has; None if there is nothing to warn of."""
+def doubtful(profile: dict[str, Any]) -> list[str]:
+    """A warning about recorded delays that no real stream has; empty if there is nothing to warn of."""
     recorded = profile["recorded_delay"]
     if not recorded:
-        return None
+        return []
     known = profile["events"] - recorded["missing"]
     span = profile["event_time"]["max"] - profile["event_time"]["min"]
     if not known:
@@ -47,8 +47,8 @@ def doubtful(profile: dict[str, Any]) -> str | None:
     elif recorded["p50"] > max(span, 1):
         why = f"half of the events arrive later than {show_ticks(span, profile['tick'])}, which is the stream's length"
     else:
-        return None
-    return f"warning: {why}; check --arrival, --arrival-unit and --arrival-format"
+        return []
+    return [f"warning: {why}; check --arrival, --arrival-unit and --arrival-format"]
 
 
 def _in_ns(summary: dict[str, Any], tick: Tick) -> dict[str, Any]:

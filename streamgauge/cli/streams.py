@@ -98,7 +98,7 @@ def analyze(
 
         store = Store(Path(scratch))
         with workplace.progress("reading the source"):
-            ingest.run(workers, benchmark, store)
+            events = ingest.run(workers, benchmark, store)
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, benchmark, store, full=full)
         profile = json.loads((artifact.path / "profile.json").read_text())
@@ -107,8 +107,7 @@ def analyze(
             write_json(save, profile)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
-    if doubt := doubtful(profile):
-        typer.echo(doubt, err=True)
+    _warn(events.manifest["doubts"] + doubtful(profile))
     if as_json:
         typer.echo(json.dumps(as_json_object(profile)))
     else:
@@ -194,6 +193,7 @@ def generate(
         if save_bad is not None:
             quarantine.write(events, save_bad)
         _move(artifact, out)
+    _warn(events.manifest["doubts"])
     manifest = artifact.manifest
     keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
     found = {key: manifest[key] for key in keys}
@@ -273,6 +273,11 @@ def _source(
         "max_bad_fraction": max_bad_fraction,
     }
     return options.parse(config.Source, raw, "source")
+
+
+def _warn(doubts: list[str]) -> None:
+    for doubt in doubts:
+        typer.echo(options.named(doubt), err=True)
 
 
 def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:

@@ -137,6 +137,15 @@ class Reader:
         return epoch_seconds(moment, offset, self._zone) * 10**9 + nanoseconds
 
 
+def fractions(pattern: str, found: list[bytes]) -> list[str]:
+    """The digits that %f reads in those texts that are of the pattern."""
+    if not any(piece.kind == "f" and not piece.width for piece in pieces(pattern)):
+        return []
+    expression = re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
+    matches = (expression.fullmatch(text.decode(errors="replace")) for text in found)
+    return [match["f"] for match in matches if match is not None]
+
+
 def epoch_seconds(moment: datetime, offset: int | None, zone: ZoneInfo) -> int:
     """Seconds since the epoch of a naive moment; offset in seconds east of UTC, None for that of the zone."""
     if offset is None:

@@ -54,7 +54,9 @@ def submitted(stage: str, config: Path, artifacts: Path) -> subprocess.Popen[byt
         return subprocess.Popen(
             [SUBMIT, "--master", "local[2]", str(ROOT / "jobs" / f"{stage}.py"), *arguments],
             env=os.environ | {
-                "STREAMGAUGE_ARTIFACTS": str(artifacts), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
+                "STREAMGAUGE_ARTIFACTS": str(artifacts),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "PYSPARK_PYTHON": sys.executable,
             },
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
