@@ -127,7 +127,7 @@ class Remote(PosixPath):
             raise UserError(f"{self}: the store does not answer ({_short(problem)}); check AWS_ENDPOINT_URL, "
                             "AWS_REGION and the credentials") from None  # fmt: skip
         if not there:
-            raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts")
+            raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts or --out")
 
 
 @lru_cache(maxsize=16)

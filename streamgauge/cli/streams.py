@@ -14,7 +14,7 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import options, workplace
 from streamgauge.cli.planning import AsJson
 from streamgauge.cli.profile import as_json_object, doubtful, show
@@ -118,7 +118,9 @@ def generate(
     files: Files,
     target: Annotated[float, typer.Option(help="percent of events that are to be out of order")],
     seed: Annotated[int, typer.Option(help="seed: the same one gives the same stream, bit by bit")],
-    out: Annotated[Path, typer.Option(help="directory to create; it must not exist yet, or be empty")],
+    out: Annotated[
+        Path, typer.Option(help="directory to create, which may be s3://…; it must not exist yet, or be empty")
+    ],
     time: Time = None,
     unit: Unit = None,
     pattern: Pattern = None,
@@ -192,13 +194,13 @@ def generate(
         bad = quarantine.counted(events)
         if save_bad is not None:
             quarantine.write(events, save_bad)
-        _move(artifact, out)
+        written = workplace.published(artifact, out)
     _warn(events.manifest["doubts"])
     manifest = artifact.manifest
     keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
     found = {key: manifest[key] for key in keys}
     found |= {"quarantined": sum(bad.values()), "quarantine_reasons": bad}
-    found["files"] = [str(out / name) for name in manifest["files"] + manifest["csv_files"]]
+    found["files"] = [str(written / name) for name in manifest["files"] + manifest["csv_files"]]
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -282,9 +284,3 @@ def _warn(doubts: list[str]) -> None:
 
 def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:
     return config.Benchmark(name="oneshot", source=source, experiments=(experiment,))
-
-
-def _move(artifact: Artifact, out: Path) -> None:
-    if out.exists():
-        out.rmdir()
-    artifact.path.rename(out)

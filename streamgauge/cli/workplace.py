@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from streamgauge import config
 from streamgauge.base.errors import Stopped, UserError
-from streamgauge.base.places import as_user_error
+from streamgauge.base.places import Remote, as_user_error, copy, place, remove
 from streamgauge.base.processes import postponed, stoppable
-from streamgauge.catalog.artifacts import Store, stat_source
+from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store, stat_source
 from streamgauge.cli import options
 
 if TYPE_CHECKING:
@@ -129,11 +129,22 @@ def progress(what: str) -> Iterator[None]:
 
 @contextmanager
 def beside(out: Path) -> Iterator[Store]:
-    """Yields a scratch store beside `out`, so that publishing is one rename. Raises UserError if `out` is taken."""
+    """Yields a scratch store for what `published` then moves to `out`. Raises UserError if `out` is taken.
+
+    It lies beside `out`, so that publishing is one rename; of a remote store, it lies in the temporary folder.
+    """
+    target = place(out)
+    if isinstance(target, Remote):
+        target.require()
+        if any(target.iterdir()):
+            raise taken(target)
+        with tempfile.TemporaryDirectory(prefix="streamgauge-") as folder:
+            yield Store(Path(folder))
+        return
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
     try:
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
-            raise UserError(f"--out {out}: exists already; name a directory that does not")
+            raise taken(out)
         scratch.mkdir(parents=True)
     except OSError as problem:
         if problem.errno == errno.ENAMETOOLONG:
@@ -144,3 +155,29 @@ def beside(out: Path) -> Iterator[Store]:
         yield Store(scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def taken(out: Path) -> UserError:
+    return UserError(f"--out {out}: exists already; name a directory that does not")
+
+
+def published(artifact: Artifact, out: Path) -> Path:
+    """Moves an artifact's files to `out`, the manifest last; returns where they are. Raises UserError."""
+    target = place(out)
+    if not isinstance(target, Remote):
+        if out.exists():
+            out.rmdir()
+        artifact.path.rename(out)
+        return out
+    manifest = (artifact.path / MANIFEST).read_bytes()
+    (artifact.path / MANIFEST).unlink()
+    try:
+        copy(artifact.path, target)
+        (target / MANIFEST).write_bytes(manifest)
+    except BaseException as problem:
+        with suppress(OSError):
+            remove(target)
+        if isinstance(problem, OSError):
+            raise as_user_error(problem, target) from None
+        raise
+    return target
