@@ -205,7 +205,7 @@ class _Block:
         quote = self._source.quote
         if self._fields.quoted and quote is not None:
             found = pc.replace_substring(found, quote * 2, quote)
-        return pc.if_else(bools(lengths == 0), pa.scalar(None, pa.string()), found)
+        return pc.if_else(bools(lengths == 0), pa.nulls(len(found), pa.string()), found)  # pa.scalar imports pandas
 
 
 def _float(text: str) -> float | None:
