@@ -17,16 +17,28 @@ from pathlib import Path
 from typing import Any, get_args
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, task, task_group
+from airflow.sdk import (
+    DAG,
+    Asset,
+    Param,
+    TaskGroup,
+    TriggerRule,
+    XComArg,
+    task,
+    task_group,
+)
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowException
 
-from streamgauge.airflow import home, notices, schedules
+from streamgauge.airflow import home, late, notices, schedules
 from streamgauge.airflow.operator import StageOperator
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.catalog.stages import Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark, Overrides, load, parse
 from streamgauge.config.streams import Output
+from streamgauge.measure import timing
 from streamgauge.measure.plan import check_names
 
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
@@ -87,6 +99,8 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         tags=["streamgauge"],
         params=_params(benchmark),
         user_defined_filters={"overrides": overrides_json, "run_name": namer},
+        dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
+        deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
         default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
     ) as dag:
         plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
@@ -119,6 +133,16 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
         _after(finish, _unique(made for kind, made in producers.items() if kind != "source"))
     return dag
+
+
+def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:
+    """Tells by Airflow's deadline alerts that a run takes longer than its timeouts' factor times what it should."""
+    return DeadlineAlert(
+        name=f"{benchmark.name} is late",
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(seconds=max(benchmark.timeouts.least.seconds, benchmark.timeouts.factor * seconds)),
+        callback=AsyncCallback(late.told, {"benchmark": benchmark.name}),
+    )
 
 
 def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
@@ -163,6 +187,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,
         pool=home.POOL,
         pool_slots=SLOTS if stage.measures else 1,
+        execution_timeout=timedelta(seconds=timing.timeout_seconds(stage, benchmark)),
         outlets=[Asset(name=f"{benchmark.name} {stage.writes}", uri=f"streamgauge://{benchmark.name}/{stage.writes}")],
         trigger_rule=TriggerRule.ALL_DONE if stage.always else TriggerRule.ALL_SUCCESS,
     )  # fmt: skip

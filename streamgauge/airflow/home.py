@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.artifacts import as_user_error
+from streamgauge.base.places import as_user_error
 
 ROOT = Path(__file__).resolve().parents[2]
 CONNECTION_VARIABLE = "AIRFLOW_CONN_STREAMGAUGE_SPARK"

@@ -38,6 +38,8 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
     plan, report = benchmark.nightly or Nightly(), report_of(benchmark, run)
     for line in report["lines"]:
         log.info("%s: %s: %s", line["state"], line["what"], line["said"])
+    if plan.heartbeat is not None:
+        beat(plan.heartbeat, report)
     if report["state"] == "good" and plan.notify == "problems":
         return []
     run.mkdir(parents=True, exist_ok=True)  # it is missing if not even the first stage could start
@@ -60,6 +62,14 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
     if problems:
         raise UserError("; ".join(sorted(problems)))
     return sorted(delivered)
+
+
+def beat(settings: Webhook, report: Report) -> None:
+    """Tells a monitor that the night took place. A failure is a log line: the monitor alarms by itself."""
+    try:
+        post(settings, {key: report.get(key) for key in ("benchmark", "run_id", "state")})
+    except (UserError, OSError, urllib3.exceptions.HTTPError) as problem:
+        log.warning("nightly.heartbeat: not delivered: %s", _harmless(problem))
 
 
 def report_of(benchmark: Benchmark, run: Path) -> Report:

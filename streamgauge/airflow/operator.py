@@ -10,10 +10,15 @@ import psutil
 from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import BaseHook, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowTaskTimeout,
+)
 
 from streamgauge.airflow.submission import settings
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.runs import RunLog
 from streamgauge.catalog.stages import Stage
@@ -48,6 +53,13 @@ class StageOperator(BaseOperator):
         try:
             self.hook = self.connected()
             self.hook.submit(self.application)
+        except AirflowTaskTimeout:
+            limit = self.execution_timeout.total_seconds() if self.execution_timeout else 0.0
+            told = f"took longer than {limit:,.0f} s, which counts as hung (timeouts in the benchmark file)"
+            started = log.latest(self.stage.name, **self.scope)
+            attempt = started.attempt if started and started.attempt not in before else None
+            log.failed(self.stage.name, self.scope, Outage(told), attempt)
+            raise
         except AirflowException as problem:
             attempts = [record for record in log.stages() if record.attempt not in before]
             mine = [one for one in attempts if (one.stage, one.scope) == (self.stage.name, self.scope)]

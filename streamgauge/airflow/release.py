@@ -24,6 +24,7 @@ from streamgauge.airflow.factory import (
 )
 from streamgauge.catalog.stages import BY_NAME, RELEASE
 from streamgauge.config import Benchmark
+from streamgauge.measure import timing
 
 PAIR = {side: f"{{{{ params.{side} }}}}" for side in ("baseline", "candidate")}
 
@@ -58,6 +59,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
             "overrides": overrides_json,
             "run_name": lambda run_id: run_name(benchmark, run_id),
         },
+        dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
         default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
     ) as dag:
         plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))

@@ -1,11 +1,31 @@
 """Errors that are reported in one line: a user's mistake, with what was found and what to do, and an outage."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class UserError(Exception):
     """A user's mistake: printed as one line, exit code 2, never with a stack trace."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+        self.lines = [str(self)]
+
+
+class Mistakes(UserError):
+    """Several mistakes in one file or one set of options, each with a line of its own."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = [" ".join(line.split()) for line in lines]
+
+    def __reduce__(self) -> tuple[type[Mistakes], tuple[list[str]]]:
+        return Mistakes, (self.lines,)
+
+
+class Stopped(Exception):
+    """A signal asked the command to end. Printed as one line, exit code 130."""
 
 
 class Outage(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import time
@@ -12,6 +13,8 @@ from typing import Any
 
 from streamgauge.base.places import Remote, remove, write_whole
 
+_STEP = 64 << 10
+
 
 def write_json(path: Path, value: Any) -> None:
     """Writes value as JSON; the file is replaced whole or not at all."""
@@ -21,7 +24,8 @@ def write_json(path: Path, value: Any) -> None:
 def append_json(path: Path, record: dict[str, Any]) -> None:
     """Appends record as one line in a single write, so that a killed writer tears the last line at most.
 
-    A remote store cannot append: there each record is a file of its own in the directory `path`.
+    A torn line, of which nobody was told that it is there, makes room for the next. A remote store cannot append: there
+    each record is a file of its own in the directory `path`.
     """
     data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
     if isinstance(path, Remote):
@@ -29,12 +33,26 @@ def append_json(path: Path, record: dict[str, Any]) -> None:
         return
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        size = os.fstat(descriptor).st_size
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, b"\n" + data if torn else data)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # another writer's line is torn only once that writer is dead
+        end = _whole_lines(descriptor)
+        if end < os.fstat(descriptor).st_size:
+            os.ftruncate(descriptor, end)
+        os.write(descriptor, data)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _whole_lines(descriptor: int) -> int:
+    """Number of bytes up to the last newline."""
+    end = os.fstat(descriptor).st_size
+    while end:
+        begin = max(0, end - _STEP)
+        found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
 
 
 def log_bytes(path: Path) -> bytes:

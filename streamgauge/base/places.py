@@ -127,7 +127,7 @@ class Remote(PosixPath):
             raise UserError(f"{self}: the store does not answer ({_short(problem)}); check AWS_ENDPOINT_URL, "
                             "AWS_REGION and the credentials") from None  # fmt: skip
         if not there:
-            raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts")
+            raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts or --out")
 
 
 @lru_cache(maxsize=16)
@@ -305,3 +305,21 @@ def workspace(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as scratch:
         yield Path(scratch)
         copy(Path(scratch), path)
+
+
+def as_user_error(problem: OSError, where: Path) -> UserError:
+    """A one-line UserError for a failed write: a full or forbidden disk is for the user to fix."""
+    # Arrow's messages are long; those of a remote store say more than the error number
+    known = None if isinstance(where, Remote) else problem.errno
+    said = os.strerror(known) if known else " ".join(str(problem.strerror or problem).split())
+    todo = "free space or choose" if known in (None, errno.ENOSPC, errno.EDQUOT) else "choose"
+    return UserError(f"{where}: cannot be written: {said}; {todo} another --artifacts or --out")
+
+
+def sync(directory: Path) -> None:
+    """Makes what a directory lists outlive a crash of the machine."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
@@ -78,6 +79,17 @@ def show_ticks(value: float, tick: Tick) -> str:
         if abs(seconds) >= size * (2 if size > 1 else 1):
             return f"{seconds / size:.4g} {unit}"
     return f"{seconds / 1e-9:.4g} ns" if value else "0 s"
+
+
+def moment(ticks: int, tick: Tick) -> str:
+    """An event time as ISO-8601 in UTC, such as 2013-01-01T10:15:00.250Z; the number itself beyond the year 9999."""
+    seconds, rest = divmod(ticks, ticks_per_second(tick))
+    try:
+        shown = (datetime(1970, 1, 1) + timedelta(seconds=seconds)).isoformat()
+    except OverflowError:
+        return f"{ticks} {tick}"
+    fraction = str(rest).rjust({"ns": 9, "ps": 12}[tick], "0").rstrip("0")
+    return f"{shown}{'.' + fraction if fraction else ''}Z"
 
 
 #: bytes in one unit

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
 import re
 import shutil
 import time
@@ -29,7 +28,7 @@ from filelock import FileLock
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.base.places import Remote, Status, is_half, place, reading, remove, status
+from streamgauge.base.places import Remote, Status, as_user_error, is_half, place, reading, remove, status, sync
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
 
@@ -95,7 +94,7 @@ class Store:
         """The artifact if it is finished, else None."""
         path = self.path(kind, key)
         try:
-            manifest = json.loads((path / MANIFEST).read_text())
+            manifest = _manifest(path / MANIFEST)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return Artifact(kind, key, path / manifest.get("folder", "."), manifest)
@@ -104,7 +103,7 @@ class Store:
         """The finished artifact, or its manifest alone after its data was deleted; None if neither is there."""
         path = self.path(kind, key)
         try:
-            return self.find(kind, key) or Artifact(kind, key, path, json.loads((path / COLLECTED).read_text()))
+            return self.find(kind, key) or Artifact(kind, key, path, _manifest(path / COLLECTED))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -163,7 +162,7 @@ class Store:
             if final.exists():  # its data was deleted, or somebody removed its manifest
                 shutil.rmtree(final)
             temporary.rename(final)
-            _sync(final.parent)
+            sync(final.parent)
         except OSError as problem:
             raise _not_built(problem, final) from problem
         finally:
@@ -323,12 +322,14 @@ def _sweep(final: Remote) -> None:
             remove(final / folder)
 
 
-def as_user_error(problem: OSError, where: Path) -> UserError:
-    """A one-line UserError for a failed write: a full or forbidden disk is for the user to fix."""
-    # Arrow's messages are long; those of a remote store say more than the error number
-    known = None if isinstance(where, Remote) else problem.errno
-    said = os.strerror(known) if known else " ".join(str(problem.strerror or problem).split())
-    return UserError(f"{where}: cannot be written: {said}; free space or choose another --artifacts or --out")
+def _manifest(file: Path) -> dict[str, Any]:
+    """Reads a manifest. Raises UserError if something has damaged it: we publish it whole."""
+    text = file.read_text()
+    with suppress(ValueError):
+        found = json.loads(text)
+        if isinstance(found, dict) and {"kind", "key"} <= found.keys():
+            return found
+    raise UserError(f"{file}: damaged, not an artifact's manifest; delete its folder, which is then built again")
 
 
 def _not_built(problem: OSError, final: Path) -> UserError | Outage:
@@ -340,11 +341,3 @@ def _not_built(problem: OSError, final: Path) -> UserError | Outage:
     if elsewhere and problem.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
         return UserError(f"{file}: cannot be used: {problem.strerror}; jobs and their workers must reach it")
     return as_user_error(problem, Path(file) if elsewhere else final)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -52,6 +52,21 @@ class Result:
     software: dict[str, Any] = field(default_factory=lambda: environment()["software"])
 
 
+#: what identifies a machine; the rest of what is recorded of it may change with an update, as software does
+_IDENTITY = ("host", "cpu", "cores")
+
+
+def identity(machine: dict[str, Any]) -> dict[str, Any]:
+    """What makes this machine another one than others: its label (STREAMGAUGE_HOST) if it has one, CPU and cores."""
+    return {name: machine[name] for name in _IDENTITY if machine.get(name) is not None}
+
+
+def attributes(result: Result) -> dict[str, Any]:
+    """What a change of the figure may come from: versions of software, and what of the machine is no identity."""
+    rest = {name: value for name, value in result.machine.items() if name not in _IDENTITY}
+    return {**result.software, **rest}
+
+
 def append(run: Path, result: Result) -> None:
     append_json(run / RESULTS, asdict(result))
 

@@ -110,6 +110,10 @@ def _reason(problem: BaseException) -> dict[str, str]:
     return {"error": f"{type(problem).__name__}: {problem}"[:2000], "cause": cause}
 
 
+#: environment variable: a label of this host, which keeps its series apart from those of hosts of the same kind
+HOST = "STREAMGAUGE_HOST"
+
+
 def environment() -> dict[str, Any]:
     """The machine and the software versions, as they are recorded with every figure."""
     from importlib.metadata import PackageNotFoundError, version
@@ -122,6 +126,7 @@ def environment() -> dict[str, Any]:
 
     return {
         "machine": {
+            **({"host": label} if (label := os.environ.get(HOST, "").strip()) else {}),
             "cpu": _cpu_model(),
             "cores": os.cpu_count(),
             "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),

@@ -7,10 +7,12 @@ import sys
 import typer
 
 from streamgauge import __version__
-from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.processes import stoppable
-from streamgauge.cli import hard, judging, measuring, nexmark, planning, releasing, results, streams
+from streamgauge.cli import hard, judging, measuring, nexmark, planning, releasing, results, streams, usage
 
+#: exit code of a command that a signal has ended
+STOPPED = 130
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -28,16 +30,22 @@ def version() -> None:
 
 
 def main() -> None:
-    """Runs the command. A user's mistake is reported in one line, exit code 2; an outage is 3, a signal 130."""
+    """Runs the command. Each mistake of a user is reported in one line, exit code 2; an outage is 3, a signal 130."""
+    code, lines = 0, list[str]()
     try:
         with stoppable():
-            app()
+            code = usage.strict(typer.main.get_command(app))(standalone_mode=False) or 0
+        lines = ["stopped"] if code == STOPPED else []  # Typer takes a signal that no command has taken
     except UserError as problem:
-        print(f"streamgauge: {problem}", file=sys.stderr)
-        sys.exit(2)
+        code, lines = 2, problem.lines
     except Outage as problem:
-        print(f"streamgauge: {problem}", file=sys.stderr)
-        sys.exit(3)
+        code, lines = 3, [str(problem)]
+    except Stopped as problem:
+        code, lines = STOPPED, [str(problem)]
     except KeyboardInterrupt:
-        print("streamgauge: stopped", file=sys.stderr)
-        sys.exit(130)
+        code, lines = STOPPED, ["stopped"]
+    except usage.Error as problem:
+        code, lines = 2, usage.told(problem)
+    for line in lines:
+        print(f"streamgauge: {line}", file=sys.stderr)
+    sys.exit(code)

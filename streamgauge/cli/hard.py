@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.runs import known_run
 from streamgauge.cli.nexmark import COLUMNS, SYSTEM_HELP
-from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +34,7 @@ def hard(
 
     conf = settings_of(system)
     about = {"system": system, "disorder_percent": disorder, "events": events}
-    directory = None if run is None else known_run(Store(artifacts).runs(), run)
+    directory = None if run is None else known_run(store_at(artifacts).runs(), run)
     spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
     try:
         with tempfile.TemporaryDirectory(prefix="streamgauge-hard-") as work:

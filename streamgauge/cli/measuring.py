@@ -21,7 +21,7 @@ from streamgauge.base.jsonl import read_jsonl, write_json
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.runs import RunLog
-from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -267,7 +267,7 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
     from streamgauge.measure import plan
 
     plan.check(benchmark)
-    store = Store(artifacts)
+    store = store_at(artifacts)
     preflight.check(store, benchmark.source.files)
     return store
 

@@ -15,7 +15,7 @@ import typer
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.runs import known_run
-from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
 SYSTEM_HELP = "spark, spark-hdfs, spark-changelog or spark-one-watermark"
@@ -46,7 +46,7 @@ def nexmark(
     chosen, conf = suite.chosen(queries), settings_of(system)
     about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
     found: dict[str, Any] = {**about, "rows": []}
-    directory = None if run is None else known_run(Store(artifacts).runs(), run)
+    directory = None if run is None else known_run(store_at(artifacts).runs(), run)
     with _only_results_on_stdout() as echo:
         for record in _records(events, seed, disorder, batches, chosen, mode, conf):
             found["rows"].append({**record.to_dict(), **about})

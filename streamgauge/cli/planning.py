@@ -8,13 +8,18 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
+from streamgauge.base.units import Tick, moment
 from streamgauge.catalog.artifacts import Store
+from streamgauge.cli import options
+
+if TYPE_CHECKING:
+    from streamgauge.text.sample import Sample
 
 ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
 Artifacts = Annotated[
@@ -34,10 +39,18 @@ def register(app: typer.Typer) -> None:
     app.command()(ui)
 
 
+def store_at(artifacts: Path) -> Store:
+    """The store in that folder. Raises UserError if a file is where a folder belongs."""
+    for folder in (artifacts, artifacts / "data", artifacts / "runs"):
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"--artifacts {artifacts}: {folder} is a file, allowed: a folder, or a free name")
+    return Store(artifacts)
+
+
 def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Validate a benchmark file and print the plan: sources, experiments, cells, and what is already built."""
     benchmark = config.load(file)
-    plan = plan_of(benchmark, Store(artifacts))
+    plan = plan_of(benchmark, store_at(artifacts))
     if as_json:
         typer.echo(json.dumps(plan))
         return
@@ -49,6 +62,14 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
     console.print(f"[bold]{benchmark.name}[/]  {benchmark.description}", soft_wrap=True)
     for source in plan["sources"]:
         console.print(f"  source  {source['file']}  ({source['size']:,} bytes)", soft_wrap=True)
+    if looked := plan["sample"]:
+        console.print(
+            f"  begins  {looked['events']:,} of {looked['lines']:,} lines are events, from {looked['first']} to "
+            f"{looked['last']}",
+            soft_wrap=True,
+        )
+        for doubt in looked["doubts"]:
+            console.print(f"  {doubt}", soft_wrap=True, markup=False)
     console.print(f"  events  {built[plan['events']['built']]}    profile  {built[plan['profile']['built']]}")
     table = Table("experiment", "target", "delay", "seed", "outputs", "stream", box=None, padding=(0, 2))
     for e, planned in zip(benchmark.experiments, plan["experiments"], strict=True):
@@ -66,7 +87,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     """What a run would do, found from file hashes alone. Raises UserError for problems found before a run starts."""
     from streamgauge.catalog.artifacts import stat_source
 
-    check_all(benchmark)
+    looked = check_all(benchmark)
     store.require_space(0)  # raises if the store does not answer
     # a file that no run has hashed has no artifacts here: a large one need not be read to say so
     quick = store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
@@ -77,6 +98,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     return {
         "benchmark": benchmark.name,
         "sources": [{"file": f, "size": stat_source(f).st_size} for f in benchmark.source.files],
+        "sample": looked and _shown(looked, benchmark.source.tick),
         "events": state("events", lambda: store.events_key(benchmark)),
         "profile": state("profile", lambda: store.profile_key(benchmark)),
         "experiments": [
@@ -91,11 +113,21 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     }
 
 
-def check_all(benchmark: config.Benchmark) -> None:
-    """Checks the files' columns, delays, queries, engines and verdict now, not in an hour. Raises UserError."""
+def _shown(looked: Sample, tick: Tick) -> dict[str, Any]:
+    first, last = (moment(time, tick) for time in looked.span)
+    found = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
+    return {**found, "bad_lines": [line["reason"] for line in looked.bad[:3]], "doubts": looked.doubts}
+
+
+def check_all(benchmark: config.Benchmark) -> Sample | None:
+    """Checks columns, first lines, delays, queries, engines and verdict now, not in an hour. Raises UserError.
+
+    Returns what the source's first lines are read as; None for a generated source.
+    """
     from streamgauge.disorder.delays import table
     from streamgauge.measure import plan
     from streamgauge.text import splits
+    from streamgauge.text.sample import sample
 
     plan.check(benchmark)
     if find_spec("croniter"):  # comes with Airflow, without which nothing is scheduled
@@ -108,6 +140,7 @@ def check_all(benchmark: config.Benchmark) -> None:
             table(experiment.delay, benchmark.source.tick)
         except UserError as problem:
             raise UserError(f"experiment {experiment.name}: {problem}") from None
+    return sample(benchmark.source) if benchmark.source.files else None
 
 
 def schema() -> None:
@@ -128,11 +161,11 @@ def run(
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
     raw = {"experiments": experiment or None, "scale": scale, "seed": seed}
     overrides = {key: value for key, value in raw.items() if value is not None}
-    benchmark = config.load(file, config.parse(config.Overrides, overrides, "options"))
+    benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))
     from streamgauge.catalog import preflight
 
     check_all(benchmark)
-    preflight.check(Store(artifacts), benchmark.source.files)
+    preflight.check(store_at(artifacts), benchmark.source.files)
     runner = _airflow_runner()
     raise typer.Exit(runner.run(file, artifacts, overrides, master=master))
 

@@ -33,6 +33,24 @@ def as_json_object(profile: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def doubtful(profile: dict[str, Any]) -> list[str]:
+    """A warning about recorded delays that no real stream has; empty if there is nothing to warn of."""
+    recorded = profile["recorded_delay"]
+    if not recorded:
+        return []
+    known = profile["events"] - recorded["missing"]
+    span = profile["event_time"]["max"] - profile["event_time"]["min"]
+    if not known:
+        why = f"none of {profile['events']:,} arrival times can be read"
+    elif recorded["negative"] > known / 2:
+        why = f"{recorded['negative']:,} of {known:,} events arrive before their own time"
+    elif recorded["p50"] > max(span, 1):
+        why = f"half of the events arrive later than {show_ticks(span, profile['tick'])}, which is the stream's length"
+    else:
+        return []
+    return [f"warning: {why}; check --arrival, --arrival-unit and --arrival-format"]
+
+
 def _in_ns(summary: dict[str, Any], tick: Tick) -> dict[str, Any]:
     return {k: v if v is None or k in ("negative", "missing") else _ns(v, tick) for k, v in summary.items()}
 

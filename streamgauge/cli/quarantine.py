@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import opened
-from streamgauge.catalog.artifacts import Artifact, as_user_error
+from streamgauge.base.places import as_user_error, opened
+from streamgauge.catalog.artifacts import Artifact
 
 _ROWS = 10_000
 

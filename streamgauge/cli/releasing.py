@@ -36,7 +36,8 @@ class _Verdict(TyperCommand):
         try:
             return super().invoke(ctx)
         except UserError as problem:
-            print(f"streamgauge: {problem}", file=sys.stderr)
+            for line in problem.lines:
+                print(f"streamgauge: {line}", file=sys.stderr)
         except (typer.Exit, typer.Abort):
             raise
         except Exception:

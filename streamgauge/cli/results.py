@@ -11,7 +11,7 @@ import typer
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import parse_bytes
-from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 
 if TYPE_CHECKING:
     from streamgauge.index import Index
@@ -172,14 +172,13 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove leftovers, and the oldest data that can be made again until the artifacts fit the budget."""
-    from streamgauge.catalog.artifacts import Store
     from streamgauge.index import retention
 
     try:
         allowed = parse_bytes(budget)
     except ValueError as problem:
         raise UserError(f"--budget: {problem}") from None
-    found = retention.collect(Store(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
+    found = retention.collect(store_at(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
     if as_json:
         typer.echo(json.dumps(found.record()))
         return
@@ -193,9 +192,8 @@ def gc(
 
 
 def _runs(artifacts: Path) -> list[Path]:
-    from streamgauge.catalog.artifacts import Store
 
-    return [path for path in Store(artifacts).runs() if path.is_dir()]
+    return [path for path in store_at(artifacts).runs() if path.is_dir()]
 
 
 def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> Index:

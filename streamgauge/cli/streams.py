@@ -14,12 +14,19 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.cli import workplace
+from streamgauge.catalog.artifacts import Store
+from streamgauge.cli import options, workplace
 from streamgauge.cli.planning import AsJson
-from streamgauge.cli.profile import as_json_object, show
+from streamgauge.cli.profile import as_json_object, doubtful, show
 
-Files = Annotated[list[str], typer.Argument(help="event files, in order (CSV or other flat text, .gz, .parquet)")]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="event files, in order: flat text such as CSV, or JSON lines (.jsonl), plain or packed (.gz, .bz2, .zst), "
+        "or .parquet; a path, "
+        "s3://…, or - for standard input"
+    ),
+]
 Time = Annotated[str | None, typer.Option("--time", help="event time: a column's name or 0-based index")]
 Unit = Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")]
 Pattern = Annotated[str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")]
@@ -28,6 +35,10 @@ Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
 Separator = Annotated[str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
 Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
+ArrivalUnit = Annotated[str | None, typer.Option(help="unit of arrival times, if it is not that of event times")]
+ArrivalPattern = Annotated[
+    str | None, typer.Option("--arrival-format", help="pattern of arrival times, if it is not that of event times")
+]
 Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
 MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
 Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
@@ -57,6 +68,8 @@ def analyze(
     separator: Separator = ",",
     no_header: NoHeader = False,
     arrival: Arrival = None,
+    arrival_unit: ArrivalUnit = None,
+    arrival_format: ArrivalPattern = None,
     order: Order = "file",
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
@@ -72,8 +85,9 @@ def analyze(
         why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
         raise UserError(f"--profile {save}: cannot be written: {why}")
     source = _source(
-        files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
-    )
+        files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
+        max_bad_fraction, dataset
+    )  # fmt: skip
     benchmark = _benchmark(source, config.Experiment(name="none", target_percent=0))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
@@ -84,7 +98,7 @@ def analyze(
 
         store = Store(Path(scratch))
         with workplace.progress("reading the source"):
-            ingest.run(workers, benchmark, store)
+            events = ingest.run(workers, benchmark, store)
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, benchmark, store, full=full)
         profile = json.loads((artifact.path / "profile.json").read_text())
@@ -93,6 +107,7 @@ def analyze(
             write_json(save, profile)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
+    _warn(events.manifest["doubts"] + doubtful(profile))
     if as_json:
         typer.echo(json.dumps(as_json_object(profile)))
     else:
@@ -103,7 +118,9 @@ def generate(
     files: Files,
     target: Annotated[float, typer.Option(help="percent of events that are to be out of order")],
     seed: Annotated[int, typer.Option(help="seed: the same one gives the same stream, bit by bit")],
-    out: Annotated[Path, typer.Option(help="directory to create; it must not exist yet, or be empty")],
+    out: Annotated[
+        Path, typer.Option(help="directory to create, which may be s3://…; it must not exist yet, or be empty")
+    ],
     time: Time = None,
     unit: Unit = None,
     pattern: Pattern = None,
@@ -112,6 +129,8 @@ def generate(
     separator: Separator = ",",
     no_header: NoHeader = False,
     arrival: Arrival = None,
+    arrival_unit: ArrivalUnit = None,
+    arrival_format: ArrivalPattern = None,
     order: Order = "file",
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
@@ -147,19 +166,21 @@ def generate(
 ) -> None:
     """Generate a stream with exactly the wanted disorder from event files."""
     source = _source(
-        files, time, unit, pattern, iso, zone, separator, no_header, arrival, order, max_bad_fraction, dataset
-    )
+        files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
+        max_bad_fraction, dataset
+    )  # fmt: skip
     spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
     outputs = ["parquet"] + ["csv"] * csv + ["csv-parts"] * csv_parts
     raw = {"name": "stream", "target_percent": target, "seed": seed, "on_infeasible": on_infeasible,
            "outputs": outputs, "delay": {k: v for k, v in spec.items() if v is not None}}  # fmt: skip
-    experiment = config.parse(config.Experiment, raw, "options")
+    experiment = options.parse(config.Experiment, raw, "experiment")
     benchmark = _benchmark(source, experiment)
     from streamgauge.cli import quarantine
     from streamgauge.disorder.delays import table
 
-    table(experiment.delay, source.tick)
+    with options.speaking():
+        table(experiment.delay, source.tick)
     if save_bad is not None:
         quarantine.check(save_bad)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
@@ -173,12 +194,13 @@ def generate(
         bad = quarantine.counted(events)
         if save_bad is not None:
             quarantine.write(events, save_bad)
-        _move(artifact, out)
+        written = workplace.published(artifact, out)
+    _warn(events.manifest["doubts"])
     manifest = artifact.manifest
     keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
     found = {key: manifest[key] for key in keys}
     found |= {"quarantined": sum(bad.values()), "quarantine_reasons": bad}
-    found["files"] = [str(out / name) for name in manifest["files"] + manifest["csv_files"]]
+    found["files"] = [str(written / name) for name in manifest["files"] + manifest["csv_files"]]
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -212,14 +234,16 @@ def datasets(
 
 def _source(
     files: list[str], time: str | None, unit: str | None, pattern: str | None, iso: bool, zone: str, separator: str,
-    no_header: bool, arrival: str | None, order: str, max_bad_fraction: float, dataset: str | None,
+    no_header: bool, arrival: str | None, arrival_unit: str | None, arrival_format: str | None, order: str,
+    max_bad_fraction: float, dataset: str | None,
 ) -> config.Source:  # fmt: skip
     """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
-    located = [str(Path(f).absolute()) for f in files]
+    located = [workplace.located(name) for name in files]
     if dataset is not None:
         from streamgauge.config import datasets as known
 
         described = {"--time": time, "--unit": unit, "--format": pattern, "--iso": iso, "--arrival": arrival,
+                     "--arrival-unit": arrival_unit, "--arrival-format": arrival_format,
                      "--no-header": no_header, "--separator": separator != ",", "--zone": zone != "UTC"}  # fmt: skip
         if twice := [name for name, given in described.items() if given]:
             raise UserError(
@@ -229,33 +253,34 @@ def _source(
     if time is None:
         raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
 
-    def column(name: str) -> dict[str, Any]:
-        return {
-            "column": int(name) if name.isascii() and name.isdigit() else name,
-            "unit": unit,
-            "format": pattern,
-            "iso": iso,
-            "zone": zone,
-        }
+    def column(name: str, **written: Any) -> dict[str, Any]:
+        return {"column": int(name) if name.isascii() and name.isdigit() else name, "zone": zone, **written}
 
+    own = {"unit": unit, "format": pattern, "iso": iso}
+    arrivals = {"unit": arrival_unit, "format": arrival_format} if arrival_unit or arrival_format else own
+    if arrival is None and arrivals is not own:
+        raise UserError(
+            "--arrival: this option is missing; name the column that --arrival-unit or --arrival-format is of"
+        )
+
+    kind = workplace.format_of(located[0])
     raw = {
         "files": located,
-        "format": "parquet" if located[0].endswith((".parquet", ".pq")) else "csv",
-        "separator": separator,
-        "header": not no_header,
-        "time": column(time),
-        "arrival": column(arrival) if arrival is not None else None,
+        "format": kind,
+        **({} if kind == "jsonl" and separator == "," else {"separator": separator}),
+        **({} if kind == "jsonl" and not no_header else {"header": not no_header}),
+        "time": column(time, **own),
+        "arrival": column(arrival, **arrivals) if arrival is not None else None,
         "order": order,
         "max_bad_fraction": max_bad_fraction,
     }
-    return config.parse(config.Source, raw, "options")
+    return options.parse(config.Source, raw, "source")
+
+
+def _warn(doubts: list[str]) -> None:
+    for doubt in doubts:
+        typer.echo(options.named(doubt), err=True)
 
 
 def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:
     return config.Benchmark(name="oneshot", source=source, experiments=(experiment,))
-
-
-def _move(artifact: Artifact, out: Path) -> None:
-    if out.exists():
-        out.rmdir()
-    artifact.path.rename(out)

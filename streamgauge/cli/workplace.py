@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+import atexit
+import errno
 import os
+import re
 import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamgauge import config
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Stopped, UserError
+from streamgauge.base.places import Remote, as_user_error, copy, place, remove
 from streamgauge.base.processes import postponed, stoppable
-from streamgauge.catalog.artifacts import Store, as_user_error, stat_source
+from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store, stat_source
+from streamgauge.cli import options
 
 if TYPE_CHECKING:
     from streamgauge.spark.workers import Workers
 
 #: beyond this, Spark reads a source, which spills to disk what does not fit memory; sorting keeps all rows in memory
 _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
+
+
+def located(name: str) -> str:
+    """Where a source lies: a URL as it is, an absolute path, or a copy of standard input for "-"."""
+    if "://" in name:
+        return name
+    if name != "-":
+        return str(Path(name).absolute())
+    if sys.stdin.isatty():
+        raise UserError("-: standard input is a terminal; give it a file or a pipe")
+    descriptor, copy = tempfile.mkstemp(prefix="streamgauge-standard-input-")
+    atexit.register(os.unlink, copy)
+    with open(descriptor, "wb") as target:  # it is read twice, and by several processes
+        shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
+    return copy
+
+
+def format_of(file: str) -> str:
+    """The format of a source, by its name or, of a file here, by its first bytes."""
+    if file.endswith((".parquet", ".pq")):
+        return "parquet"
+    if re.search(r"\.(jsonl|ndjson)(\.[a-z0-9]+)?$", file):
+        return "jsonl"
+    with suppress(OSError):
+        if Path(file).is_file():  # nobody may ever write to a pipe
+            with open(file, "rb") as handle:
+                begin = handle.read(4)
+            return "parquet" if begin == b"PAR1" else "jsonl" if begin.startswith(b'{"') else "csv"
+    return "csv"
 
 
 @contextmanager
@@ -32,23 +67,27 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
     from streamgauge.catalog import preflight
     from streamgauge.text import splits
 
+    if master is not None:
+        from streamgauge.spark.session import check_master
+
+        check_master(master)
     preflight.check_files(store, source.files)
-    splits.plan(source, 1 << 40)  # finds a file that is not as described before anything starts
+    with options.speaking():
+        splits.plan(source, 1 << 40)  # finds a file that is not as described before anything starts
     size = sum(stat_source(file).st_size for file in source.files)
     large = size > (_HERE_BYTES if source.order == "file" else _SORTED_HERE_BYTES)
     try:
         if master is None and not large:
             from streamgauge.spark.workers import Forked
 
-            with stoppable():
+            with options.speaking(), stoppable():
                 yield Forked()
         else:
             preflight.check_java()
-            with _on_spark(name, master or "local[*]") as spark:
+            with options.speaking(), _on_spark(name, master or "local[*]") as spark:
                 yield spark
     except KeyboardInterrupt:
-        print("streamgauge: stopped; nothing was written", file=sys.stderr)
-        raise
+        raise Stopped("stopped; nothing was written") from None
 
 
 @contextmanager
@@ -90,15 +129,55 @@ def progress(what: str) -> Iterator[None]:
 
 @contextmanager
 def beside(out: Path) -> Iterator[Store]:
-    """Yields a scratch store beside `out`, so that publishing is one rename. Raises UserError if `out` is taken."""
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
-        raise UserError(f"--out {out}: exists already; name a directory that does not")
+    """Yields a scratch store for what `published` then moves to `out`. Raises UserError if `out` is taken.
+
+    It lies beside `out`, so that publishing is one rename; of a remote store, it lies in the temporary folder.
+    """
+    target = place(out)
+    if isinstance(target, Remote):
+        target.require()
+        if any(target.iterdir()):
+            raise taken(target)
+        with tempfile.TemporaryDirectory(prefix="streamgauge-") as folder:
+            yield Store(Path(folder))
+        return
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
     try:
+        if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
+            raise taken(out)
         scratch.mkdir(parents=True)
     except OSError as problem:
+        if problem.errno == errno.ENAMETOOLONG:
+            raise UserError(f"--out {str(out)[:60]}…: found {len(str(out))} characters, more than this disk allows; "
+                            "choose a shorter name") from None  # fmt: skip
         raise as_user_error(problem, out) from None
     try:
         yield Store(scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def taken(out: Path) -> UserError:
+    return UserError(f"--out {out}: exists already; name a directory that does not")
+
+
+def published(artifact: Artifact, out: Path) -> Path:
+    """Moves an artifact's files to `out`, the manifest last; returns where they are. Raises UserError."""
+    target = place(out)
+    if not isinstance(target, Remote):
+        if out.exists():
+            out.rmdir()
+        artifact.path.rename(out)
+        return out
+    manifest = (artifact.path / MANIFEST).read_bytes()
+    (artifact.path / MANIFEST).unlink()
+    try:
+        copy(artifact.path, target)
+        (target / MANIFEST).write_bytes(manifest)
+    except BaseException as problem:
+        with suppress(OSError):
+            remove(target)
+        if isinstance(problem, OSError):
+            raise as_user_error(problem, target) from None
+        raise
+    return target

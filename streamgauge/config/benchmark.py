@@ -14,6 +14,7 @@ from streamgauge.config.nightly import Nightly
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Source
 from streamgauge.config.streams import Experiment, Outputs
+from streamgauge.config.timeouts import Timeouts
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ class Benchmark(Model):
     schedule: str | None = Field(default=None, description="cron expression, or none")
     retention: Retention = Retention()
     suite: Suite = Suite()
+    timeouts: Timeouts = Timeouts()
     nightly: Nightly | None = Field(default=None, description="none: no nightly DAG")
 
     @field_validator("name")

@@ -68,4 +68,8 @@ class Nightly(Model):
     )
     notify: Literal["problems", "always"] = "problems"
     webhook: Webhook | None = None
+    heartbeat: Webhook | None = Field(
+        default=None,
+        description="URL that is POSTed to after every night, good or bad; the monitor behind it alarms if it is not",
+    )
     email: Email | None = None

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from streamgauge.base.canonical import holds
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
+from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
 from streamgauge.config.fields import Model
@@ -41,6 +41,8 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)
     except ValueError as problem:
         raise UserError(f"{path}: not valid JSON: {problem}") from None
+    except RecursionError:
+        raise UserError(f"{path}: found keys within keys beyond 100 levels; a benchmark file needs a few") from None
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
@@ -49,10 +51,11 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
     base = path.parent
     if "dataSource" in raw:
-        raw = from_debs2019(raw, path)
+        benchmark = parse(Benchmark, from_debs2019(raw, path), str(path))
     elif "configuration" in raw:
-        raw, base = _from_manifest(raw, path), Path()
-    benchmark = parse(Benchmark, raw, str(path))
+        benchmark, base = parse(Benchmark, _from_manifest(raw, path), str(path)), Path()
+    else:
+        benchmark = mistakes.check(Benchmark, raw, mistakes.in_file(str(path), text))
     files = tuple(_located(name, base) for name in benchmark.source.files)
     replay = benchmark.replay
     if replay.cafile:
@@ -83,11 +86,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(model: type[M], raw: Any, where: str) -> M:
-    """Validates raw against the model. Raises UserError in one line."""
-    try:
-        return model.model_validate(raw)
-    except ValidationError as problem:
-        raise UserError(f"{where}: {_one_line(problem, model)}") from None
+    """Validates raw against the model. Raises Mistakes, which names `where` and the key."""
+    return mistakes.check(model, raw, lambda path: ": ".join(filter(None, (where, ".".join(map(str, path))))))
 
 
 def schema() -> dict[str, Any]:
@@ -128,43 +128,6 @@ def _with_its_spark(system: System, base: Path) -> System:
     places = {"spark_home": system.spark_home, "python": system.python}
     there = {key: os.path.normpath(base.absolute() / name) for key, name in places.items() if name and "/" in name}
     return system.model_copy(update=there)
-
-
-def _one_line(problem: ValidationError, model: type[BaseModel]) -> str:
-    # pydantic reports a list with a bad item as too short as well
-    errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
-    first = errors[0]
-    key = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    found = first.get("input")
-    if first["type"] == "extra_forbidden":
-        message = f"unknown key; allowed here: {', '.join(_allowed_keys(model, first['loc'][:-1]))}"
-    elif first["type"] == "missing":
-        message = "this key is missing"
-    elif "found" not in message and not isinstance(found, dict | list):
-        message = f"found {found!r}, allowed: {message.removeprefix('Input should be ')}"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{key}: {message}{more}" if key else f"{message}{more}"
-
-
-def _allowed_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Keys that are allowed where an error lies, found by walking its location through the model's schema."""
-    schema = model.model_json_schema()
-    node: Any = schema
-    for part in location:
-        node = _resolve(node, schema)
-        node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
-    return sorted(_resolve(node, schema).get("properties", {}))
-
-
-def _resolve(node: Any, schema: Any) -> Any:
-    while True:
-        if "$ref" in node:
-            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
-        elif "anyOf" in node:
-            node = next((n for n in node["anyOf"] if n.get("type") != "null"), {})
-        else:
-            return node
 
 
 def _from_manifest(raw: dict[str, Any], path: Path) -> Any:

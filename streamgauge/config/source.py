@@ -114,7 +114,10 @@ class Source(Model):
     files: Annotated[tuple[str, ...], WithJsonSchema(_ONE_OR_MANY)] = Field(
         default=(), description="one or more; none for format nexmark"
     )
-    format: Literal["csv", "parquet", "nexmark"] = "csv"
+    format: Literal["csv", "parquet", "jsonl", "nexmark"] = Field(
+        default="csv",
+        description="csv is any flat text; jsonl has one JSON object a line, and columns are paths of keys",
+    )
     nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
     separator: str = ","
     quote: Annotated[str, Field(min_length=1, max_length=1)] | None = '"'
@@ -134,7 +137,9 @@ class Source(Model):
     @model_validator(mode="before")
     @classmethod
     def _generated(cls, raw: Any) -> Any:
-        """Adds the time and columns of a generated source, which its configuration need not name."""
+        """Adds what the format determines: time and columns of a generated source, separator of JSON lines."""
+        if isinstance(raw, dict) and raw.get("format") == "jsonl":
+            return {"separator": "tab", "header": False, **raw}
         if not isinstance(raw, dict) or raw.get("format") != "nexmark":
             return raw
         for key in ("files", "arrival", "column_names"):
@@ -173,6 +178,8 @@ class Source(Model):
             allowed = ", ".join(f"{name}: {kind}" for name, kind in NEXMARK.items())
             raise ValueError(f"columns: found {wrong[0]}: {self.columns[wrong[0]]}, allowed: {allowed}")
         self._check_names()
+        if self.format == "jsonl":
+            self._check_json()
         if self.format == "parquet" and self.quote is None:
             raise ValueError(
                 "quote: found null, allowed for format parquet: a character, since its rows become CSV lines"
@@ -182,6 +189,13 @@ class Source(Model):
                 if getattr(self, key) != own:
                     raise ValueError(f"{key}: not for format nexmark, which makes its own events; leave it out")
         return self
+
+    def _check_json(self) -> None:
+        if self.separator != "\t" or self.header or self.column_names is not None:  # tab never occurs within JSON
+            raise ValueError("separator: not for format jsonl, nor header and column_names; leave them out")
+        for key, column in (("time", self.time), ("arrival", self.arrival)):
+            if column is not None and isinstance(column.column, int):
+                raise ValueError(f"{key}: found column {column.column}, allowed for jsonl: a path of keys, such as a.b")
 
     def _check_names(self) -> None:
         """Refuses reserved names, and those that Spark confuses: a and A are one, and a.b is a field of a."""

@@ -74,6 +74,10 @@ def _driver(args: argparse.Namespace, horizon_ps: int) -> Driver:
     replay = config.parse(config.Replay, {key: getattr(args, key) for key in keys}, "streamgauge driver")
     names = None if args.columns is None else [name for name in args.columns.split(",") if name]
     manifest, files = _artifact(place(args.stream))
+    for column in args.salt or ():
+        if column not in manifest["columns"]:
+            allowed = ", ".join(manifest["columns"]) or "none, as the stream has no columns"
+            raise UserError(f"--salt: found {column!r}, allowed: {allowed}")
     return driver_of(
         manifest, files, replay, names=names, line=args.line, salted=args.salt or (), share=args.share,
         horizon_ps=horizon_ps,

@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.artifacts import as_user_error
+from streamgauge.base.places import as_user_error
 from streamgauge.index.tables import SCHEMA
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}

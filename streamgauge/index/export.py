@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.artifacts import as_user_error
+from streamgauge.base.places import as_user_error
 from streamgauge.catalog.results import MEASURED
 from streamgauge.index.results import Row
 

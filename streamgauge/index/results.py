@@ -7,7 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,17 @@ _BATCH = 500
 
 
 def series_key(result: Result) -> str:
-    """Hash (16 hex digits) of what is measured and the machine: two machines never share a baseline."""
-    record = asdict(result)
-    text = canonical([*(record[name] for name in MEASURED), result.machine])
+    """Hash (16 hex digits) of what is measured and the machine: machines of two kinds never share a baseline."""
+    return _hash(result, results.identity(result.machine))
+
+
+def _key_until_0003(result: Result) -> str:
+    """The key that judgements of earlier versions carry: a kernel's update made another series."""
+    return _hash(result, result.machine)
+
+
+def _hash(result: Result, machine: Row) -> str:
+    text = canonical([*(getattr(result, name) for name in MEASURED), machine])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -76,17 +84,24 @@ class Index:
             key: {
                 "key": key,
                 **{name: getattr(result, name) for name in MEASURED},
-                "machine": canonical(result.machine),
+                "machine": canonical(results.identity(result.machine)),
             }
             for key, (_, result) in zip(keys, found, strict=True)
         }
         _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
         rows = [
-            {"run_id": result.run_id, "number": number, "series_key": key, "software": canonical(result.software),
-             **_figure({name: getattr(result, name) for name in _POINT})}
+            {
+                "run_id": result.run_id,
+                "number": number,
+                "series_key": key,
+                "software": canonical(results.attributes(result)),
+                **_figure({name: getattr(result, name) for name in _POINT}),
+            }
             for key, (number, result) in zip(keys, found, strict=True)
-        ]  # fmt: skip
-        _insert(connection, judgements, [_judgement(number, one) for number, one in judged])
+        ]
+        now = {_key_until_0003(result): key for key, (_, result) in zip(keys, found, strict=True)}
+        renamed = [(number, replace(one, series_key=now.get(one.series_key, one.series_key))) for number, one in judged]
+        _insert(connection, judgements, [_judgement(number, one) for number, one in renamed])
         added = _insert(connection, points, rows)
         for row in rows:
             if row["reason"] == REPLACED:  # it may have been added while it still stood

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
 #: the newest migration; streamgauge/index/migrations/versions/ holds them all
-SCHEMA = "0003"
+SCHEMA = "0004"
 metadata = MetaData()
 
 series = Table(
@@ -14,7 +14,7 @@ series = Table(
     Column("key", String(16), primary_key=True),  # hash of what is measured and the machine
     *(Column(name, String(200), nullable=False) for name in ("benchmark", "experiment", "workload", "system")),
     *(Column(name, String(200), nullable=False) for name in ("mode", "metric", "unit")),
-    Column("machine", Text, nullable=False),  # JSON: cpu, cores, memory, os
+    Column("machine", Text, nullable=False),  # JSON: host (if it has a label), cpu, cores
 )
 
 points = Table(
@@ -32,7 +32,9 @@ points = Table(
     Column("valid", Boolean, nullable=False),
     Column("reason", Text, nullable=False),
     Column("config_hash", String(64), nullable=False),
-    Column("software", Text, nullable=False),  # JSON; not part of the series, or no upgrade would show as a regression
+    Column(
+        "software", Text, nullable=False
+    ),  # JSON, with os and memory; no part of the series, or no upgrade would show
     Index("points_of_series", "series_key", "at"),
 )
 

@@ -26,6 +26,7 @@ from streamgauge.config import RELEASE_METRICS, Benchmark, Cell
 from streamgauge.driver.system import check_installed, engine_row
 from streamgauge.judge import release_rules
 from streamgauge.judge.release_rules import TURNS, Reason, Release, Repetition, Side
+from streamgauge.measure import timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.measure.lock import measuring
@@ -67,7 +68,7 @@ def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, direc
     for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
         delete_log(directory / name)
     one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
-    with measuring(f"{directory.name} release check") as token:
+    with measuring(f"{directory.name} release check", expected_s=timing.release_seconds(benchmark)) as token:
         found = one.run(token)
     return one.publish(found)
 

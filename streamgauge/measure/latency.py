@@ -15,6 +15,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
 from streamgauge.catalog.runs import environment
 from streamgauge.config import Benchmark, Cell
+from streamgauge.measure import timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of
@@ -32,7 +33,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> 
     rate = _sustainable(directory, cell)
     found: list[dict[str, Any]] = []
     with (
-        measuring(f"{run_directory.name} {cell.name}") as token,
+        measuring(f"{run_directory.name} {cell.name}", expected_s=timing.latency_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
         for fraction in benchmark.latency.fractions:

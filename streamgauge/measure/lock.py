@@ -34,11 +34,14 @@ log = logging.getLogger("streamgauge")
 
 
 @contextmanager
-def measuring(what: str, *, patience_s: float = 3600.0, place: Path | None = None) -> Iterator[int]:
+def measuring(
+    what: str, *, expected_s: float = 0.0, patience_s: float = 3600.0, place: Path | None = None
+) -> Iterator[int]:
     """Holds the host's lock in a `with` block; yields the token. A holder of the same `what` is an orphan, and killed.
 
-    place: the directory of the lock instead of the host's. Raises Outage when another measurement holds the lock for
-    longer than patience_s: it is tried again later. Raises UserError if the directory cannot be used.
+    expected_s: how long this measurement may take, so that others wait for it. place: the directory of the lock instead
+    of the host's. Raises Outage when another measurement holds the lock for longer than it said, and than patience_s:
+    it is tried again later. Raises UserError if the directory cannot be used.
     """
     state_file = (place or host_place()) / "streamgauge.measuring.json"
     lock = FileLock(state_file.with_suffix(".lock"), mode=0o666)
@@ -48,6 +51,7 @@ def measuring(what: str, *, patience_s: float = 3600.0, place: Path | None = Non
         token = int(_read(state_file).get("token", 0) or time.time_ns() // 1_000_000) + 1
         me = psutil.Process()
         mine = {"pid": me.pid, "user": os.getuid(), "started": me.create_time(), "what": what}
+        mine["until"] = time.time() + expected_s
         _write(state_file, {"token": token, **mine})
         ended = _end_others(state_file, token)
         if ended:
@@ -73,8 +77,7 @@ def host_place() -> Path:
 
 
 def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> None:
-    deadline = time.monotonic() + patience_s
-    told = False
+    since, waited_for = time.monotonic(), None
     while True:
         try:
             lock.acquire(timeout=2.0)
@@ -87,14 +90,21 @@ def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> 
         holder = _read(state_file)
         if (holder.get("what"), holder.get("user")) == (what, os.getuid()):
             _end_holder(holder)
-        if time.monotonic() > deadline:
+        if holder.get("pid") is not None and holder != waited_for:
+            log.info("waiting for %s (pid %s) to finish measuring", holder.get("what"), holder["pid"])
+            since, waited_for = time.monotonic(), holder
+        waited = time.monotonic() - since
+        if waited > patience_s and time.time() > _until(holder):
             raise Outage(
                 f"measuring lock: {holder.get('what', 'another measurement')} (pid {holder.get('pid')}) has held it "
-                f"for {patience_s:.0f} s; wait for it, or end that process"
+                f"for {waited:.0f} s, longer than it said; wait for it, or end that process"
             )
-        if not told:
-            log.info("waiting for %s (pid %s) to finish measuring", holder.get("what"), holder.get("pid"))
-            told = True
+
+
+def _until(holder: dict[str, Any]) -> float:
+    """The moment at which a holder expected to be done, s since the epoch; 0 if it said none."""
+    until = holder.get("until")
+    return float(until) if isinstance(until, int | float) else 0.0
 
 
 def _end_holder(holder: dict[str, Any]) -> None:

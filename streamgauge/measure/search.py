@@ -22,6 +22,7 @@ from streamgauge.catalog.runs import environment
 from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.driver.ceiling import Ceiling
 from streamgauge.driver.offer import ROW_BYTES
+from streamgauge.measure import timing
 from streamgauge.measure.cell import MOST_ROWS, ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.long_runs import long_runs
@@ -56,7 +57,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
     directory = cell_directory(run_directory, cell)
     directory.mkdir(parents=True, exist_ok=True)
     with (
-        measuring(f"{run_directory.name} {cell.name}") as token,
+        measuring(f"{run_directory.name} {cell.name}", expected_s=timing.search_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
         searcher = Searcher(bench, benchmark.search, token, directory, plan_hash(benchmark, cell))

@@ -294,7 +294,8 @@ def _date(point: functional.Point) -> str:
 
 def _machine(curve: Curve) -> str:
     machine = curve.series["machine"]
-    return f"{machine.get('cpu')}, {machine.get('cores')} cores, {number(machine.get('memory_gib'))} GiB"
+    label = f"{machine['host']}: " if machine.get("host") else ""
+    return f"{label}{machine.get('cpu')}, {machine.get('cores')} cores"
 
 
 def _signed(relative: float) -> str:

@@ -12,8 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from streamgauge.base.places import write_whole
-from streamgauge.catalog.artifacts import Store, as_user_error
+from streamgauge.base.places import as_user_error, write_whole
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.report import cells, experiments, hard, machine, nexmark, overview, source, sweep
 from streamgauge.report.blocks import Section

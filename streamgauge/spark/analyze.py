@@ -30,6 +30,10 @@ from streamgauge.spark.workers import Workers
 FULL_LIMIT = 50_000_000
 
 
+class TooWide(Exception):
+    """Two event times lie too far apart for their distance to be a 64-bit number."""
+
+
 def run(workers: Workers, benchmark: Benchmark, store: Store, *, full: bool = False) -> Artifact:
     """Returns the profile artifact, built unless it is there. Raises UserError without events.
 
@@ -38,19 +42,23 @@ def run(workers: Workers, benchmark: Benchmark, store: Store, *, full: bool = Fa
 
     def make(build: Build) -> None:
         events = store.need("events", store.events_key(benchmark), "ingest")
-        write_json(build.path / "profile.json", measure(workers, events, full=full))
+        try:
+            profile = measure(workers, events, full=full)
+        except TooWide as problem:
+            raise UserError(f"{', '.join(benchmark.source.files)}: {problem}; check source.time") from None
+        write_json(build.path / "profile.json", profile)
         build.manifest |= {"events": events.key, "full": full}
 
     return store.made("profile", store.profile_key(benchmark, full=full), make)
 
 
 def measure(workers: Workers, events: Artifact, *, full: bool = False) -> dict[str, Any]:
-    """Measures the profile of an artifact with event times in stream order. Raises UserError for too long a span."""
+    """Measures the profile of an artifact with event times in stream order. Raises TooWide."""
     groups = row_groups(events.files())
     tick: Tick = events.manifest["tick"]
     low, high = min(g.time_min for g in groups), max(g.time_max for g in groups)
     if high - low >= 2**63:
-        raise UserError(f"{events.path}: event times span more than 2^63 {tick}; check the time column's unit")
+        raise TooWide(f"event times span more than 2^63 {tick}, from {low} to {high} {tick}")
     grid = watermark_grid(tick)
     start, width, bins = frequency_bins(low, high, tick)
 

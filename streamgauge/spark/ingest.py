@@ -30,6 +30,7 @@ from streamgauge.spark.workers import Workers
 from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
+from streamgauge.text.sample import no_data, sample, too_many_bad
 from streamgauge.text.splits import Split, plan
 
 QUARANTINE_FILE = "quarantine.parquet"
@@ -43,6 +44,7 @@ def run(workers: Workers, benchmark: Benchmark, store: Store, *, split_bytes: in
     splits = plan(source, split_bytes)
 
     def make(build: Build) -> None:
+        build.manifest["doubts"] = sample(source).doubts if source.files else []
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
         build.manifest |= _build(workers, benchmark, splits, build.path, split_bytes)
         build.manifest["sources"] = store.source_fingerprint(source.files)
@@ -97,7 +99,7 @@ def _read(
     counts = workers.each(splits, _count)
     for number, file in enumerate(source.files):
         if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
-            raise UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
+            raise no_data(file)
     limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
     steps = _steps(splits, counts, limit, path, split_bytes)
     return sum(counts), limit, workers.each(steps, _write)
@@ -128,12 +130,7 @@ def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None
         return
     file = path / manifest.get("quarantine_file", QUARANTINE_FILE)
     first = next(pq.ParquetFile(opened(file)).iter_batches(1)).to_pylist()[0]
-    text = first["text"][:80].rstrip(b"\r").decode(errors="replace") + ("…" if len(first["text"]) > 80 else "")
-    raise UserError(
-        f"{first['file']}: line {first['line_number']}: {first['reason']}: {text!r}; {bad} of {lines} lines are bad, "
-        f"allowed: {source.max_bad_fraction:.4g} of them; "
-        f"check source.separator ({source.separator!r}) and source.time, or raise source.max_bad_fraction"
-    )
+    raise too_many_bad(source, first["file"], first["line_number"], first["reason"], first["text"], bad, lines)
 
 
 # -- tasks

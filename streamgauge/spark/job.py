@@ -75,6 +75,8 @@ class Job:
 
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)
+        for doubt in artifact.manifest.get("doubts", []):
+            log.warning(doubt)
         self.outcome |= {"artifact": artifact.kind, "key": artifact.key, "reused": artifact.reused}
 
 

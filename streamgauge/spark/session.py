@@ -37,6 +37,7 @@ BATCH_CONF = {
 
 #: Spark starts that many at once, and never gets anywhere beyond
 _MOST_THREADS = 1024
+_YARN_CONF = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
@@ -116,6 +117,9 @@ def check_master(master: str) -> None:
     threads = re.match(r"local\[(\d+)", master)
     if threads and int(threads[1]) > _MOST_THREADS:
         raise UserError(f"master: found {master!r}, allowed: local with at most {_MOST_THREADS:,} threads, or local[*]")
+    if master == "yarn" and not any(os.environ.get(name) for name in _YARN_CONF):
+        raise UserError(f"master: found yarn, but neither {' nor '.join(_YARN_CONF)} is set; name the folder of its "
+                        "core-site.xml and yarn-site.xml")  # fmt: skip
     if not master.startswith("spark://"):
         return
     try:

@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import events_schema
 from streamgauge.config import Source, TimeColumn
+from streamgauge.text import json_lines
 from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Ints, Lines, Mask, bools, int64s, texts
 from streamgauge.text.numbers import integers
 from streamgauge.text.patterns import pieces
+from streamgauge.text.ranges import LONGEST_LINE
 from streamgauge.text.times import times
 
 
@@ -32,8 +34,13 @@ class Layout:
         return events_schema(dict(self.source.columns), arrival=self.arrival is not None)
 
 
-#: bad lines of a block; at: 0-based line in the block; text: all of it but the newline
+#: bad lines of a block; at: 0-based line in the block; text: all of it but the newline, or the beginning of a long one
 BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
+
+
+TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
+#: bytes of a line that is too long which the quarantine keeps: its file and number tell where the rest is
+_SHOWN = 1024
 
 
 @dataclass(frozen=True)
@@ -97,22 +104,36 @@ def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
     return _Block(data, layout).parsed(first_seq)
 
 
+def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Lines, Mask]:
+    """(the lines of a block; the same lines with their fields; True for each that is no JSON object but should be)."""
+    source = layout.source
+    if source.format != "jsonl":
+        lines = Lines(data, source.separator, source.quote, layout.fields)
+        return lines, lines, np.zeros(lines.count, bool)
+    lines = Lines(data, source.separator, None, 1)
+    values, bad = json_lines.values(data, json_lines.paths(source))
+    return lines, Lines(values, json_lines.SEPARATOR, json_lines.QUOTE, layout.fields), bad
+
+
 class _Block:
     def __init__(self, data: bytes, layout: Layout) -> None:
         self._layout = layout
         self._source = layout.source
-        self._lines = Lines(data, layout.source.separator, layout.source.quote, layout.fields)
+        self._lines, self._fields, self._no_object = lines_of(data, layout)
         self._reasons = [""]
         #: index in _reasons of each line's first fault, 0 for none
         self._why: Bytes = np.zeros(self._lines.count, np.uint8)
 
     def parsed(self, first_seq: int) -> Parsed:
         lines, layout = self._lines, self._layout
+        long = lines.lengths > LONGEST_LINE
+        self._blame(long, TOO_LONG)
         self._blame(lines.not_utf8(), "not UTF-8")
-        self._blame(lines.unbalanced, "unbalanced quote")
+        self._blame(self._fields.unbalanced, "unbalanced quote")
         if lines.count and not lines.lengths.all():
             self._blame(lines.lengths == 0, "empty line")
-        self._blame(~lines.complete, f"fewer than {layout.fields} fields")
+        self._blame(self._no_object, "not a JSON object")
+        self._blame(~self._fields.complete, f"fewer than {layout.fields} fields")
         columns: list[pa.Array] = [int64s(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
         columns.append(lines.column())
         if layout.arrival is not None:
@@ -124,7 +145,8 @@ class _Block:
         if not len(at):
             return Parsed(events, None)
         reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
-        text = texts(lines.buffer, lines.offsets[:-1][at], np.diff(lines.offsets)[at] - 1)
+        shown = np.where(long, _SHOWN, np.diff(lines.offsets) - 1)
+        text = texts(lines.buffer, lines.offsets[:-1][at], shown[at])
         bad = pa.Table.from_arrays([int64s(at), reasons, text], schema=BAD)
         return Parsed(events.filter(bools(self._why == 0)), bad)
 
@@ -135,12 +157,12 @@ class _Block:
 
     def _field(self, index: int) -> tuple[Ints, Ints]:
         """Start and length of that field in every line; its length is 0 in lines that are already bad."""
-        starts, lengths = self._lines.field(index)
+        starts, lengths = self._fields.field(index)
         return starts, np.where(self._why == 0, lengths, 0) if self._why.any() else lengths
 
     def _times(self, column: TimeColumn, index: int) -> tuple[Ints, Ints, Bytes]:
         starts, lengths = self._field(index)
-        values, codes = times(column, self._source.tick, self._lines.buffer, starts, lengths)
+        values, codes = times(column, self._source.tick, self._fields.buffer, starts, lengths)
         return lengths, values, codes
 
     def _event_time(self) -> pa.Array:
@@ -160,7 +182,7 @@ class _Block:
 
     def _int64(self, name: str, index: int) -> pa.Array:
         starts, lengths = self._field(index)
-        values, codes = integers(self._lines.buffer, starts, lengths)
+        values, codes = integers(self._fields.buffer, starts, lengths)
         empty = lengths == 0
         self._blame((codes != 0) & ~empty, f"{name} is not an int64")
         return int64s(values, codes == 0)
@@ -179,11 +201,11 @@ class _Block:
 
     def _string(self, _: str, index: int) -> pa.Array:
         starts, lengths = self._field(index)
-        found = texts(self._lines.buffer, starts, lengths).view(pa.string())
+        found = texts(self._fields.buffer, starts, lengths).view(pa.string())
         quote = self._source.quote
-        if self._lines.quoted and quote is not None:
+        if self._fields.quoted and quote is not None:
             found = pc.replace_substring(found, quote * 2, quote)
-        return pc.if_else(bools(lengths == 0), pa.scalar(None, pa.string()), found)
+        return pc.if_else(bools(lengths == 0), pa.nulls(len(found), pa.string()), found)  # pa.scalar imports pandas
 
 
 def _float(text: str) -> float | None:

@@ -31,6 +31,7 @@ KINDS = {
     "M": (r"[0-5][0-9]|[0-9]", 2),
     "S": (r"[0-5][0-9]|[0-9]", 2),
     "f": (r"[0-9]{1,9}", 6),
+    "L": (r"[0-9]{1,3}", 3),  # milliseconds as a number: 7 is 7 ms, where %f reads 7 tenths of a second
     "p": (r"am|pm", 0),
     "a": ("|".join(day[:3] for day in _DAYS.split("|")), 0),
     "A": (_DAYS, 0),
@@ -61,6 +62,7 @@ def pieces(pattern: str) -> tuple[Piece, ...]:
     found = _strptime(pattern) if "%" in pattern else _letters(pattern)
     kinds = [piece.kind for piece in found if piece.kind]
     twice = sorted({kind for kind in kinds if kinds.count(kind) > 1})
+    twice += ["f", "L"] if {"f", "L"} <= set(kinds) else []
     if twice or not kinds:
         raise UserError(f"format: found {pattern!r}, allowed: each field of a datetime once, such as %Y-%m-%d %H:%M:%S")
     return tuple(found)
@@ -131,8 +133,17 @@ class Reader:
             if moment.year != year:
                 raise ValueError(text)
         offset = _offset(got["z"]) if got.get("z") else 0 if got.get("Z") else None
-        nanoseconds = int((got.get("f") or "").ljust(9, "0"))
+        nanoseconds = int((got.get("f") or "").ljust(9, "0")) + int(got.get("L") or 0) * 10**6
         return epoch_seconds(moment, offset, self._zone) * 10**9 + nanoseconds
+
+
+def fractions(pattern: str, found: list[bytes]) -> list[str]:
+    """The digits that %f reads in those texts that are of the pattern."""
+    if not any(piece.kind == "f" and not piece.width for piece in pieces(pattern)):
+        return []
+    expression = re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
+    matches = (expression.fullmatch(text.decode(errors="replace")) for text in found)
+    return [match["f"] for match in matches if match is not None]
 
 
 def epoch_seconds(moment: datetime, offset: int | None, zone: ZoneInfo) -> int:

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import BinaryIO, cast
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import BinaryIO, Literal, cast
 
 import numpy as np
+import pyarrow as pa
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import reading
 
+Packing = Literal["gzip", "bzip2", "zstd"]
 BOM = b"\xef\xbb\xbf"
 _STEP = 4 << 20
-#: bytes; a block of lines must fit into Arrow's 32-bit offsets, which end at 2 GiB
-_LONGEST_LINE = 1 << 30
+#: bytes of the longest line that is an event. Readers cut a longer one one byte beyond, so that parse() can tell
+LONGEST_LINE = 16 << 20
 
 
-def is_gzip(path: str) -> bool:
+#: first bytes of a file -> how it is packed
+_PACKED: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def packing(path: str) -> Packing | None:
+    """How a file is packed, by its first bytes; None if it is not."""
     with reading(path) as handle:
-        return handle.read(2) == b"\x1f\x8b"
+        begin = handle.read(4)
+    return next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
 
 
 def first_line(path: str) -> tuple[int, bytes]:
-    """(byte at which the first line begins, after a BOM; that line with its newline); a gzip file is unpacked."""
+    """(byte at which the first line begins, after a BOM; that line with its newline); a packed file is unpacked."""
     with _opened(path) as handle:
         data = handle.read(3)
         start = 3 if data == BOM else 0
@@ -42,15 +52,15 @@ def splits(start: int, end: int, step: int) -> list[tuple[int, int]]:
 
 
 def read_lines(path: str, start: int, low: int, high: int) -> bytes:
-    """The whole lines whose first byte lies in [low, high); the file's first line begins at `start`."""
+    """The lines whose first byte lies in [low, high); the file's first line begins at `start`.
+
+    They are whole, but for one beyond LONGEST_LINE: memory is bounded by high - low and that.
+    """
     with reading(path) as handle:
-        low, high = _aligned(handle, start, low), _aligned(handle, start, high)
-        if high - low > _LONGEST_LINE:
-            raise UserError(
-                f"{path}: {high - low} bytes from byte {low} on hold no line end; name a file of text lines"
-            )
+        low, end = _aligned(handle, start, low), _aligned(handle, start, high)
         handle.seek(low)
-        return _read(handle, high - low)
+        most = max(high, low) + LONGEST_LINE
+        return _read(handle, end - low) if end <= most else _read(handle, most + 1 - low) + b"\n"
 
 
 def count_lines(path: str, start: int, low: int, high: int) -> int:
@@ -67,18 +77,23 @@ def count_lines(path: str, start: int, low: int, high: int) -> int:
 
 
 def blocks(path: str, start: int, size: int) -> Iterator[bytes]:
-    """Yields whole lines of a gzip file from its unpacked byte `start` on, about `size` bytes at a time."""
+    """Yields lines of a packed file from its unpacked byte `start` on, about `size` bytes at a time.
+
+    They are whole, but for those beyond LONGEST_LINE.
+    """
     with _opened(path) as handle:
         _read(handle, start)
         rest = b""
         while data := handle.read(size):
             cut = data.rfind(b"\n") + 1
             if cut:
-                yield rest + data[:cut]
-                rest = b""
-            rest += data[cut:]
-            if len(rest) > _LONGEST_LINE:
-                raise UserError(f"{path}: a line of more than {_LONGEST_LINE} bytes; name a file of text lines")
+                kept = data.find(b"\n") if len(rest) > LONGEST_LINE else 0
+                yield rest + data[kept:cut]
+                rest = data[cut:]
+            elif len(rest) <= LONGEST_LINE:
+                rest += data
+            if len(rest) > LONGEST_LINE:
+                rest = rest[: LONGEST_LINE + 1]
         if rest:
             yield rest
 
@@ -100,13 +115,26 @@ def ended(data: bytes) -> bytes:
 
 @contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
-    """Opens a file for reading bytes, unpacked if it is gzip. Raises UserError if the gzip file is broken."""
+    """Opens a file for reading bytes, unpacked if it is packed. Raises UserError if a packed file is broken."""
+    packed = packing(path)
     try:
-        packed = is_gzip(path)
-        with reading(path) as handle, gzip.GzipFile(fileobj=handle) if packed else nullcontext(handle) as opened:
-            yield cast(BinaryIO, opened)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise UserError(f"{path}: broken gzip file: {problem}; fetch it again") from None
+        with reading(path) as handle, _unpacked(handle, packed) as opened:
+            yield opened
+    except (EOFError, zlib.error, OSError) as problem:
+        if isinstance(problem, OSError) and (packed is None or problem.errno is not None):
+            raise  # the disk's or the store's, not the file's
+        raise UserError(f"{path}: broken {packed} file: {problem}; fetch it again") from None
+
+
+def _unpacked(handle: BinaryIO, packed: Packing | None) -> AbstractContextManager[BinaryIO]:
+    if packed == "gzip":
+        return cast(BinaryIO, gzip.GzipFile(fileobj=handle))
+    if packed == "bzip2":
+        return cast(BinaryIO, bz2.BZ2File(handle))
+    if packed == "zstd":
+        stream = pa.CompressedInputStream(pa.PythonFile(handle, mode="r"), "zstd")
+        return cast(BinaryIO, io.BufferedReader(stream, _STEP))
+    return nullcontext(handle)
 
 
 def _read(handle: BinaryIO, count: int) -> bytes:

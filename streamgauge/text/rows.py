@@ -10,8 +10,19 @@ import pyarrow.compute as pc
 from streamgauge.base.errors import UserError
 
 
+def flat(table: pa.Table) -> pa.Table:
+    """The table with a column s.a for each field a of a column s that is a struct, to any depth."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    return table
+
+
+def flat_schema(schema: pa.Schema) -> pa.Schema:
+    return flat(schema.empty_table()).schema
+
+
 def unwritable(schema: pa.Schema) -> str | None:
-    """Name and type of the first column that has no text form, or None."""
+    """Name and type of the first column of a flat schema that has no text form, or None."""
     for field in schema:
         if pa.types.is_nested(field.type):
             return f"{field.name} ({field.type})"
@@ -21,12 +32,15 @@ def unwritable(schema: pa.Schema) -> str | None:
 def lines(rows: pa.RecordBatch, separator: str, quote: str | None, where: str) -> bytes:
     """CSV lines, one per row. Null is an empty field; texts are quoted if need be, and line ends in them are blanks.
 
+    A field a of a struct s is a column of its own, s.a.
+
     Raises UserError for a column that cannot be written as text.
     """
     quote = quote or '"'
+    (batch,) = flat(pa.Table.from_batches([rows])).combine_chunks().to_batches() or [rows]
     columns = [
         _texts(column, separator, quote, f"{where}: {name}")
-        for name, column in zip(rows.schema.names, rows, strict=True)
+        for name, column in zip(batch.schema.names, batch, strict=True)
     ]
     joined = pc.binary_join_element_wise(*columns, pa.scalar(separator), null_handling="replace", null_replacement="")
     ended = pc.binary_join_element_wise(joined, "", "\n")

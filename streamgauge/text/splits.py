@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,17 +15,17 @@ from streamgauge.base.places import opened, place
 from streamgauge.base.schemas import ROW_GROUP_ROWS
 from streamgauge.catalog.artifacts import stat_source
 from streamgauge.config import Source, TimeColumn
-from streamgauge.text import ranges, rows
+from streamgauge.text import json_lines, ranges, rows
 from streamgauge.text.parse import Layout, layout_of, names_in
 
 
 @dataclass(frozen=True)
 class Split:
-    """Lines of one file. text: those that begin in bytes [low, high); gzip: all; parquet: those of row group `low`."""
+    """Lines of one file. text: those that begin in bytes [low, high); packed: all; parquet: of row group `low`."""
 
     path: str
     file: int  # position among the source's files
-    kind: Literal["text", "gzip", "parquet"]
+    kind: Literal["text", "packed", "parquet"]
     start: int  # first byte of data, after BOM and header
     low: int
     high: int
@@ -33,19 +34,19 @@ class Split:
 
     def count(self) -> int:
         """Number of lines, counted in bounded memory."""
-        if self.kind == "gzip":
+        if self.kind == "packed":
             return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
         if self.kind == "parquet":
             return int(pq.read_metadata(opened(self.path)).row_group(self.low).num_rows)
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yields its lines, each ended by a newline; those of gzip files about `size` bytes at a time."""
-        if self.kind == "gzip":
+        """Yields its lines, each ended by a newline; those of packed files about `size` bytes at a time."""
+        if self.kind == "packed":
             yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
             source = self.layout.source
-            with pq.ParquetFile(opened(self.path)) as file:
+            with _whole(self.path, self.low), pq.ParquetFile(opened(self.path)) as file:
                 for batch in file.iter_batches(ROW_GROUP_ROWS, row_groups=[self.low]):
                     yield rows.lines(batch, source.separator, source.quote, self.path)
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
@@ -54,6 +55,18 @@ class Split:
     def changed(self) -> bool:
         """True if the file is no longer the one that the plan was made for, by size and mtime."""
         return mark_of(self.path) != self.mark
+
+
+@contextmanager
+def _whole(path: str, group: int) -> Iterator[None]:
+    """Raises UserError for a row group whose bytes are not what the file says."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as problem:
+        if isinstance(problem, OSError) and problem.errno is not None:
+            raise  # the disk's or the store's, not the file's
+        said = str(problem).strip().splitlines()[0].rstrip(".")
+        raise UserError(f"{path}: row group {group} cannot be read: {said}; fetch or write the file again") from None
 
 
 def mark_of(path: str) -> tuple[int, int]:
@@ -76,8 +89,10 @@ def header(source: Source) -> bytes:
 
 
 def _header(path: str, source: Source) -> bytes:
+    if source.format == "jsonl":
+        return b"json\n"
     if source.format == "parquet":
-        names = [pa.array([name]) for name in pq.read_schema(opened(path)).names]
+        names = [pa.array([name]) for name in rows.flat_schema(pq.read_schema(opened(path))).names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
         return rows.lines(row, source.separator, source.quote, path)
     return ranges.ended(ranges.first_line(path)[1]) if source.header else b""
@@ -104,9 +119,12 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
     if source.header:
         start += len(header)
         names = names or names_in(ranges.ended(header), source, path)
+    if source.format == "jsonl":
+        names = json_lines.paths(source)
+        json_lines.check(header, source, path)
     layout = layout_of(source, names, path)
-    if ranges.is_gzip(path):
-        return [Split(path, number, "gzip", start, 0, 0, layout, mark)]
+    if ranges.packing(path) is not None:
+        return [Split(path, number, "packed", start, 0, 0, layout, mark)]
     return [
         Split(path, number, "text", start, low, high, layout, mark)
         for low, high in ranges.splits(start, mark[0], split_bytes)
@@ -116,7 +134,7 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
 def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, int]) -> list[Split]:
     try:
         with pq.ParquetFile(opened(path)) as file:
-            schema, groups = file.schema_arrow, file.num_row_groups
+            schema, groups = rows.flat_schema(file.schema_arrow), file.num_row_groups
     except pa.ArrowInvalid as problem:
         raise UserError(f"{path}: not a Parquet file: {problem}; check source.format") from None
     if (nested := rows.unwritable(schema)) is not None:
@@ -129,15 +147,14 @@ def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, in
 
 
 def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
-    """Checks the type of a Parquet time column: a timestamp needs no description, an integer needs its unit.
+    """Checks the type of a Parquet time column: a timestamp needs no description, a number needs its unit.
 
-    Raises UserError, for floats too.
+    Raises UserError.
     """
-    if pa.types.is_temporal(field.type) and not column.is_iso:
-        raise UserError(f"{where}: {field.name} is a {field.type}; leave out unit and format")
-    if pa.types.is_integer(field.type) and column.unit is None:
-        raise UserError(f"{where}: {field.name} is an integer; give its unit")
-    if pa.types.is_floating(field.type):
-        raise UserError(
-            f"{where}: {field.name} is a {field.type}, which loses digits; allowed: integer, timestamp, text"
-        )
+    kind = field.type
+    if pa.types.is_temporal(kind) and not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        raise UserError(f"{where}: {field.name} is a {kind}, which is no moment; name a column of timestamps or dates")
+    if pa.types.is_temporal(kind) and not column.is_iso:
+        raise UserError(f"{where}: {field.name} is a {kind}; leave out unit and format")
+    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.unit is None:
+        raise UserError(f"{where}: {field.name} is a number ({kind}); give its unit")

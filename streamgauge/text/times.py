@@ -104,7 +104,7 @@ def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, M
         good &= seconds < _RULES_END
         seconds = _in_zone(np.where(good, seconds, 0), zone)
     good &= np.abs(seconds) <= _NS_LIMIT
-    return seconds, got.get("f", none), good
+    return seconds, got.get("f", none) + got.get("L", none) * 10**6, good
 
 
 def _in_zone(local: Ints, zone: str) -> Ints:

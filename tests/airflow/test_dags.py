@@ -116,7 +116,7 @@ def test_one_dag_per_file_that_loads(parsed: Any) -> None:
 def test_files_that_do_not_load_are_one_import_error_apart_from_the_dags(parsed: Any) -> None:
     [(file, message)] = parsed["errors"].items()
     assert Path(file).name == "config_errors.py"
-    assert "broken.yaml: experiment: unknown key; allowed here: " in message
+    assert "broken.yaml:2:1: experiment: unknown key; did you mean experiments?" in message
     assert "nightly.yaml: schedule: found 'nightly', allowed: a cron expression" in message
     assert "weekly.yaml: nightly.schedule: found 'weekly', allowed: a cron expression" in message
     assert "twin.yaml: name: found 'plain'" in message

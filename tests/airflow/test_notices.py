@@ -203,7 +203,7 @@ def test_a_night_that_left_no_report_is_told_too(hook: Hook, run: Path) -> None:
             "security: found none with a password, allowed: starttls or tls",
         ),
         ({"email": email(25, to=["nobody"])}, "found 'nobody', allowed: an address such as team@example.org"),
-        ({"repetitions": [3]}, "nightly.repetitions.0: found 3, allowed: greater than or equal to 4"),
+        ({"repetitions": [3]}, "nightly.repetitions.0: found 3, allowed: at least 4"),
     ],
 )
 def test_a_mistake_in_the_benchmark_file(nightly: dict[str, Any], said: str) -> None:

@@ -72,8 +72,8 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("naem",), "x", "naem: unknown key; allowed here: cells, description"),
-        (("source", "separater"), ";", "source.separater: unknown key; allowed here: arrival, column_names"),
+        (("naem",), "x", "naem: unknown key; did you mean name?"),
+        (("source", "separater"), ";", "source.separater: unknown key; did you mean separator?"),
         (("experiments", 0, "target"), 3, "experiments.0.target: unknown key; allowed here: delay, name"),
         (("name",), None, "name: this key is missing"),
         (("name",), "a b", "name: found 'a b'"),
@@ -90,10 +90,10 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
         (("source", "columns"), {"sentinel": "string"}, "found 'sentinel', which is reserved by Streamgauge"),
         (("source", "columns"), {"a": "string", "A": "string"}, "found 'a' twice, ignoring case"),
         (("source", "columns"), {"id.orig_h": "string"}, "found 'id.orig_h', allowed: names without . and `"),
-        (("source", "max_bad_fraction"), 1.5, "source.max_bad_fraction: found 1.5, allowed: less than or equal to 1"),
+        (("source", "max_bad_fraction"), 1.5, "source.max_bad_fraction: found 1.5, allowed: at most 1"),
         (("experiments",), [], "experiments"),
-        (("experiments", 0, "target_percent"), 101, "experiments.0.target_percent: found 101, allowed: less than"),
-        (("experiments", 0, "target_percent"), -1, "experiments.0.target_percent: found -1, allowed: greater than"),
+        (("experiments", 0, "target_percent"), 101, "experiments.0.target_percent: found 101, allowed: at most 100"),
+        (("experiments", 0, "target_percent"), -1, "experiments.0.target_percent: found -1, allowed: at least 0"),
         (("experiments", 0, "target_percent"), float("nan"), "experiments.0.target_percent: found nan"),
         (("experiments", 0, "seed"), -1, "experiments.0.seed: found -1"),
         (("experiments", 0, "delay"), {"min": "3s"}, "experiments.0.delay: min: found 3s, which is above max 2s"),
@@ -121,7 +121,7 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
             ["csv", "csv-parts"],
             "experiments.0.outputs: found csv and csv-parts, allowed: one of them",
         ),
-        (("scale",), 0, "scale: found 0, allowed: greater than 0"),
+        (("scale",), 0, "scale: found 0, allowed: above 0"),
         (
             ("workloads",),
             [{"name": "w", "query": "passthrough", "watermark": "-1s"}],
@@ -154,9 +154,9 @@ def test_a_mistake_is_one_line_with_key_found_and_allowed(
     with pytest.raises(UserError) as told:
         loaded(tmp_path / "b.yaml", changed(*place, value=value))
     message = str(told.value)
-    assert message.startswith(f"{tmp_path}/b.yaml: ") or place == ("cells",)
+    assert message.startswith(f"{tmp_path}/b.yaml:") or place == ("cells",)
     assert said in message
-    assert "more)" not in message  # one mistake, one complaint
+    assert len(getattr(told.value, "lines", [message])) == 1, "one mistake, one complaint"
     assert "\n" not in message
 
 
@@ -173,13 +173,13 @@ def test_a_secret_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path:
 def test_names_that_occur_twice_are_refused(tmp_path: Path, key: str) -> None:
     item = {"experiments": {"target_percent": 1}, "workloads": {"query": "passthrough"}, "systems": {}}[key]
     raw = SOUND | {key: [{"name": "a", **item}, {"name": "b", **item}, {"name": "a", **item}]}
-    with pytest.raises(UserError, match=f"b.yaml: {key}: found the name 'a' twice; names must differ"):
+    with pytest.raises(UserError, match=rf"b.yaml(:\d+:\d+)?: {key}: found the name 'a' twice; names must differ"):
         loaded(tmp_path / "b.yaml", raw)
 
 
 @pytest.mark.parametrize("name", ["x-nightly", "a-release"])
 def test_a_name_that_another_dag_s_runs_have_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=f"b.yaml: name: found '{name}', allowed: no name that ends in -nightly or"):
+    with pytest.raises(UserError, match=rf"b.yaml:\d+:1: name: found '{name}', allowed: no name that ends in"):
         loaded(tmp_path / "b.yaml", changed("name", value=name))
 
 
@@ -275,7 +275,7 @@ def test_time_within_the_data_source_is_accepted_too(tmp_path: Path) -> None:
         ),
         (
             {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 101}]},
-            "experiments.0.target_percent: found 101, allowed: less than",
+            "experiments.0.target_percent: found 101, allowed: at most 100",
         ),
         ({"targets": 3}, "found the key 'targets', allowed: dataSource"),
     ],

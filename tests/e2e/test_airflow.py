@@ -1,16 +1,19 @@
 """One Airflow with scheduler and API server. An experiment of three fails, is corrected, and is tried again.
 
 Then Airflow is killed in the middle of a night's search. Started again, it ends the orphan and brings the night to its
-end.
+end. A night that hangs is ended and told of, and the next one runs.
 """
 
 from __future__ import annotations
 
+import http.server
 import json
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -36,6 +39,20 @@ search: {max_rate: 2000, warmup_seconds: 0, window_seconds: 3, max_age: 1s, proo
 latency: {fractions: [0.5], seconds: 1}
 nightly: {repetitions: [4], self_tests: 0}
 """
+HANGING = "streamgauge-nightly_hang"
+STUCK = "{name: stuck, target_percent: 20, delay: {distribution: 'hanging:at_will', max: 2h}}"
+#: hangs for as long as a file is there
+MODULE = """
+import os, time
+def at_will(quantile, low, high):
+    while os.path.exists(os.environ["HANGING"]):
+        time.sleep(0.1)
+    return low + quantile * (high - low)
+"""
+HANG = """
+nightly: {{self_tests: 0, notify: always, webhook: {{url: "{url}/report"}}, heartbeat: {{url: "{url}/beat"}}}}
+timeouts: {{factor: 1, least: 1s}}
+"""
 #: how long nobody believes that a task is dead
 IMPATIENT = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
@@ -54,10 +71,18 @@ class Started:
         night = write_config(place / "configs" / "night.yaml", [CALM])
         night.write_text(night.read_text() + NIGHT)
         (place / "configs" / "broken.yaml").write_text("name: [")
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self._told = http.server.ThreadingHTTPServer(("127.0.0.1", 0), listener(self.told))
+        threading.Thread(target=self._told.serve_forever, daemon=True).start()
+        hang = write_config(place / "configs" / "hang.yaml", [STUCK])
+        hang.write_text(hang.read_text() + HANG.format(url=f"http://127.0.0.1:{self._told.server_port}"))
+        (place / "hanging.py").write_text(MODULE)
+        self.hanging = place / "hanging.txt"
         self.start()
 
     def start(self) -> None:
         own = dict.fromkeys(("TMPDIR", "STREAMGAUGE_LOCKS"), str(self.place / "tmp"))
+        own |= {"PYTHONPATH": str(self.place), "HANGING": str(self.hanging)}
         self.process = start_ui(self.place, self._log, **own, **IMPATIENT)
         self.airflow = come_up(self.process, self._log)
 
@@ -66,6 +91,21 @@ class Started:
         submitted = [process for process in everyone if is_submit(process)]
         job = [one for process in submitted for one in family(process)]
         return [process for process in everyone if process not in job], job
+
+
+def listener(told: list[tuple[str, dict[str, Any]]]) -> type[http.server.BaseHTTPRequestHandler]:
+    """Appends each path and body that is posted."""
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Listener
 
 
 def family(process: psutil.Process) -> list[psutil.Process]:
@@ -205,6 +245,29 @@ def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_a
     assert stored["sustainable_rate_events_per_s"] == 2000
     assert "event_latency_ms_p50_at_50pct" in stored
     assert (started.artifacts / "dashboard.html").stat().st_size > 0
+
+
+def test_a_night_that_hangs_is_ended_and_told_and_the_next_one_runs(started: Started) -> None:
+    airflow, runs = started.airflow, started.artifacts / "runs"
+    started.hanging.touch()
+    airflow.trigger(HANGING, "first")
+    wait_for(lambda: RunLog(runs / "hang-nightly-first").latest("generate", experiment="stuck"), "a hanging task", 300)
+    airflow.trigger(HANGING, "second")  # it waits for the first
+    tasks = airflow.finished(HANGING, "first", ["stuck"])
+    started.hanging.unlink()
+    assert (tasks["per_experiment.generate", "stuck"]["state"], tasks["", ""]["state"]) == ("failed", "failed")
+    hung = [one for one in RunLog(runs / "hang-nightly-first").stages() if one.stage == "generate"]
+    assert {(one.state, one.cause) for one in hung} == {("failed", "outage")}
+    assert "took longer than" in str(hung[-1].error)
+    assert "which counts as hung" in str(hung[-1].error)
+
+    tasks = airflow.finished(HANGING, "second", ["stuck"])
+    assert {task["state"] for task in tasks.values()} == {"success"}
+    beats = [body["run_id"] for path, body in started.told if path == "/beat"]
+    assert beats == ["hang-nightly-first", "hang-nightly-second"]
+    [first, second] = [body for path, body in started.told if path == "/report"]
+    assert (first["state"], second["state"]) == ("bad", "good")
+    assert "counts as hung" in json.dumps(first["lines"])
 
 
 def test_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: Path) -> None:

@@ -53,7 +53,11 @@ def submitted(stage: str, config: Path, artifacts: Path) -> subprocess.Popen[byt
     with open(config.parent / f"{stage}.log", "ab") as log:
         return subprocess.Popen(
             [SUBMIT, "--master", "local[2]", str(ROOT / "jobs" / f"{stage}.py"), *arguments],
-            env=os.environ | {"STREAMGAUGE_ARTIFACTS": str(artifacts), "SPARK_LOCAL_IP": "127.0.0.1"},
+            env=os.environ | {
+                "STREAMGAUGE_ARTIFACTS": str(artifacts),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "PYSPARK_PYTHON": sys.executable,
+            },
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
 

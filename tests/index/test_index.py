@@ -17,20 +17,30 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
 from streamgauge.index import Index, database
-from streamgauge.index.results import series_key
+from streamgauge.index.results import _key_until_0003, series_key
+from streamgauge.index.tables import judgements, points, series
 from tests.index.example import MACHINE, result, run, three_runs
+
+
+def software(record: dict[str, Any]) -> dict[str, Any]:
+    return {**record["software"], "memory_gib": record["machine"]["memory_gib"], "os": record["machine"]["os"]}
+
+
+def identity(record: dict[str, Any]) -> dict[str, Any]:
+    return {"cpu": record["machine"]["cpu"], "cores": record["machine"]["cores"]}
 
 
 def expected(runs: list[Path]) -> list[tuple[Any, ...]]:
     """What the JSON lines say, without a database."""
     records = [json.loads(line) for path in runs for line in (path / "results.jsonl").read_text().splitlines()]
     rows = [
-        (r["at"], r["run_id"], r["metric"], r["value"], r["low"], r["valid"], r["reason"], r["software"], r["machine"])
+        (r["at"], r["run_id"], r["metric"], r["value"], r["low"], r["valid"], r["reason"], software(r), identity(r))
         for r in records
     ]
     return sorted(rows, key=lambda row: row[:2])
@@ -238,6 +248,8 @@ def test_machine_makes_another_series_and_software_does_not() -> None:
     key = series_key(result("r"))
     assert key == series_key(result("x", 5.0, software={"spark": "9"}, config_hash="other"))
     assert key != series_key(result("r", machine={**MACHINE, "cpu": "Example 2"}))
+    assert key != series_key(result("r", machine={**MACHINE, "host": "rack 2"}))
+    assert key == series_key(result("r", machine={**MACHINE, "os": "Linux 6.2", "memory_gib": 23.9}))
     assert key != series_key(result("r", system="flink"))
 
 
@@ -253,6 +265,42 @@ def test_the_migrations_make_what_the_tables_say(url: str) -> None:
         for name, table in metadata.tables.items():  # keys are not compared
             found = inspect(connection).get_pk_constraint(name)["constrained_columns"]
             assert found == [column.name for column in table.primary_key]
+
+
+def test_a_kernel_s_update_had_cut_a_series_and_the_upgrade_joins_it(url: str, tmp_path: Path) -> None:
+    """Judgements in the records carry the keys of then; a rebuild finds their series as well."""
+    kernels = ("Linux 6.1", "Linux 6.2")
+    found = [
+        result(f"night{n}", float(n), machine={**MACHINE, "os": os}, at=f"2026-03-0{n + 1}T02:00:00+00:00")
+        for n, os in enumerate(kernels)
+    ]
+    old = [_key_until_0003(one) for one in found]
+    assert old[0] != old[1]
+    runs = [run(tmp_path, one.run_id, one) for one in found]
+    results.judge(runs[1], Judgement("night1", old[1], found[1].at, "refuted", 0.1, {}))
+    engine = database.connect(url)
+    with database.transaction(engine) as connection:
+        database._migrate(connection, "0003")
+        for one, key in zip(found, old, strict=True):
+            what = {name: getattr(one, name) for name in results.MEASURED}
+            row = {"key": key, **what, "machine": canonical(one.machine)}
+            connection.execute(series.insert().values(row))
+            point = {name: getattr(one, name) for name in ("run_id", "at", "value", "low", "high", "samples", "valid")}
+            point |= {"number": 0, "series_key": key, "reason": "", "config_hash": "c0ffee"}
+            connection.execute(points.insert().values({**point, "software": canonical(one.software)}))
+        judged = {"run_id": "night1", "number": 0, "series_key": old[1], "changed_at": found[1].at}
+        judged |= {"outcome": "refuted", "magnitude": 0.1, "evidence": "{}"}
+        connection.execute(judgements.insert().values(judged))
+
+    index = Index(url, upgrade=True)
+    upgraded, key = index.dump(), series_key(found[0])
+    assert [(row["key"], row["machine"]) for row in upgraded["series"]] == [(key, {"cpu": "Example 1", "cores": 2})]
+    assert [row["software"] for row in index.history(key)] == [
+        {"spark": "4.3.0", "os": os, "memory_gib": 24.0} for os in kernels
+    ]
+    assert [row["series_key"] for row in upgraded["judgements"]] == [key]
+    index.rebuild(runs)
+    assert index.dump() == upgraded
 
 
 @pytest.mark.parametrize("schema", ["0001", "0002"])
@@ -274,18 +322,19 @@ def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: P
         )
         if schema == "0002":
             connection.execute(text("INSERT INTO judgements VALUES ('night0', 0, 'k', 'then', 'open', 0.5, '{}')"))
-    with pytest.raises(UserError, match=f"found schema {schema}, allowed: 0003; run `streamgauge results upgrade`"):
+    with pytest.raises(UserError, match=f"found schema {schema}, allowed: 0004; run `streamgauge results upgrade`"):
         Index(url)
     index = Index(url, upgrade=True)
-    assert [row["key"] for row in index.series()] == ["k"]
-    assert [(row["at"], row["value"], row["high"], row["valid"]) for row in index.history("k")] == [
+    [key] = [row["key"] for row in index.series()]
+    assert key == series_key(result("night0", machine={}))
+    assert [(row["at"], row["value"], row["high"], row["valid"]) for row in index.history(key)] == [
         ("then", 5.0, 6.0, True)
     ]
-    assert [row["outcome"] for row in index.judgements("k")] == ["open"] * (schema == "0002")
+    assert [row["outcome"] for row in index.judgements(key)] == ["open"] * (schema == "0002")
     assert index.add_run(runs[1]) == 2
     with database.transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(UserError, match="found schema 9999, allowed: up to 0003; a newer Streamgauge made it"):
+    with pytest.raises(UserError, match="found schema 9999, allowed: up to 0004; a newer Streamgauge made it"):
         Index(url)
 
 

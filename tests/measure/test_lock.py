@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ HOLDER = """
 import subprocess, sys, time
 from pathlib import Path
 from streamgauge.measure.lock import measuring
-with measuring(sys.argv[1], place=Path(sys.argv[2])) as token:
+with measuring(sys.argv[1], expected_s=float(sys.argv[3]), place=Path(sys.argv[2])) as token:
     child = subprocess.Popen(["sleep", "120"], start_new_session=True)
     print(token, child.pid, flush=True)
     time.sleep(120)
@@ -51,8 +52,9 @@ class Holder:
 
 
 @contextmanager
-def holding(what: str, place: Path) -> Iterator[Holder]:
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, what, str(place)], stdout=subprocess.PIPE, text=True)
+def holding(what: str, place: Path, expected_s: float = 0) -> Iterator[Holder]:
+    command = [sys.executable, "-c", HOLDER, what, str(place), str(expected_s)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     token, child = map(int, process.stdout.readline().split())
     try:
@@ -113,6 +115,14 @@ def test_another_measurement_is_waited_for_and_named_in_one_line(tmp_path: Path)
         assert str(refused.value).startswith(f"measuring lock: other cell (pid {holder.process.pid}) has held it")
         assert holder.process.poll() is None
         assert not gone(holder.child, within_s=0.1)
+
+
+def test_a_holder_is_given_the_time_that_it_asked_for(tmp_path: Path) -> None:
+    with holding("long cell", tmp_path, expected_s=4):
+        began = time.monotonic()
+        with pytest.raises(Outage, match="longer than it said"), measuring("cell", patience_s=0, place=tmp_path):
+            pass
+        assert time.monotonic() - began >= 2, "it was far from its end"
 
 
 def test_a_state_that_is_garbage_gives_no_token_again(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_same_bytes_for_1_3_and_16_partitions(spark: Any) -> None:
     ("change", "message"),
     [
         ({"format": "nexmark", "files": "a.csv"}, "files: not for format nexmark, which reads no file; leave it out"),
-        ({"format": "nexmark", "nexmark": {"events": 0}}, "nexmark.events: found 0, allowed: greater than 0"),
+        ({"format": "nexmark", "nexmark": {"events": 0}}, "nexmark.events: found 0, allowed: above 0"),
         ({"format": "nexmark", "nexmark": {"out_of_order_group_size": 953}}, "no multiple of 953"),
         ({"format": "nexmark", "columns": {"price": "string"}}, "columns: found price: string, allowed: kind: string"),
         ({"format": "nexmark", "time": {"column": "date_time", "unit": "ps"}}, "time: not for format nexmark"),

@@ -58,8 +58,8 @@ def test_a_source_of_which_every_line_may_be_bad_but_not_all(workers: Workers, t
 @pytest.mark.parametrize(
     ("column", "time", "said"),
     [
-        (pa.array([1.5]), {"column": "t", "unit": "s"}, "t is a double, which loses digits"),
-        (pa.array([1]), {"column": "t"}, "t is an integer; give its unit"),
+        (pa.array([1.5]), {"column": "t"}, "t is a number (double); give its unit"),
+        (pa.array([1]), {"column": "t"}, "t is a number (int64); give its unit"),
         (pa.array([1], pa.timestamp("us")), {"column": "t", "unit": "s"}, "leave out unit and format"),
         (pa.array([[1]]), {"column": "t", "unit": "s"}, "has no text form"),
     ],

@@ -44,7 +44,8 @@ def test_of_several_masters_the_first_that_answers_is_asked() -> None:
         assert session_conf({}, masters, {})["spark.driver.host"] == "127.0.0.1"
 
 
-def test_alone_on_this_host_it_is_reachable_from_nowhere_else() -> None:
+def test_alone_on_this_host_it_is_reachable_from_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
     assert session_conf({}, None, {})["spark.driver.host"] == "127.0.0.1"
     assert session_conf({"spark.master": "local[*]"}, "local[1]", {})["spark.master"] == "local[1]"
     assert "spark.driver.host" not in session_conf({"spark.master": "yarn"}, None, {})

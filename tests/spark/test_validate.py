@@ -162,7 +162,7 @@ def stored(tmp_path: Path, case: Case) -> tuple[Store, Benchmark]:
         final = store.path(artifact.kind, key)
         final.parent.mkdir(parents=True)
         artifact.path.rename(final)
-        write_json(final / "manifest.json", artifact.manifest)
+        write_json(final / "manifest.json", artifact.manifest | {"kind": artifact.kind, "key": key})
     return store, benchmark
 
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import Source
+from streamgauge.config import Source, TimeColumn
 from streamgauge.text import ranges
-from streamgauge.text.parse import layout_of, names_in, parse
+from streamgauge.text.parse import TOO_LONG, layout_of, names_in, parse
 from streamgauge.text.splits import header, plan
 
 anytime = settings(deadline=None)  # the machine is shared
@@ -259,3 +259,36 @@ def test_lines_share_the_bytes_of_their_block() -> None:
     events = parse(data, layout_of(described(), NAMES, "f"), 0).events
     address = np.frombuffer(data, np.uint8).ctypes.data
     assert events["line"].chunk(0).buffers()[2].address == address
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("size", [7, 40, 1 << 20])
+def test_a_line_beyond_the_bound_is_cut_where_it_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, size: int
+) -> None:
+    monkeypatch.setattr(ranges, "LONGEST_LINE", 20)
+    own = [b"a", b"b" * 20, b"c" * 21, b"", b"d" * 300, b"e", b"f" * 95]
+    text = b"\n".join(own)
+    file = tmp_path / "f"
+    file.write_bytes(gzip.compress(text) if packed else text)
+    if packed:
+        found = list(map(ranges.ended, ranges.blocks(str(file), 0, size)))
+    else:
+        cuts = ranges.splits(0, len(text), size)
+        found = [ranges.ended(ranges.read_lines(str(file), 0, low, high)) for low, high in cuts]
+    assert all(len(data) <= size + 22 for data in found)
+    lines = b"".join(found).split(b"\n")
+    assert lines.pop() == b""
+    assert len(lines) == len(own)
+    for line, whole in zip(lines, own, strict=True):
+        assert line == whole or (len(line) > 20 and whole.startswith(line) and len(whole) > 20)
+
+
+def test_a_line_beyond_the_bound_goes_to_the_quarantine_by_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamgauge.text.parse.LONGEST_LINE", 2000)
+    source = Source(files=("f.csv",), time=TimeColumn(column=0, unit="s"), header=False)
+    long = b"2," + b"x" * 3000
+    found = parse(b"1,a\n" + long + b"\n3,b\n", layout_of(source, None, "f.csv"), 10)
+    assert found.events["seq"].to_pylist() == [10, 12]
+    assert found.bad is not None
+    assert found.bad.to_pylist() == [{"at": 1, "reason": TOO_LONG, "text": long[:1024]}]

@@ -105,6 +105,14 @@ def test_a_number_with_blanks_or_an_exponent_is_unreadable() -> None:
     assert read([" 12", "12 ", "1e3", "", "-", "1_0", "0x1", ".5", "5.", "٣"], unit="s") == [BAD] * 10
 
 
+def test_milliseconds_without_leading_zeros_are_a_number_not_a_fraction() -> None:
+    texts = [f"20171223-22:15:29:{n}" for n in ("606", "29", "6", "006", "1000", "")]
+    second = nanoseconds(datetime(2017, 12, 23, 22, 15, 29, tzinfo=UTC))
+    expected = [second + ms * 10**6 for ms in (606, 29, 6, 6)]
+    assert read(texts, format="%Y%m%d-%H:%M:%S:%L") == [*expected, BAD, BAD]
+    assert read(texts[:3], format="%Y%m%d-%H:%M:%S:%f")[1] == second + 290 * 10**6
+
+
 moments = st.datetimes(datetime(1678, 1, 1), datetime(2262, 1, 1))
 PATTERNS = [
     ("%Y-%m-%d %H:%M:%S", "yyyy-MM-dd HH:mm:ss"),

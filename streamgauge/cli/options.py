@@ -1,0 +1,67 @@
+"""Names options where the functions below name keys of a benchmark file, for commands that read none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from streamgauge.base.errors import Infeasible, Mistakes, Outage, UserError
+from streamgauge.config import mistakes
+
+M = TypeVar("M", bound=BaseModel)
+#: a key of a benchmark file -> the option that gives it
+_OPTIONS = {
+    "source.time.column": "--time", "source.time.unit": "--unit", "source.time.format": "--format",
+    "source.time.iso": "--iso", "source.time.zone": "--zone", "source.time": "--time",
+    "source.arrival.column": "--arrival", "source.arrival.unit": "--arrival-unit",
+    "source.arrival.format": "--arrival-format", "source.arrival": "--arrival", "source.separator": "--separator",
+    "source.header": "--no-header", "source.order": "--order", "source.max_bad_fraction": "--max-bad-fraction",
+    "source.files": "the name of the file", "source.format": "the end of the file's name",
+    "overrides.scale": "--scale", "overrides.seed": "--seed", "overrides.outputs": "--outputs",
+    "overrides.experiments": "--experiment", "experiment.target_percent": "--target", "experiment.seed": "--seed",
+    "experiment.on_infeasible": "--on-infeasible", "on_infeasible: closest": "--on-infeasible closest",
+    **{f"{before}delay.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
+        "distribution": "delay", **{key: key for key in ("min", "max", "mean", "stddev", "sigma", "alpha", "profile")},
+    }.items()},
+}  # fmt: skip
+_KEY = re.compile("|".join(rf"(?<![\w.]){re.escape(key)}(?!\w)" for key in sorted(_OPTIONS, key=len, reverse=True)))
+#: a model's own check begins with the key that it is about
+_OF_MODEL = re.compile(r"^(source|source\.time|experiment\.delay): ([a-z_]+): ")
+
+
+def named(message: str) -> str:
+    """Returns the message with options in place of keys.
+
+    Example: "check source.separator" -> "check --separator".
+    """
+    return _KEY.sub(lambda found: _OPTIONS[found[0]], _OF_MODEL.sub(r"\1.\2: ", message))
+
+
+def parse(model: type[M], raw: Mapping[str, Any], place: str) -> M:
+    """Validates options against a model of the benchmark file. Raises Mistakes that name options.
+
+    place: key of the model within a benchmark file, such as source.
+    """
+    try:
+        return mistakes.check(model, raw, lambda path: ".".join((place, *map(str, path))))
+    except Mistakes as problem:
+        raise Mistakes([named(line) for line in problem.lines]) from None
+
+
+@contextmanager
+def speaking() -> Iterator[None]:
+    """Turns the keys in a message that is raised within into options."""
+    try:
+        yield
+    except Infeasible as problem:
+        raise Infeasible(
+            named(str(problem)), minimum_percent=problem.minimum_percent, maximum_percent=problem.maximum_percent
+        ) from problem
+    except UserError as problem:
+        raise UserError(named(str(problem))) from problem
+    except Outage as problem:
+        raise Outage(named(str(problem))) from problem

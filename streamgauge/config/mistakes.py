@@ -1,0 +1,167 @@
+"""Tells what is wrong in a benchmark file or in options: each mistake by its place, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from streamgauge.base.errors import Mistakes
+
+M = TypeVar("M", bound=BaseModel)
+#: a key's path within the file, such as ("experiments", 0, "target_percent")
+Path = tuple[int | str, ...]
+_MOST_TEXT = 80
+_TYPES = {
+    "string_type": "text", "int_type": "a whole number", "int_parsing": "a whole number",
+    "int_from_float": "a whole number", "int_parsing_size": "a whole number below 2^63", "float_type": "a number",
+    "float_parsing": "a number", "finite_number": "a finite number", "bool_type": "true or false",
+    "bool_parsing": "true or false", "tuple_type": "a list", "list_type": "a list", "set_type": "a list",
+    "dict_type": "keys with values", "model_type": "keys with values", "model_attributes_type": "keys with values",
+}  # fmt: skip
+_BOUNDS = {
+    "greater_than": ("gt", "above"), "greater_than_equal": ("ge", "at least"), "less_than": ("lt", "below"),
+    "less_than_equal": ("le", "at most"),
+}  # fmt: skip
+_NUMBERS = {"integer", "number"}
+
+
+def check(model: type[M], raw: Any, place: Callable[[Path], str]) -> M:
+    """Returns the validated model. Raises Mistakes, one line each. place: names a path for people."""
+    schema = _schema(model)
+    problems = {path: f"found {_shown(value)}, allowed: a number" for path, value in _booleans(raw, schema, schema, ())}
+    found = None
+    try:
+        found = model.model_validate(raw)
+    except ValidationError as problem:
+        # pydantic tells a list with a bad item as too short as well
+        errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
+        meant: set[Path] = set()
+        for error in errors:
+            path = tuple(error["loc"])
+            near = _near(error, schema)
+            meant |= {(*path[:-1], near)} if near else set()
+            problems.setdefault(path, f"unknown key; did you mean {near}?" if near else _message(error, schema))
+        missing = {tuple(error["loc"]) for error in errors if error["type"] == "missing"}
+        for path in meant & missing:  # the misspelt key tells it
+            del problems[path]
+    if found is None or problems:
+        raise Mistakes([": ".join(part for part in (place(path), told) if part) for path, told in problems.items()])
+    return found
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
+def _near(error: Any, schema: Mapping[str, Any]) -> str | None:
+    """The allowed key that an unknown one resembles."""
+    if error["type"] != "extra_forbidden":
+        return None
+    close = difflib.get_close_matches(str(error["loc"][-1]), _allowed_keys(schema, error["loc"][:-1]), 1, 0.7)
+    return close[0] if close else None
+
+
+def _message(error: Any, schema: Mapping[str, Any]) -> str:
+    kind, found = error["type"], error.get("input")
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        return f"unknown key; allowed here: {', '.join(_allowed_keys(schema, error['loc'][:-1]))}"
+    if kind == "missing":
+        return "this key is missing"
+    if "found" in message:
+        return message
+    if kind in _BOUNDS:
+        name, word = _BOUNDS[kind]
+        message = f"{word} {error['ctx'][name]:g}"
+    if kind in ("string_too_long", "string_too_short"):
+        most = kind == "string_too_long"
+        message = f"at {'most' if most else 'least'} {error['ctx']['max_length' if most else 'min_length']} characters"
+    if kind == "string_pattern_mismatch":
+        message = f"text that matches {error['ctx']['pattern']}"
+    message = _TYPES.get(kind, message.removeprefix("Input should be "))
+    simple = not isinstance(found, dict | list)
+    return f"found {_shown(found)}, allowed: {message}" if simple or kind in _TYPES else message
+
+
+def _shown(value: Any) -> str:
+    """A value as a person writes it; a long one is cut."""
+    if isinstance(value, dict):
+        return "keys with values" if value else "{}"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}… ({len(text):,} characters)"
+
+
+def _booleans(raw: Any, node: Any, schema: Any, path: Path) -> Iterator[tuple[Path, bool]]:
+    """Yields each true or false where a number belongs: Python takes them for 1 and 0."""
+    node = _resolve(node, schema)
+    if isinstance(raw, bool):
+        kinds = node.get("type", ())
+        if _NUMBERS & ({kinds} if isinstance(kinds, str) else set(kinds)):
+            yield path, raw
+    elif isinstance(raw, dict):
+        for key, value in raw.items():
+            yield from _booleans(value, node.get("properties", {}).get(key, {}), schema, (*path, key))
+    elif isinstance(raw, list):
+        for number, value in enumerate(raw):
+            yield from _booleans(value, node.get("items", {}), schema, (*path, number))
+
+
+def _allowed_keys(schema: Mapping[str, Any], location: Path) -> list[str]:
+    """Keys that are allowed where an error lies, found by walking its location through the model's schema."""
+    node: Any = schema
+    for part in location:
+        node = _resolve(node, schema)
+        node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
+    return sorted(_resolve(node, schema).get("properties", {}))
+
+
+def _resolve(node: Any, schema: Any) -> Any:
+    while True:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        elif "anyOf" in node:
+            node = next((n for n in node["anyOf"] if n.get("type") != "null"), {})
+        else:
+            return node
+
+
+def in_file(file: str, text: str) -> Callable[[Path], str]:
+    """Returns a function that names a path by file, line, column and key. text: YAML or JSON."""
+
+    @cache  # only a file with mistakes is read a second time
+    def places() -> dict[Path, tuple[int, int]]:
+        try:
+            return dict(_places(yaml.compose(text, yaml.SafeLoader), ()))
+        except (yaml.YAMLError, RecursionError):
+            return {}
+
+    def place(path: Path) -> str:
+        key = ".".join(map(str, path))
+        known = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in places()), None)
+        at = "" if known is None else ":{}:{}".format(*places()[known])
+        return f"{file}{at}: {key}" if key else f"{file}{at}"
+
+    return place
+
+
+def _places(node: yaml.Node | None, path: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """Yields line and column, from 1, of each key and list item."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*path, key.value)
+            yield here, (key.start_mark.line + 1, key.start_mark.column + 1)
+            yield from _places(value, here)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            here = (*path, number)
+            yield here, (item.start_mark.line + 1, item.start_mark.column + 1)
+            yield from _places(item, here)

@@ -1,0 +1,93 @@
+"""Turns JSON lines into CSV lines of the values that are needed of them, which the rest reads like any other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.base.errors import UserError
+from streamgauge.config import Source
+from streamgauge.text import rows
+from streamgauge.text.fields import Mask
+
+#: numbers stay as they are written, so that no digit of a time is lost
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+SEPARATOR, QUOTE = ",", '"'
+#: what json raises for text that is no JSON, or is nested too deeply
+_BROKEN = (ValueError, RecursionError)
+
+
+def paths(source: Source) -> list[str]:
+    """Paths of the values that a source needs, each once: a key, or keys with dots between them."""
+    columns = [column.column for column in (source.time, source.arrival) if column is not None]
+    return list(dict.fromkeys(map(str, [*columns, *source.columns])))
+
+
+def values(data: bytes, wanted: list[str]) -> tuple[bytes, Mask]:
+    """(one CSV line for each line, with the values at the paths; True for each line that is no JSON object).
+
+    A value that is null, missing, a list or an object is an empty field; line ends in texts are blanks.
+    """
+    lines = data.split(b"\n")[:-1]
+    found: list[list[str | None]] = [[] for _ in wanted]
+    bad: Mask = np.zeros(len(lines), bool)
+    for at, line in enumerate(lines):
+        try:
+            value = _DECODER.decode(line.decode())
+        except _BROKEN:
+            value = None
+        bad[at] = not isinstance(value, dict)
+        for column, path in zip(found, wanted, strict=True):
+            column.append(_text(_at(value, path)))
+    batch = pa.RecordBatch.from_arrays([_strings(column) for column in found], names=wanted)
+    return rows.lines(batch, SEPARATOR, QUOTE, "JSON"), bad
+
+
+def check(line: bytes, source: Source, where: str) -> None:
+    """Checks that the first line has the event time, if it is a JSON object. Raises UserError, naming its keys."""
+    try:
+        value = _DECODER.decode(line.decode())
+    except _BROKEN:
+        return  # bad lines are counted when all of them are read
+    path = str(source.time.column)
+    if isinstance(value, dict) and _at(value, path) is None:
+        keys = ", ".join(repr(key[:60]) for key, _ in zip(_keys(value), range(30), strict=False))
+        raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {keys or 'no key'}")
+
+
+def _keys(value: dict[str, Any], before: str = "") -> Iterator[str]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _keys(inner, f"{before}{key}.")
+        else:
+            yield before + key
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a path; None if there is none. A key that contains dots is preferred."""
+    if not isinstance(value, dict):
+        return None
+    if path in value:
+        return value[path]
+    for key in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else None
+
+
+def _strings(column: list[str | None]) -> pa.Array:
+    try:
+        return pa.array(column, pa.string())
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can write and UTF-8 cannot
+        return pa.array([v and v.encode(errors="replace").decode() for v in column], pa.string())

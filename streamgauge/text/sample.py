@@ -1,0 +1,101 @@
+"""A look at the first lines of a source, which tells in a moment whether they are read as they are meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.config import Source, TimeColumn
+from streamgauge.text import patterns
+from streamgauge.text.fields import texts
+from streamgauge.text.parse import TOO_LONG, Layout, Parsed, lines_of, parse
+from streamgauge.text.ranges import first_lines, line_count
+from streamgauge.text.splits import plan
+
+LINES = 1000
+_BYTES = 1 << 20
+#: what to do if too many lines are bad for this reason
+_ADVICE = {
+    "not UTF-8": "convert the file to UTF-8",
+    TOO_LONG: "name a file of text lines",
+    "time is not ISO-8601": "times that are numbers need source.time.unit, other ones source.time.format",
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the first lines of a source's first file are read as."""
+
+    path: str
+    lines: int
+    parsed: Parsed
+    doubts: list[str]  # warnings, which name keys of a benchmark file
+
+    @property
+    def bad(self) -> list[dict[str, Any]]:
+        """Bad lines: at (0-based among the lines), reason, text."""
+        return [] if self.parsed.bad is None else self.parsed.bad.to_pylist()
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Least and largest event time in ticks; there must be an event."""
+        times = self.parsed.events["event_time"].to_numpy()
+        return int(times.min()), int(times.max())
+
+
+def sample(source: Source, count: int = LINES) -> Sample:
+    """Reads at most `count` lines, and no more than the first MiB of text. Raises UserError if all of them are bad."""
+    splits = plan(source, _BYTES)
+    data = next(splits[0].blocks(_BYTES), b"") if splits else b""
+    lines = min(count, line_count(data))
+    if not lines:
+        raise no_data(splits[0].path if splits else source.files[0])
+    split = splits[0]
+    data = first_lines(data, lines)
+    layout = split.layout
+    doubts = [_doubt("source.time", source.time, _fields(data, layout, layout.time))]
+    if source.arrival is not None and layout.arrival is not None:
+        doubts.append(_doubt("source.arrival", source.arrival, _fields(data, layout, layout.arrival)))
+    found = Sample(split.path, lines, parse(data, layout, 0), [doubt for doubt in doubts if doubt])
+    if len(found.bad) == lines:
+        first = 2 if source.header and split.kind != "parquet" else 1
+        raise too_many_bad(source, split.path, first, found.bad[0]["reason"], found.bad[0]["text"], lines, lines)
+    return found
+
+
+def _fields(data: bytes, layout: Layout, index: int) -> list[bytes]:
+    _, fields, _ = lines_of(data, layout)
+    found: list[bytes] = texts(fields.buffer, *fields.field(index)).to_pylist()
+    return found
+
+
+def _doubt(key: str, column: TimeColumn, times: list[bytes]) -> str | None:
+    """A warning if fractions of a second look like milliseconds that are not padded; None if not.
+
+    A writer that drops the zeros at a fraction's end never ends one in 0, and one that keeps them has one length.
+    """
+    if column.format is None:
+        return None
+    digits = patterns.fractions(column.format, times)
+    lengths = {len(text) for text in digits}
+    if len(lengths) < 2 or not any(text.endswith("0") and len(text) > 1 for text in digits):
+        return None
+    return (
+        f"warning: {key}.format: %f reads .7 as 700 ms, and among the first {len(times):,} times are fractions of "
+        f"{min(lengths)} to {max(lengths)} digits, some of which end in 0; write %L if they are milliseconds"
+    )
+
+
+def no_data(file: str) -> UserError:
+    return UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
+
+
+def too_many_bad(source: Source, file: str, number: int, reason: str, text: bytes, bad: int, lines: int) -> UserError:
+    """The error that shows the first bad line, the share of bad lines and what to do. number: of the line, 1-based."""
+    shown = text[:80].rstrip(b"\r").decode(errors="replace") + ("…" if len(text) > 80 else "")
+    advice = _ADVICE.get(reason, f"check source.separator ({source.separator!r}) and source.time")
+    return UserError(
+        f"{file}: line {number}: {reason}: {shown!r}; {bad} of {lines} lines are bad, "
+        f"allowed: {source.max_bad_fraction:.4g} of them; {advice}, or raise source.max_bad_fraction"
+    )

@@ -1,0 +1,96 @@
+"""What a person reads who gave wrong options: one line, which names the option and where help is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command import Answer, Call, run
+
+
+def call(*arguments: str) -> Answer:
+    return run(Call(list(arguments)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["analyze"], "analyze: missing argument 'files'; see streamgauge analyze --help"),
+        (["analyze", "--tme", "t", "f.csv"], "analyze: no such option: --tme"),
+        (["analyse"], "no such command 'analyse'"),
+        (["--nope"], "no such option: --nope; see streamgauge --help"),
+        (["results", "nope"], "results: no such command 'nope'; see streamgauge results --help"),
+        (["search", "b.yaml", "--experiment"], "option '--experiment' requires an argument"),
+        (
+            ["generate", "f.csv", "--target", "many", "--seed", "1", "--out", "o"],
+            "generate: invalid value for '--target': found 'many', allowed: a number; see streamgauge generate --help",
+        ),
+        (["generate", "f.csv", "--target", "1_0", "--seed", "1", "--out", "o"], "found '1_0', allowed: a number"),
+        (["trial", "b.yaml", "--rate", "5", "--rate", "nan"], "'--rate': found 'nan', allowed: a number"),
+        (["calibrate", "--capacity", "inf"], "'--capacity': found 'inf', allowed: a number"),
+        (
+            ["generate", "f.csv", "--target", "1", "--seed", "1.5", "--out", "o"],
+            "'--seed': found '1.5', allowed: a whole number",
+        ),
+    ],
+)
+def test_a_wrong_option_is_one_line(arguments: list[str], said: str) -> None:
+    call(*arguments).refused(said)
+
+
+def generate(tmp_path: Path, *more: str) -> Answer:
+    (tmp_path / "f.csv").write_text("t,v\n1,a\n3,b\n2,c\nx,d\n")
+    options = ["--time", "t", "--unit", "s", "--target", "20", "--seed", "1", "--out", str(tmp_path / "o")]
+    return call("generate", str(tmp_path / "f.csv"), *options, *more)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--separator", "::"], "--separator: found '::', allowed: one ASCII character"),
+        (["--unit", "sec"], "--unit: found 'sec', allowed: 'ps', 'ns', 'us', 'ms' or 's'"),
+        (["--order", "random"], "--order: found 'random', allowed: 'file', 'arrival' or 'event_time'"),
+        (["--order", "arrival"], "--order: arrival needs an arrival column"),
+        (["--max-bad-fraction", "2"], "--max-bad-fraction: found 2.0, allowed: at most 1"),
+        (["--delay", "odd"], "--delay: found 'odd'"),
+        (["--min", "3s"], "--min: found 3s, which is above max 2s"),
+        (["--seed", "-1"], "--seed: found -1, allowed: at least 0"),
+        (["--on-infeasible", "maybe"], "--on-infeasible: found 'maybe', allowed: 'error' or 'closest'"),
+        (["--master", ""], "master: found '', allowed: local[2]"),
+        ([], "1 of 4 lines are bad, allowed: 0.01 of them; check --separator (',') and --time, or raise --max-bad-"),
+        (["--max-bad-fraction", "1", "--target", "100"], "or --on-infeasible closest"),
+    ],
+)
+def test_options_are_named_where_there_is_no_file_of_keys(tmp_path: Path, more: list[str], said: str) -> None:
+    answer = generate(tmp_path, *more)
+    answer.refused(said)
+    assert "source." not in answer.err.replace("source.csv", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["f.csv"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input_is_a_source(tmp_path: Path, packed: bool) -> None:
+    text = b"t,v\n1,a\n3,b\n2,c\n"
+    command = [
+        str(Path(sys.executable).with_name("streamgauge")),
+        "analyze",
+        "-",
+        "--time",
+        "t",
+        "--unit",
+        "s",
+        "--json",
+    ]
+    done = subprocess.run(
+        command, input=gzip.compress(text) if packed else text, capture_output=True, check=True, cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert (found["events"], found["out_of_order"]) == (3, 1)
+    assert list(tmp_path.iterdir()) == []

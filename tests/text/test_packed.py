@@ -1,0 +1,57 @@
+"""Packed files give the lines of plain ones, and broken ones are told."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.text import ranges
+
+TEXT = b"t,v\n" + b"".join(b"%d,%d\n" % (i, random.Random(i).randrange(10**9)) for i in range(30_000))
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as packed:
+        packed.write(data)
+    return bytes(sink.getvalue())
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": zstd}
+
+
+@pytest.mark.parametrize("kind", PACK)
+@pytest.mark.parametrize("members", [1, 3])
+def test_packed_files_give_the_same_lines(tmp_path: Path, kind: str, members: int) -> None:
+    """Also of several members, as tools that pack in parallel write them."""
+    cut = len(TEXT) // members
+    parts = [TEXT[i * cut : (i + 1) * cut if i + 1 < members else None] for i in range(members)]
+    file = tmp_path / "f"
+    file.write_bytes(b"".join(map(PACK[kind], parts)))
+    assert ranges.packing(str(file)) == kind
+    start, header = ranges.first_line(str(file))
+    assert (start, header) == (0, b"t,v\n")
+    assert b"".join(ranges.blocks(str(file), 4, 50_000)) == TEXT[4:]
+
+
+#: zstd writes no checksum unless it is told to
+@pytest.mark.parametrize(
+    ("kind", "how"), [("gzip", "cut"), ("bzip2", "cut"), ("zstd", "cut"), ("gzip", "garbled"), ("bzip2", "garbled")]
+)
+def test_a_broken_file_is_told(tmp_path: Path, kind: str, how: str) -> None:
+    packed = bytearray(PACK[kind](TEXT))
+    if how == "cut":
+        del packed[len(packed) // 2 :]
+    else:
+        packed[len(packed) // 2 : len(packed) // 2 + 40] = bytes(40)
+    file = tmp_path / "f"
+    file.write_bytes(packed)
+    with pytest.raises(UserError, match=f"{file}: broken {kind} file: .*; fetch it again"):
+        list(ranges.blocks(str(file), 0, 1 << 20))
