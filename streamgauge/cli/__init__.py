@@ -9,7 +9,7 @@ import typer
 from streamgauge import __version__
 from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.processes import stoppable
-from streamgauge.cli import hard, judging, measuring, nexmark, planning, releasing, results, streams, usage
+from streamgauge.cli import hard, init, judging, measuring, nexmark, planning, releasing, results, streams, usage
 
 #: exit code of a command that a signal has ended
 STOPPED = 130
@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     help="Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries.",
 )
-for module in (planning, streams, measuring, judging, results, hard, nexmark, releasing):
+for module in (init, planning, streams, measuring, judging, results, hard, nexmark, releasing):
     module.register(app)
 
 
