@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,19 @@ app = typer.Typer(
 for module in (init, planning, streams, measuring, judging, results, runs, hard, nexmark, releasing):
     module.register(app)
 
+#: headings of the help, each with its commands
+PANELS = {
+    "Your own data": ("init", "analyze", "generate", "datasets"),
+    "Whole benchmarks": ("check", "run", "ui", "runs", "open", "schema"),
+    "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver"),
+    "Judgements": ("release-check", "compare", "changes"),
+    "Results": ("results", "dashboard", "gc"),
+}
+registered: list[Any] = [*app.registered_commands, *app.registered_groups]
+for info in registered:
+    called = info.name or (info.callback.__name__ if info.callback else "")
+    info.rich_help_panel = next((panel for panel, names in PANELS.items() if called in names), None)
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -35,7 +48,7 @@ def options(
     """Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries."""
 
 
-@app.command()
+@app.command(hidden=True)
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
