@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from streamgauge import __version__
 from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.processes import stoppable
-from streamgauge.cli import hard, init, judging, measuring, nexmark, planning, releasing, results, runs, streams, usage
+from streamgauge.cli import (
+    hard,
+    init,
+    judging,
+    measuring,
+    nexmark,
+    pages,
+    planning,
+    releasing,
+    results,
+    runs,
+    streams,
+    usage,
+)
 
 #: exit code of a command that a signal has ended
 STOPPED = 130
@@ -21,18 +34,7 @@ app = typer.Typer(
 for module in (init, planning, streams, measuring, judging, results, runs, hard, nexmark, releasing):
     module.register(app)
 
-#: headings of the help, each with its commands
-PANELS = {
-    "Your own data": ("init", "analyze", "generate", "datasets"),
-    "Whole benchmarks": ("check", "run", "ui", "runs", "open", "schema"),
-    "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver"),
-    "Judgements": ("release-check", "compare", "changes"),
-    "Results": ("results", "dashboard", "gc"),
-}
-registered: list[Any] = [*app.registered_commands, *app.registered_groups]
-for info in registered:
-    called = info.name or (info.callback.__name__ if info.callback else "")
-    info.rich_help_panel = next((panel for panel, names in PANELS.items() if called in names), None)
+pages.arrange(app)
 
 
 def _version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import typer
 
 from streamgauge import cli
+from streamgauge.cli import pages
 from tests.command import Call, run
 
 GOLDEN = Path(__file__).with_name("help.txt")
@@ -46,8 +48,14 @@ def test_the_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_command_has_a_heading() -> None:
-    placed = {name for names in cli.PANELS.values() for name in names}
+    placed = {name for names in pages.PANELS.values() for name in names}
     assert placed | {"version"} == {names[0] for names in ALL if len(names) == 1}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in pages.EXAMPLES.items() for text in texts])
+def test_examples_are_accepted(name: str, text: str) -> None:
+    command = typer.main.get_command(cli.app).commands[name]  # type: ignore[attr-defined]
+    command.make_context(name, shlex.split(text))
 
 
 @pytest.mark.parametrize("names", ALL, ids=" ".join)
