@@ -10,7 +10,7 @@ from streamgauge.report.records import CellRecord, Records, is_sound, one_line
 MOST = 6
 _ANSWERS = {
     "right": "equal to an independent answer",
-    "wrong": "they differ from an independent answer: no figure of this cell counts",
+    "wrong": "a run's answer differs from an independent one",
     "partly compared": "not all runs were compared",
     "not compared": "no run was compared",
 }
@@ -65,6 +65,8 @@ def _sentence(records: Records, record: CellRecord) -> Note:
         said.append(
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
         )
+    if record.output == "wrong":
+        said.append("A latency run answered wrongly: find out why before you use any figure of this cell.")
     return Note(" ".join(said))
 
 
