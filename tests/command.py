@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pandas  # noqa: F401  -- a one-shot command keeps pyarrow from it, for this whole process, unless it is here
+
 from streamgauge import cli
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -71,6 +72,9 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def _handled(handler: Callable[[int, Any], object]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the first thread is told of signals
+        return
     before = {number: signal.signal(number, handler) for number in STOPS}
     try:
         yield
@@ -81,7 +85,7 @@ def _handled(handler: Callable[[int, Any], object]) -> Iterator[None]:
 
 @contextmanager
 def postponed() -> Iterator[list[int]]:
-    """Keeps those signals in the list that it yields: what starts a JVM must not be left half-way."""
+    """Keeps those signals in the list that it yields: what starts processes must not be left half-way."""
     told: list[int] = []
     with _handled(lambda number, _: told.append(number)):
         yield told

@@ -3,27 +3,54 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
 from streamgauge import __version__
 from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.processes import stoppable
-from streamgauge.cli import hard, judging, measuring, nexmark, planning, releasing, results, streams, usage
+from streamgauge.cli import (
+    hard,
+    init,
+    judging,
+    measuring,
+    nexmark,
+    pages,
+    planning,
+    releasing,
+    results,
+    runs,
+    streams,
+    usage,
+)
 
 #: exit code of a command that a signal has ended
 STOPPED = 130
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
-    help="Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries.",
 )
-for module in (planning, streams, measuring, judging, results, hard, nexmark, releasing):
+for module in (init, planning, streams, measuring, judging, results, runs, hard, nexmark, releasing):
     module.register(app)
 
+pages.arrange(app)
 
-@app.command()
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+) -> None:
+    """Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries."""
+
+
+@app.command(hidden=True)
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)

@@ -31,7 +31,7 @@ ExperimentName = Annotated[str, typer.Option("--experiment", help="an experiment
 WorkloadName = Annotated[str, typer.Option("--workload", help="a workload of the file")]
 SystemName = Annotated[str, typer.Option("--system", help="a system of the file")]
 _OUTPUT = {True: "equals the oracle's answer", False: "wrong", None: "not checked"}
-RunId = Annotated[str | None, typer.Option(help="a run to continue; by default a new one")]
+RunId = Annotated[str | None, typer.Option("--run", "--run-id", help="a run to continue; by default a new one")]
 
 
 def register(app: typer.Typer) -> None:

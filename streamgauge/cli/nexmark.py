@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def nexmark(
     events: Annotated[int, typer.Option(min=50, help="number of events, spread over 100 s of event time")] = 100_000,
     queries: Annotated[str, typer.Option(help="all, or some of q0 to q23: q5,q7")] = "all",
-    mode: Annotated[Literal["batch", "streaming", "both"], typer.Option()] = "both",
+    mode: Annotated[Literal["batch", "streaming", "both"], typer.Option(help="how each query is asked")] = "both",
     disorder: Annotated[float, typer.Option(min=0, max=100, help="percent of the events out of order")] = 0.0,
     system: Annotated[str, typer.Option(help=SYSTEM_HELP)] = "spark",
     seed: Annotated[int, typer.Option(min=0, help="seed of the events and their disorder")] = 1,

@@ -81,11 +81,13 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
     console.print(
         f"  cells   {len(cells)}" + (": " + ", ".join(cells[:6]) + (" …" if len(cells) > 6 else "") if cells else "")
     )
+    console.print(f"  takes   {plan['takes']}", soft_wrap=True)
 
 
 def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     """What a run would do, found from file hashes alone. Raises UserError for problems found before a run starts."""
     from streamgauge.catalog.artifacts import stat_source
+    from streamgauge.measure import timing
 
     looked = check_all(benchmark)
     store.require_space(0)  # raises if the store does not answer
@@ -97,6 +99,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
 
     return {
         "benchmark": benchmark.name,
+        "takes": timing.told(benchmark),
         "sources": [{"file": f, "size": stat_source(f).st_size} for f in benchmark.source.files],
         "sample": looked and _shown(looked, benchmark.source.tick),
         "events": state("events", lambda: store.events_key(benchmark)),

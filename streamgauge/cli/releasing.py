@@ -54,7 +54,9 @@ def release_check(
     baseline: Annotated[str, typer.Option(help="a system of the file: the known one")],
     candidate: Annotated[str, typer.Option(help="a system of the file: the new one")],
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    run_id: Annotated[str | None, typer.Option(help="the run's name; by default a new one")] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run", "--run-id", help="the run's name; by default a new one")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""

@@ -80,6 +80,27 @@ def series_(
     typer.echo(f"{len(rows)} series")
 
 
+@results.command()
+def metrics(
+    where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
+) -> None:
+    """List the metrics that were measured, with the number of their series and of their valid points."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in _existing(artifacts, database).results(**_filters(where)):
+        found.setdefault((row["metric"], row["unit"]), []).append(row)
+    rows = [
+        {"metric": metric, "unit": unit, "series": len({row["series_key"] for row in points}),
+         "valid": sum(bool(row["valid"]) for row in points)}
+        for (metric, unit), points in sorted(found.items())
+    ]  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"metrics": rows}))
+        return
+    for row in rows:
+        typer.echo(f"{row['metric']}  in {row['unit']}: {row['series']} series, {row['valid']} valid points")
+    typer.echo(f"{len(rows)} metrics")
+
+
 @results.command("history")
 def history(key: Annotated[str, typer.Argument(help="key of a series, see `results series`")],
             out: Annotated[Path, typer.Argument(help="CSV to write: time,value")],

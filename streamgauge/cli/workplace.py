@@ -80,6 +80,7 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
         if master is None and not large:
             from streamgauge.spark.workers import Forked
 
+            _without_pandas()
             with options.speaking(), stoppable():
                 yield Forked()
         else:
@@ -88,6 +89,31 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
                 yield spark
     except KeyboardInterrupt:
         raise Stopped("stopped; nothing was written") from None
+
+
+class _NoPandas:
+    """An import hook by which there is no pandas."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
+def _without_pandas() -> None:
+    """Keeps pyarrow from importing pandas, which takes half a second and swallows a signal that comes meanwhile.
+
+    It tries once, when the first array is made, and remembers.
+    """
+    import pyarrow as pa
+
+    if "pandas" in sys.modules:
+        return
+    hook = _NoPandas()
+    sys.meta_path.insert(0, hook)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(hook)
 
 
 @contextmanager

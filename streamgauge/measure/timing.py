@@ -88,6 +88,18 @@ def run_seconds(benchmark: Benchmark, *, nightly: bool = False) -> float:
     return sum(stage_seconds(stage, benchmark) * len(scopes_of(benchmark, stage.scope)) for stage in stages)
 
 
+def told(benchmark: Benchmark) -> str:
+    """Says how long a run takes at most, such as "up to about 21 min: 2 × search of 7 min, 2 × latency of 2 min"."""
+    stages = [(s, len(scopes_of(benchmark, s.scope)), stage_seconds(s, benchmark)) for s in stages_of(benchmark)]
+    longest = sorted(stages, key=lambda one: -one[1] * one[2])[:2]
+    parts = [f"{count} × {stage.name} of {_minutes(seconds)}" for stage, count, seconds in longest]
+    return f"up to about {_minutes(run_seconds(benchmark))}: {', '.join(parts)}, …"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 2 * 3600 else f"{max(1, round(seconds / 60))} min"
+
+
 def run_timeout_seconds(benchmark: Benchmark, *, nightly: bool = False, tries: int = 2) -> float:
     """The seconds after which a run counts as hung: every task took its whole time, in each of its tries."""
     stages = stages_of(benchmark, nightly=nightly)

@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
-from streamgauge.report import cells, experiments, hard, machine, nexmark, overview, source, sweep
+from streamgauge.report import cells, experiments, hard, headline, machine, nexmark, overview, source, sweep
 from streamgauge.report.blocks import Section
 from streamgauge.report.records import Records
 
@@ -39,6 +39,7 @@ def publish(path: Path, page: str) -> None:
 
 def render(records: Records) -> str:
     sections = [
+        *([headline.section(records)] if records.cells else []),
         overview.summary(records),
         *([sweep.section(records)] if len(records.streams) > 1 and records.cells else []),
         source.section(records),

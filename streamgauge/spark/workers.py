@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened, publish
+from streamgauge.base.processes import postponed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,15 +58,18 @@ class Forked:
         counted = metrics.counted_for(metrics.current_step(), work)
         pipes, copies = [], []
         try:
-            for _ in range(count):
-                receiver, sender = context.Pipe(duplex=False)
-                copy = context.Process(target=_work, args=(items, counted, following, sender), daemon=True)
-                with warnings.catch_warnings():  # no copy takes a lock that another thread of this process may hold
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    copy.start()
-                sender.close()
-                pipes.append(receiver)
-                copies.append(copy)
+            with postponed() as told:  # within a fork a signal is lost, or ends the copy alone
+                for _ in range(count):
+                    receiver, sender = context.Pipe(duplex=False)
+                    copy = context.Process(target=_work, args=(items, counted, following, sender), daemon=True)
+                    with warnings.catch_warnings():  # no copy takes a lock that another thread of this process may hold
+                        warnings.simplefilter("ignore", DeprecationWarning)
+                        copy.start()
+                    sender.close()
+                    pipes.append(receiver)
+                    copies.append(copy)
+            if told:
+                raise KeyboardInterrupt
             return _gathered(len(items), pipes)
         finally:
             for copy in copies:

@@ -55,14 +55,15 @@ def check(line: bytes, source: Source, where: str) -> None:
         return  # bad lines are counted when all of them are read
     path = str(source.time.column)
     if isinstance(value, dict) and _at(value, path) is None:
-        keys = ", ".join(repr(key[:60]) for key, _ in zip(_keys(value), range(30), strict=False))
-        raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {keys or 'no key'}")
+        found = ", ".join(repr(key[:60]) for key, _ in zip(keys(value), range(30), strict=False))
+        raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {found or 'no key'}")
 
 
-def _keys(value: dict[str, Any], before: str = "") -> Iterator[str]:
+def keys(value: dict[str, Any], before: str = "") -> Iterator[str]:
+    """Yields the paths of an object's values."""
     for key, inner in value.items():
         if isinstance(inner, dict):
-            yield from _keys(inner, f"{before}{key}.")
+            yield from keys(inner, f"{before}{key}.")
         else:
             yield before + key
 

@@ -149,8 +149,15 @@ def _reader(pattern: str | None, zone: str) -> Callable[[str], int]:
 
 
 class _IsoReader:
-    """Reads any ISO-8601 text that datetime.fromisoformat reads, also with a fraction of any length."""
+    """Reads ISO-8601 as datetime.fromisoformat does, with a fraction of any length; refuses what that takes besides.
 
+    fromisoformat takes any character between date and time, and a fraction after a colon: 29:5 would be 29.5 s.
+    """
+
+    _FORM = re.compile(
+        r"[0-9W-]{7,10}([T ][0-9]{2}(:?[0-9]{2}(:?[0-9]{2}([.,][0-9]+)?)?)?(Z|[+-][0-9]{2}(:?[0-9]{2}){0,2})?)?",
+        re.ASCII | re.IGNORECASE,
+    )
     _FRACTION = re.compile(r"(.+[T ][0-9]{2}:?[0-9]{2}:?[0-9]{2})[.,]([0-9]+)(.*)", re.ASCII)
 
     def __init__(self, zone: str) -> None:
@@ -158,6 +165,8 @@ class _IsoReader:
 
     def __call__(self, text: str) -> int:
         """Nanoseconds since the epoch; finer digits are dropped. Raises ValueError."""
+        if not self._FORM.fullmatch(text):
+            raise ValueError(text)
         match = self._FRACTION.fullmatch(text)
         moment = datetime.fromisoformat(match[1] + match[3] if match else text.replace("z", "Z"))
         nanoseconds = int(match[2][:9].ljust(9, "0")) if match else moment.microsecond * 1000

@@ -268,3 +268,25 @@ def test_too_little_room_is_told_before_anything_starts(tmp_path: Path) -> None:
         generate(tmp_path, out="small/out").refused("MiB free, 200 MiB needed; free some space or choose another")
     finally:
         subprocess.run(["umount", place], check=True)
+
+
+WITHOUT_PANDAS = """
+import sys
+from streamgauge import cli
+options = "--time t --unit s --target 10 --seed 1 --out o"
+sys.argv = ["streamgauge", "generate", "f.csv", *options.split()]
+try:
+    cli.main()
+except SystemExit as end:
+    assert end.code == 0
+assert "pandas" not in sys.modules
+"""
+
+
+def test_a_one_shot_command_imports_no_pandas(tmp_path: Path) -> None:
+    """Its import takes half a second, and an interrupt within it is lost or a stack trace."""
+    (tmp_path / "f.csv").write_text("t\n" + "".join(f"{i}\n" for i in range(50)))
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PANDAS], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,69 @@ def test_fits_the_width_with_all_tables_open(browser: Any, page: Path, width: in
     assert (
         browser.execute_script(f"return {cards}.filter(s => s.scrollWidth > s.clientWidth).length") == 0 or width > 640
     )
+
+
+#: returns each visible text whose contrast to its background is below WCAG's 4.5 to 1
+CONTRAST = """
+const parts = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
+const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+const below = (e) => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
+  if (c.length === 3 || c[3] > 0) return c; } return [255, 255, 255]; };
+const walk = document.createTreeWalker(document.querySelector("body"), NodeFilter.SHOW_TEXT), found = [];
+while (walk.nextNode()) {
+  const e = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
+  if (!text || e.closest("script, svg") || !e.getClientRects().length) continue;
+  const [a, b] = [light(parts(getComputedStyle(e).color)), light(below(e))].sort((x, y) => y - x);
+  if ((a + .05) / (b + .05) < 4.5) found.push(text.slice(0, 40));
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_is_legible_by_day_and_by_night(browser: Any, page: Path, scheme: str) -> None:
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    show(browser, page, 1280)
+    assert browser.execute_script(CONTRAST) == []
+    browser.execute_script("document.querySelector('main').insertAdjacentHTML('beforeend', '<p>faint</p>')")
+    browser.execute_script("document.querySelector('main').lastElementChild.style.color = '#888'")
+    browser.execute_script("document.querySelector('main').lastElementChild.style.background = '#999'")
+    assert browser.execute_script(CONTRAST) == ["faint"]
+    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"}[scheme]
+    ticks = "return getComputedStyle(document.querySelector('.chart .xtick text')).fill"
+    assert browser.execute_script(ticks) == {"light": "rgb(58, 69, 83)", "dark": "rgb(197, 205, 216)"}[scheme]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_each_chart_can_be_saved(browser: Any, page: Path, tmp_path: Path) -> None:
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    show(browser, page, 1280)
+    first = "document.querySelector('figure')"
+    assert browser.execute_script("return [...document.querySelectorAll('figure')].every("
+                                  "f => f.querySelectorAll('.save').length === 2)")  # fmt: skip
+    browser.execute_script(f"{first}.querySelectorAll('.save').forEach(b => b.click())")
+    deadline = time.monotonic() + 20
+    while len(names := sorted(p.suffix for p in tmp_path.iterdir())) < 2 or names != [".csv", ".svg"]:
+        assert time.monotonic() < deadline, names
+        time.sleep(0.1)
+    [table] = tmp_path.glob("*.csv")
+    head, *rows = csv.reader(table.read_text().splitlines())
+    shown = browser.execute_script(f"return [...{first}.querySelectorAll('tbody tr')].length")
+    assert (len(rows), {len(row) for row in rows}) == (shown, {len(head)})
+
+
+def test_the_first_screen_answers(browser: Any, page: Path) -> None:
+    show(browser, page, 1400, 1000)
+    words = browser.execute_script(
+        "return [...document.querySelectorAll('#answer dd, #answer dt')]"
+        ".filter(e => e.getBoundingClientRect().bottom < 1000)"
+        ".map(e => e.textContent).join(' ')"
+    )
+    for part in ("events/s", "90\u202f%", "p99 latency", "right", "limited by"):
+        assert part in words
 
 
 def test_each_chart_has_its_table_and_the_data_docs_open(browser: Any, page: Path) -> None:

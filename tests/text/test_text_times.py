@@ -199,6 +199,12 @@ def test_iso_8601_with_any_fraction_and_offset(
     assert read(texts, iso=True) == expected
 
 
+def test_what_is_nearly_iso_8601_is_not_guessed_at() -> None:
+    """Python's reader takes any character between date and time, and a colon before a fraction."""
+    times = ["20171223-22:15:29:5", "2017-12-23x22:15", "2017-12-23T22:15:29:5", "2017-12-23 22:15:29.", "2017-12-23 2"]
+    assert read(times, iso=True) == [BAD] * 5
+
+
 def test_other_iso_forms() -> None:
     noon = 1357041600 * 10**9
     forms = ["2013-01-01T12:00", "2013-01-01 12:00Z", "20130101T120000", "2013-01-01T12:00:00,000",

@@ -2,10 +2,17 @@
 (() => {
   const font = getComputedStyle(document.body).fontFamily;
   const touch = matchMedia("(pointer: coarse)").matches;
-  const grid = { gridcolor: "#e6e9ee", linecolor: "#aab3c0", zeroline: false, ticks: "outside", tickcolor: "#aab3c0",
-                 title: { standoff: 10, font: { size: 13 } }, automargin: true };
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // the colours of a figure are those of the page, by day and by night
+  const scheme = () => {
+    const axis = (of) => ({ [`${of}.gridcolor`]: colour("--grid"), [`${of}.linecolor`]: colour("--axis"), [`${of}.tickcolor`]: colour("--axis") });
+    return { "font.color": colour("--chart"), ...axis("xaxis"), ...axis("yaxis") };
+  };
+  const INK = "#1b2430"; // the darkest of the traces' colours, which is not seen on a dark page
+  const night = matchMedia("(prefers-color-scheme: dark)");
+  const grid = { zeroline: false, ticks: "outside", title: { standoff: 10, font: { size: 13 } }, automargin: true };
   const base = {
-    font: { family: font, size: 13, color: "#3a4553" },
+    font: { family: font, size: 13 },
     height: 320, margin: { l: 56, r: 16, t: 12, b: 48 },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
@@ -34,7 +41,31 @@
     const x = layout.xaxis;
     if (place.clientWidth < 500 && x.tickvals) [x.tickvals, x.ticktext] = [thin(x.tickvals), thin(x.ticktext)];
     const full = merge(layout, { ...base, xaxis: grid, yaxis: grid });
-    await Plotly.newPlot(place, data, full, { responsive: true, displaylogo: false, displayModeBar: false });
+    const traces = night.matches ? JSON.parse(JSON.stringify(data).replaceAll(INK, colour("--ink"))) : data;
+    await Plotly.newPlot(place, traces, full, { responsive: true, displaylogo: false, displayModeBar: false });
+    await Plotly.relayout(place, scheme());
+    const title = place.closest("figure").querySelector("strong").textContent;
+    const name = title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    save(place, "CSV", title, () => offer(`${name}.csv`, csv(place.closest("figure").querySelector("table"))));
+    save(place, "SVG", title, () => Plotly.downloadImage(place, { format: "svg", filename: name, width: 900, height: 400 }));
+  };
+  const save = (place, kind, title, act) => {
+    const button = document.createElement("button");
+    [button.className, button.textContent, button.type] = ["save", kind, "button"];
+    button.setAttribute("aria-label", `${title}: download as ${kind}`);
+    button.addEventListener("click", act);
+    place.closest("figure").querySelector("figcaption").prepend(button);
+  };
+  const csv = (table) => [...table.rows].map((row) => [...row.cells].map((cell) => {
+    const text = cell.textContent.trim().replaceAll("\u2060", "");
+    const plain = /^[-+\u2212]?\d[\d\u202f.]*$/.test(text) ? text.replaceAll("\u202f", "").replace("\u2212", "-") : text;
+    return /[",\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+  }).join(",")).join("\n") + "\n";
+  const offer = (name, text) => {
+    const link = document.createElement("a");
+    [link.href, link.download] = [URL.createObjectURL(new Blob([text], { type: "text/csv" })), name];
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
   const charts = [...document.querySelectorAll(".chart")];
   // one after another, so that the page can be read meanwhile
@@ -42,6 +73,7 @@
     document.body.dataset.charts = "drawn";
   });
   const resize = (size) => charts.forEach((place) => place.data && Plotly.relayout(place, size));
-  addEventListener("beforeprint", () => resize({ width: 680 }));
-  addEventListener("afterprint", () => resize({ width: null, autosize: true }));
+  addEventListener("beforeprint", () => resize({ width: 680, ...scheme() }));
+  addEventListener("afterprint", () => resize({ width: null, autosize: true, ...scheme() }));
+  night.addEventListener("change", () => resize(scheme()));
 })();

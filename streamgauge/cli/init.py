@@ -1,0 +1,142 @@
+"""The command init: writes a benchmark file for a person's own data from a look at its first lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import as_user_error, write_whole
+from streamgauge.base.units import PS, Duration, moment, show_ticks
+from streamgauge.cli import options, workplace
+
+_FILE = """\
+# Written by `streamgauge init` from a look at the first {lines:,} lines of {file}. Check it, then run it:
+#   streamgauge check {out}    reads the first lines, prints the plan
+#   streamgauge run {out}      proves the streams, finds the rate, writes a page
+name: {name}
+source:
+{source}
+experiments: # a stream each; target_percent of its events are out of order, delayed by up to delay.max
+  - {{name: ordered, target_percent: 0, delay: {{max: {delay}}}, seed: 1}}
+  - {{name: late20, target_percent: 20, delay: {{max: {delay}}}, seed: 1}}
+workloads: # `streamgauge workloads` lists the queries
+  - {{name: all, query: passthrough}}
+systems:
+  - {{name: spark, engine: spark, master: "local[1]", batch_rows: 200000}}
+search: {{max_age: 3s}} # answers may be so old
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(init)
+
+
+def init(
+    file: Annotated[str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not")],
+    out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
+) -> None:
+    """Write a benchmark file for a file of yours, from a look at its first lines."""
+    from streamgauge.catalog.artifacts import stat_source
+    from streamgauge.text.guess import guess
+    from streamgauge.text.sample import sample
+
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(file).name.split(".")[0]).strip("_-")[:40] or "mine"
+    out = out or Path(f"{name}.yaml")
+    if out.exists():
+        raise UserError(f"--out {out}: exists already; name another file, or remove it")
+    if file == "-":
+        raise UserError("-: a benchmark file names a file that can be read again; save standard input to one")
+    place = workplace.located(file)
+    stat_source(place)
+    found = guess(place, workplace.format_of(file), time)
+    chosen = found.times[_asked([_described(one.keys()) for one in found.times])]
+    source = options.parse(config.Source, found.source(place, chosen), "source")
+    with options.speaking():
+        looked = sample(source)
+    first, last = looked.span
+    typer.echo(f"{file}: {_layout(found.source(file, chosen))}, {len(found.columns)} columns for workloads")
+    typer.echo(
+        f"time      {_described(chosen.keys())}: {looked.lines - len(looked.bad):,} of {looked.lines:,} lines read"
+    )
+    times = looked.parsed.events["event_time"].to_pylist()
+    for at, line in zip(times[:3], looked.parsed.events["line"].to_pylist(), strict=False):
+        typer.echo(f"          {moment(at, source.tick)}  {line.decode().strip()[:80]}")
+    typer.echo(f"span      {show_ticks(last - first, source.tick)} in these lines")
+    doubts = [chosen.doubt] if chosen.doubt else []
+    doubts += [
+        f"also possible: --time {one.column}  ({_described(one.keys())})" for one in found.times if one != chosen
+    ]
+    for doubt in doubts + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]:
+        typer.echo(f"doubt     {doubt}")
+    described = found.source(_relative(file, out), chosen)
+    text = _FILE.format(
+        lines=looked.lines, file=file, out=out, name=name, source=_yaml(described, doubts),
+        delay=_delay(last - first, len(times), PS[source.tick]),
+    )  # fmt: skip
+    try:
+        write_whole(out, text.encode())
+    except OSError as problem:
+        raise as_user_error(problem, out) from None
+    typer.echo(f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`")
+
+
+def _asked(choices: list[str]) -> int:
+    """Index of the choice that a person makes; the first one if there is no other, or nobody to ask."""
+    if len(choices) == 1 or not sys.stdin.isatty():
+        return 0
+    for number, choice in enumerate(choices, 1):
+        typer.echo(f"  {number}  {choice}", err=True)
+    picked: int = typer.prompt("Which one is the event time?", default=1, type=int, err=True)
+    return min(max(picked, 1), len(choices)) - 1
+
+
+def _described(time: dict[str, Any]) -> str:
+    """How a time is written, such as `column ts, unit ms`."""
+    form = ", ".join(f"{key} {value}" for key, value in time.items() if key != "column")
+    return f"column {time['column']}, {form or 'ISO-8601'}"
+
+
+def _layout(source: dict[str, Any]) -> str:
+    if "format" in source:
+        return {"jsonl": "JSON lines", "parquet": "Parquet"}[source["format"]]
+    separator = {"\t": "tab", " ": "space"}.get(source.get("separator", ","), source.get("separator", ","))
+    return f"text, separator {separator}, {'no header' if 'header' in source else 'a header'}"
+
+
+def _relative(file: str, out: Path) -> str:
+    """The name of a file as the benchmark file is to have it: relative to its folder, or absolute."""
+    if "://" in file:
+        return file
+    place, folder = Path(file).absolute(), out.absolute().parent
+    return str(place.relative_to(folder)) if place.is_relative_to(folder) else str(place)
+
+
+def _yaml(source: dict[str, Any], doubts: list[str]) -> str:
+    lines = []
+    for key, value in source.items():
+        comment = f" # {doubts[0]}" if key == "time" and doubts else ""
+        lines.append(f"  {key}: {_flow(value)}{comment}")
+    return "\n".join(lines)
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value)
+    reserved = str(value).lower() in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+    return str(value) if plain and not reserved else json.dumps(value, ensure_ascii=False)
+
+
+def _delay(span: int, events: int, tick_ps: int) -> Duration:
+    """A round delay that reaches over some hundred events, so that a fifth of them can be late."""
+    wanted = max(300 * span * tick_ps // max(events, 1), PS["ms"])
+    steps = [n * PS[unit] for unit in ("ms", "s", "m", "h", "d") for n in (1, 2, 5, 10, 20, 30, 50, 100, 200, 500)]
+    return Duration(min((step for step in sorted(steps) if step >= wanted), default=max(steps)))

@@ -1,0 +1,58 @@
+"""What the pages of help show besides options: headings, and examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+#: headings of the help, each with its commands
+PANELS = {
+    "Your own data": ("init", "analyze", "generate", "datasets"),
+    "Whole benchmarks": ("check", "run", "ui", "runs", "open", "schema"),
+    "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver"),
+    "Judgements": ("release-check", "compare", "changes"),
+    "Results": ("results", "dashboard", "gc"),
+}
+#: shown at the end of a command's help
+EXAMPLES = {
+    "init": ("clicks.jsonl", "access.log --out web.yaml", "rows.parquet --time created_at"),
+    "analyze": (
+        "flights.csv.gz --time sched --format '%Y-%m-%d %H:%M:%S'",
+        "clicks.jsonl --time payload.at --unit ms --json",
+        "trips.parquet --time pickup --full --profile trips.json",
+    ),
+    "generate": (
+        "clicks.csv --time ts --unit ms --target 20 --max 30s --seed 1 --out late20",
+        "clicks.csv --time ts --unit ms --target 5 --delay pareto --mean 2s --alpha 1.5 --max 10m --seed 1 --out s",
+        "s3://raw/clicks.csv.gz --time ts --unit ms --target 1 --seed 7 --out s3://streams/late1",
+    ),
+    "check": ("mine.yaml", "mine.yaml --json"),
+    "run": ("mine.yaml", "mine.yaml --experiment late20 --scale 0.1", "mine.yaml --master spark://host:7077"),
+    "ui": ("", "benchmarks/ --port 0"),
+    "open": ("", "nightly-2026-03-01"),
+    "search": (
+        "mine.yaml --experiment late20 --workload all --system spark",
+        "mine.yaml --experiment late20 --workload all --system spark --processes 3 --long-runs 120",
+        "mine.yaml --experiment late20 --workload all --system spark --run search-1a2b3c4d",
+    ),
+    "trial": (
+        "mine.yaml --experiment late20 --workload all --system spark --rate 50000 --seconds 30",
+        "mine.yaml --experiment late20 --workload all --system spark --rate 50000 --seconds 30 --behind 2",
+    ),
+    "calibrate": ("--capacity 500000 --batch-cost 0.3 --noise 0.05 --seeds 20", "--capacity 5000 --continuous --real"),
+    "nexmark": ("--queries q5,q7", "--disorder 20 --system spark", "--events 1000000 --mode streaming --json"),
+    "release-check": ("release.yaml --baseline spark-4.2 --candidate spark-4.3",),
+    "gc": ("--budget 50GiB --dry-run", "--budget 20GiB --keep-runs 1"),
+}
+
+
+def arrange(app: typer.Typer) -> None:
+    """Puts the commands under their headings, and examples at the end of each command's help."""
+    registered: list[Any] = [*app.registered_commands, *app.registered_groups]
+    for info in registered:
+        called = info.name or (info.callback.__name__ if info.callback else "")
+        if called in EXAMPLES:
+            lines = (f"streamgauge {called} {arguments}".strip() for arguments in EXAMPLES[called])
+            info.epilog = "\n\n".join(["Examples:", *lines])
+        info.rich_help_panel = next((panel for panel, names in PANELS.items() if called in names), None)

@@ -1,0 +1,153 @@
+"""The commands runs and open: what was run, how each stage ended, and the figures of two runs side by side."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge.base.errors import UserError
+from streamgauge.catalog import results
+from streamgauge.catalog.runs import RunLog, StageRecord, known_run
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+
+Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
+PAGE = "index.html"
+
+runs = typer.Typer(no_args_is_help=True, help="List runs, show one, or compare the figures of two.")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(runs, name="runs")
+    app.command("open")(open_)
+
+
+@runs.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="most runs to list: the newest ones")] = 20,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, the oldest first: when each began, how its stages ended, and what it measured."""
+    found = sorted(filter(None, map(_summary, _runs(artifacts))), key=lambda run: str(run["started_at"]))[-limit:]
+    if as_json:
+        typer.echo(json.dumps({"runs": found}))
+        return
+    for run in found:
+        states = ", ".join(f"{count} {state}" for state, count in run["stages"].items())
+        page = "  page" if run["page"] else ""
+        typer.echo(f"{run['started_at'][:19]}  {run['run']}  {states}; {run['figures']} figures{page}")
+    typer.echo(f"{len(found)} runs")
+
+
+@runs.command()
+def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
+    """Show the stages of a run with their times and what made them fail, its figures, and its page."""
+    path = known_run(_runs(artifacts), run)
+    stages, figures = _latest(path), results.read(path)
+    if as_json:
+        shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
+        typer.echo(json.dumps({**(_summary(path) or {}), "records": shown, "results": [vars(one) for one in figures]}))
+        return
+    for stage in stages:
+        took = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"
+        scope = " ".join(stage.scope.values())
+        typer.echo(f"{stage.state:8} {took:>10}  {stage.stage} {scope}{f': {stage.error}' if stage.error else ''}")
+    for one in figures:
+        typer.echo(f"{_name(one)}  {_value(one)}")
+    if (path / PAGE).exists():
+        typer.echo(f"page: {path / PAGE}")
+
+
+@runs.command()
+def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
+    """Compare the figures that two runs share: both values with their intervals, and the ratio after / before.
+
+    One run each tells no difference from the noise between runs: `streamgauge release-check` does.
+    """
+    one, other = (_figures(known_run(_runs(artifacts), name)) for name in (before, after))
+    if not (shared := [key for key in one if key in other]):
+        raise UserError(f"{before} and {after}: found no figure that both have; compare two runs of one benchmark")
+    rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key]),
+             "ratio": _ratio(one[key].value, other[key].value)} for key in shared]  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"before": before, "after": after, "figures": rows}))
+        return
+    for key, row in zip(shared, rows, strict=True):
+        ratio = "" if row["ratio"] is None else f"  × {row['ratio']:.3f}"
+        typer.echo(f"{row['figure']}  {_value(one[key])} → {_value(other[key])}{ratio}")
+
+
+def open_(
+    run: Annotated[str | None, typer.Argument(help="a run's name; by default the newest run that has a page")] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+) -> None:
+    """Open the page of a run in the browser, and print where it is."""
+    if run is not None:
+        page = known_run(_runs(artifacts), run) / PAGE
+        if not page.exists():
+            raise UserError(
+                f"{run}: this run has no page, as its stage report has not ended; see `streamgauge runs show`"
+            )
+    else:
+        pages = [path / PAGE for path in _runs(artifacts) if (path / PAGE).exists()]
+        if not pages:
+            raise UserError(f"{artifacts}/runs: found no run with a page; `streamgauge run` makes one")
+        page = max(pages, key=lambda page: page.stat().st_mtime)
+    typer.echo(page)
+    webbrowser.open(page.absolute().as_uri())
+
+
+def _runs(artifacts: Path) -> list[Path]:
+    return [path for path in store_at(artifacts).runs() if path.is_dir()]
+
+
+def _latest(path: Path) -> list[StageRecord]:
+    """The last attempt at each stage of a run, in the order of their starts."""
+    found = {(stage.stage, *stage.scope.items()): stage for stage in RunLog(path).stages()}
+    return sorted(found.values(), key=lambda stage: stage.started_at)
+
+
+def _summary(path: Path) -> dict[str, Any] | None:
+    """What `runs list` says of a run; None if nothing of it is recorded."""
+    stages = _latest(path)
+    if not stages:
+        return None
+    states = Counter("running or killed" if stage.state == "started" else stage.state for stage in stages)
+    page = path / PAGE
+    return {
+        "run": path.name,
+        "started_at": stages[0].started_at,
+        "stages": dict(states),
+        "figures": sum(one.valid for one in results.read(path)),
+        "page": str(page) if page.exists() else None,
+    }
+
+
+def _figures(path: Path) -> dict[tuple[str, ...], results.Result]:
+    """The last valid figure of each kind that a run measured."""
+    names = [name for name in results.MEASURED if name not in ("benchmark", "unit")]
+    return {tuple(getattr(one, name) for name in names): one for one in results.read(path) if one.valid}
+
+
+def _name(one: results.Result) -> str:
+    return " ".join([one.experiment, one.workload, one.system, one.mode, one.metric])
+
+
+def _value(one: results.Result) -> str:
+    if one.value is None:
+        return "—"
+    between = "" if one.low is None or one.high is None else f" ({one.low:,.6g} to {one.high:,.6g})"
+    return f"{one.value:,.6g} {one.unit}{between}{'' if one.valid else f'  void: {one.reason}'}"
+
+
+def _record(one: results.Result) -> dict[str, Any]:
+    return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit}
+
+
+def _ratio(before: float | None, after: float | None) -> float | None:
+    return after / before if before and after is not None else None

@@ -1,0 +1,85 @@
+"""The page's first screen: how fast each cell is, how late its answers are, whether they are right, what limits it."""
+
+from __future__ import annotations
+
+from streamgauge.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
+from streamgauge.report.model import limited_by, ratio
+from streamgauge.report.records import CellRecord, Records, is_sound, one_line
+
+#: cells whose tiles are shown; a table below has all
+MOST = 6
+_ANSWERS = {
+    "right": "equal to an independent answer",
+    "wrong": "a run's answer differs from an independent one",
+    "partly compared": "not all runs were compared",
+    "not compared": "no run was compared",
+}
+
+
+def section(records: Records) -> Section:
+    """Tiles and a sentence for each of the first cells."""
+    blocks: list[Block] = []
+    for record in records.cells[:MOST]:
+        blocks += [attempt(record.cell.name, _tiles, record), attempt(record.cell.name, _sentence, records, record)]
+    if (more := len(records.cells) - MOST) > 0:
+        blocks.append(Note(f"{more} more cells are in the table below.", href="#summary"))
+    return Section("answer", "The answer", "How fast, how late, right or not.", blocks)
+
+
+def _tiles(record: CellRecord) -> Tiles:
+    limit, meaning = limited_by(record.search or {})
+    interval = between(record.interval).replace("\u2060", "")
+    rate = f"90\u202f%: {interval}" if record.interval_of else "no interval"
+    p99, fraction = _p99(record)
+    cell = record.cell
+    return Tiles([
+        (f"{cell.experiment}, {cell.workload}, {cell.system}", number(record.rate, "events/s"), rate),
+        ("p99 latency", number(p99, "s"), f"at {share(fraction)} of that rate" if p99 is not None else "not measured"),
+        ("answers", record.output, _ANSWERS[record.output]),
+        ("limited by", limit or MISSING, meaning or "not known"),
+    ])  # fmt: skip
+
+
+def _p99(record: CellRecord) -> tuple[float | None, float | None]:
+    """(p99 of event-time latency in seconds, fraction of the rate) at the largest fraction that is sound."""
+    last = max((run for run in record.latency if is_sound(run)), key=lambda run: run["fraction"], default=None)
+    p99 = ((last or {}).get("event_latency") or {}).get("p99_ms")
+    return (None, None) if last is None or p99 is None else (p99 / 1000, last["fraction"])
+
+
+def _sentence(records: Records, record: CellRecord) -> Note:
+    """Says in plain words what the tiles mean, and what to do about what is in doubt."""
+    search, cell = record.search or {}, record.cell
+    if record.void:
+        return Note("The answers are wrong, so the rate does not count.")
+    if not record.rate:
+        return Note(f"No rate was found: {one_line(search.get('reason')) or records.why(record.search_status)}.")
+    percent = next((s.experiment.target_percent for s in records.streams if s.experiment.name == cell.experiment), None)
+    disorder = "events in order" if not percent else f"{percent:g}\u202f% of the events out of order"
+    said = [f"With {disorder}, {cell.system} takes {number(record.rate)} events a second without falling ever further "
+            f"behind{_cost(records, record)}."]  # fmt: skip
+    if not record.confirmed:
+        said.append(f"The rate is not proved: {one_line(search.get('reason')) or 'no reason is given'}. "
+                    "Give the trials more time: raise search.recovery_seconds.")  # fmt: skip
+    elif record.interval_of == "the fit alone":
+        said.append(
+            "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
+        )
+    if record.output == "wrong":
+        said.append("A latency run answered wrongly: find out why before you use any figure of this cell.")
+    return Note(" ".join(said))
+
+
+def _cost(records: Records, record: CellRecord) -> str:
+    """What disorder costs: the rate as a part of that of the first experiment, if that is in order."""
+    first = records.streams[0].experiment if records.streams else None
+    if first is None or first.target_percent or first.name == record.cell.experiment:
+        return ""
+    same = (one for one in records.cells if one.cell.experiment == first.name
+            and (one.cell.workload, one.cell.system) == (record.cell.workload, record.cell.system))  # fmt: skip
+    base = next(same, None)
+    if base is None or not base.rate or base.void or not record.rate:
+        return ""
+    found, interval = ratio(record.rate, base.rate, record.interval, base.interval)
+    between_ = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    return f", {found:.2f} of what it takes of {first.name}{between_}"

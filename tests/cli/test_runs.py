@@ -1,0 +1,106 @@
+"""What was run: runs list, show and compare, open, and the names of metrics."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.catalog import results
+from streamgauge.catalog.runs import RunLog
+from tests.command import Answer, Call, run
+
+
+def figure(
+    name: str, value: float, *, valid: bool = True, metric: str = "sustainable_rate_events_per_s"
+) -> results.Result:
+    return results.Result(
+        "b", "e", "w", "s", "streaming", metric, "events/s", value, name, "c", low=value * 0.9, high=value * 1.1,
+        valid=valid, reason="" if valid else "output wrong", machine={}, software={},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Path:
+    """One run that is whole, a later one that failed, and a folder that is none."""
+    for name, value in (("one", 1000.0), ("two", 900.0)):
+        path = tmp_path / "a" / "runs" / name
+        path.mkdir(parents=True)
+        with RunLog(path).stage("ingest", {}):
+            pass
+        results.append(path, figure(name, value))
+    (tmp_path / "a" / "runs" / "one" / "index.html").write_text("page")
+    results.append(tmp_path / "a" / "runs" / "two", figure("two", 5, valid=False, metric="p99_ms"))
+    with pytest.raises(UserError), RunLog(tmp_path / "a" / "runs" / "two").stage("search", {"experiment": "e"}):
+        raise UserError("cell e.w.s: no system")
+    (tmp_path / "a" / "runs" / "empty").mkdir()
+    return tmp_path / "a"
+
+
+def call(artifacts: Path, *arguments: str) -> Answer:
+    return run(Call([*arguments, "--artifacts", str(artifacts)]))
+
+
+def test_list(artifacts: Path) -> None:
+    found = call(artifacts, "runs", "list", "--json").json["runs"]
+    assert [{k: v for k, v in one.items() if k != "started_at"} for one in found] == [
+        {"run": "one", "stages": {"done": 1}, "figures": 1, "page": str(artifacts / "runs" / "one" / "index.html")},
+        {"run": "two", "stages": {"done": 1, "failed": 1}, "figures": 1, "page": None},
+    ]
+    told = call(artifacts, "runs", "list", "--limit", "1").out.splitlines()
+    assert told[0].endswith("two  1 done, 1 failed; 1 figures")
+    assert told[1:] == ["1 runs"]
+
+
+def test_show(artifacts: Path) -> None:
+    told = call(artifacts, "runs", "show", "two").out
+    assert "search e: cell e.w.s: no system" in told
+    assert "e w s streaming sustainable_rate_events_per_s  900 events/s (810 to 990)" in told
+    assert "void: output wrong" in told
+    record = call(artifacts, "runs", "show", "two", "--json").json["records"][1]
+    assert (record["stage"], record["state"], record["cause"]) == ("search", "failed", "mistake")
+    call(artifacts, "runs", "show", "three").refused(
+        "run: found 'three', allowed: a run that is there (empty, one, two)"
+    )
+
+
+def test_compare(artifacts: Path) -> None:
+    found = call(artifacts, "runs", "compare", "one", "two", "--json").json
+    assert [(row["figure"], row["ratio"]) for row in found["figures"]] == [
+        ("e w s streaming sustainable_rate_events_per_s", 0.9)
+    ]
+    told = call(artifacts, "runs", "compare", "one", "two").out
+    assert told == (
+        "e w s streaming sustainable_rate_events_per_s  "
+        "1,000 events/s (900 to 1,100) → 900 events/s (810 to 990)  × 0.900\n"
+    )
+    call(artifacts, "runs", "compare", "one", "empty").refused("one and empty: found no figure that both have")
+
+
+def test_open(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    page = artifacts / "runs" / "one" / "index.html"
+    assert call(artifacts, "open").out == f"{page}\n"
+    assert opened == [page.as_uri()]
+    call(artifacts, "open", "two").refused("two: this run has no page")
+
+
+def test_without_any_run(tmp_path: Path) -> None:
+    assert call(tmp_path, "runs", "list").out == "0 runs\n"
+    call(tmp_path, "open").refused("runs: found no run with a page")
+
+
+def test_version_is_an_option_too() -> None:
+    assert run(Call(["--version"])).out == run(Call(["version"])).out
+
+
+def test_metrics_are_listed(artifacts: Path) -> None:
+    run(Call(["results", "add", "--artifacts", str(artifacts)]))
+    found = call(artifacts, "results", "metrics", "--json").json["metrics"]
+    assert found == [
+        {"metric": "p99_ms", "unit": "events/s", "series": 1, "valid": 0},
+        {"metric": "sustainable_rate_events_per_s", "unit": "events/s", "series": 1, "valid": 2},
+    ]
