@@ -22,9 +22,9 @@ T = TypeVar("T")
 class Cell(Model):
     """What is measured: experiment × workload × system."""
 
-    experiment: str
-    workload: str
-    system: str
+    experiment: str = Field(description="name of an experiment")
+    workload: str = Field(description="name of a workload")
+    system: str = Field(description="name of a system")
 
     @property
     def name(self) -> str:
@@ -42,25 +42,31 @@ RESERVED = ("-nightly", "-release")
 class Benchmark(Model):
     """One benchmark file."""
 
-    name: Name
-    description: str = ""
-    source: Source
-    experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)]
-    workloads: tuple[Workload, ...] = ()
-    systems: tuple[System, ...] = ()
+    name: Name = Field(description="name of the benchmark and of its DAG: letters, digits, _ . and -")
+    description: str = Field(default="", description="a sentence for people; the page of a run shows it")
+    source: Source = Field(description="where events come from, and how they are read")
+    experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)] = Field(
+        description="streams to make; their names differ"
+    )
+    workloads: tuple[Workload, ...] = Field(default=(), description="queries to measure; their names differ")
+    systems: tuple[System, ...] = Field(default=(), description="systems under test; their names differ")
     cells: tuple[Cell, ...] | None = Field(default=None, description="cells to measure; without it: all combinations")
-    replay: Replay = Replay()
-    search: Search = Search()
-    latency: Latency = Latency()
+    replay: Replay = Field(default=Replay(), description="how the driver offers a stream")
+    search: Search = Field(default=Search(), description="how the sustainable rate is searched for")
+    latency: Latency = Field(
+        default=Latency(), description="runs at fractions of the sustainable rate, which measure latency"
+    )
     release: Release | None = Field(default=None, description="none: no release check")
     metrics: Metrics | None = Field(default=None, description="none: nothing is pushed")
     scale: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0, description="fraction of the source's lines to take, from its beginning"
     )
     schedule: str | None = Field(default=None, description="cron expression, or none")
-    retention: Retention = Retention()
-    suite: Suite = Suite()
-    timeouts: Timeouts = Timeouts()
+    retention: Retention = Field(
+        default=Retention(), description="how much disk space artifacts may take, and which data is kept"
+    )
+    suite: Suite = Field(default=Suite(), description="format nexmark: which queries the stage nexmark asks")
+    timeouts: Timeouts = Field(default=Timeouts(), description="when a task counts as hung")
     nightly: Nightly | None = Field(default=None, description="none: no nightly DAG")
 
     @field_validator("name")

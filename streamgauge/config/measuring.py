@@ -13,25 +13,29 @@ from streamgauge.config.fields import Delay, Model, Name, Percent, PositiveFloat
 class Workload(Model):
     """A query over one source: which columns are its key and value, which windows it uses."""
 
-    name: Name
+    name: Name = Field(description="name of the workload")
     query: str = Field(description="a query of the registry: see `streamgauge workloads`")
-    key: str | None = None
-    value: str | None = None
-    window: Delay = Duration.parse("10s")
-    slide: Delay | None = None
-    watermark: Delay = Duration(0)
+    key: str | None = Field(default=None, description="column of the source that the query groups by")
+    value: str | None = Field(default=None, description="column of the source that the query aggregates")
+    window: Delay = Field(default=Duration.parse("10s"), description="length of a window")
+    slide: Delay | None = Field(default=None, description="step of a sliding window; without it windows tumble")
+    watermark: Delay = Field(
+        default=Duration(0), description="how far the watermark stays behind the latest event time"
+    )
     mark: str | None = Field(
         default=None, description="queries of two kinds of events: the `value`, as text, of the second kind"
     )
-    top: Annotated[int, Field(gt=0, le=1000)] = 10
+    top: Annotated[int, Field(gt=0, le=1000)] = Field(default=10, description="query top_n: how many")
 
 
 class System(Model):
     """A system under test: an engine, where it runs, and its settings."""
 
-    name: Name
+    name: Name = Field(description="name of the system")
     engine: str = Field(default="spark", description="spark, flink, known, or package.module:Class")
-    master: str = "local[1]"
+    master: str = Field(
+        default="local[1]", description="engine spark: the master, such as local[2] or spark://host:7077"
+    )
     spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
     python: str | None = Field(
         default=None, description="that Spark's Python; alone: use the PySpark installed with it"
@@ -43,15 +47,22 @@ class System(Model):
     state_store: Literal["hdfs", "rocksdb"] = Field(
         default="hdfs", description="where state is kept; hdfs: in memory (for flink, on its heap)"
     )
-    changelog_checkpointing: bool = False
-    checkpoint_file_manager: Literal["default", "filesystem"] = "filesystem"
+    changelog_checkpointing: bool = Field(
+        default=False, description="rocksdb of engine spark: checkpoints hold changes instead of whole states"
+    )
+    checkpoint_file_manager: Literal["default", "filesystem"] = Field(
+        default="filesystem", description="engine spark: filesystem, or default: Spark's own, slower on local disks"
+    )
     checkpoints: str | None = Field(
         default=None,
         description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; none: beside the run",
     )
-    trigger: Delay = Duration(0)
-    batch_rows: Annotated[int, Field(gt=0)] = 1_000_000
-    memory: str = "2g"
+    trigger: Delay = Field(
+        default=Duration(0),
+        description="engine spark: interval of micro-batches; 0s: each begins when the one before it ends",
+    )
+    batch_rows: Annotated[int, Field(gt=0)] = Field(default=1_000_000, description="most rows of a micro-batch")
+    memory: str = Field(default="2g", description="memory of the system's process; engine flink: of the task manager")
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
     conf: dict[str, str] = Field(default_factory=dict, description="further engine settings")
     capacity: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
@@ -87,15 +98,27 @@ class System(Model):
 class Replay(Model):
     """Settings of how the driver offers a stream."""
 
-    mode: Literal["constant", "time_map"] = "constant"
-    profile: Literal["constant", "steps", "sine", "burst", "source"] = "constant"
-    processes: Annotated[int, Field(ge=1, le=64)] = 1
-    partitions: Annotated[int, Field(ge=1, le=1024)] = 1
-    densify: Annotated[int, Field(ge=1)] = 1
+    mode: Literal["constant", "time_map"] = Field(
+        default="constant",
+        description="constant: event i is offered at i/rate; time_map: at its ingestion time, sped up",
+    )
+    profile: Literal["constant", "steps", "sine", "burst", "source"] = Field(
+        default="constant", description="mode constant: how the rate changes around its mean during a trial"
+    )
+    processes: Annotated[int, Field(ge=1, le=64)] = Field(default=1, description="number of driver processes")
+    partitions: Annotated[int, Field(ge=1, le=1024)] = Field(
+        default=1, description="number of queues, over all processes"
+    )
+    densify: Annotated[int, Field(ge=1)] = Field(
+        default=1, description="interleaved copies of each event, under salted keys"
+    )
     queue_seconds: PositiveFloat = Field(
         default=30.0, description="how many seconds of events the queues hold before they overflow"
     )
-    max_memory_mb: Annotated[int, Field(gt=0)] = 1024
+    max_memory_mb: Annotated[int, Field(gt=0)] = Field(
+        default=1024,
+        description="MiB of memory of all driver processes together: half for the stream, half for the queues",
+    )
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the driver to these CPUs")
     max_slip: Delay = Field(
         default=Duration.parse("100ms"),
@@ -216,8 +239,10 @@ class Search(Model):
 class Latency(Model):
     """Latency runs at fractions of the found rate."""
 
-    fractions: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (0.5, 0.8, 0.9)
-    seconds: PositiveFloat = 20.0
+    fractions: tuple[Annotated[float, Field(gt=0, le=2)], ...] = Field(
+        default=(0.5, 0.8, 0.9), description="fractions of the sustainable rate, a run at each"
+    )
+    seconds: PositiveFloat = Field(default=20.0, description="length of a run, in seconds")
 
 
 #: metrics of a release check and their units; lower is better
@@ -232,7 +257,7 @@ class Release(Model):
     """Settings of a release check of two systems: answers first, then latency and CPU at a fixed rate, in turns."""
 
     rate: PositiveFloat = Field(description="events/s at which both are measured; below what the slower one sustains")
-    seconds: PositiveFloat = 8.0
+    seconds: PositiveFloat = Field(default=8.0, description="length of each measurement, in seconds")
     warmup_seconds: PositiveFloat = Field(
         default=8.0, description="warm-up of each fresh process, before it is measured"
     )
@@ -249,7 +274,9 @@ class Release(Model):
     )
     events: Annotated[int, Field(ge=50)] = Field(default=5_000, description="number of events that those queries read")
     disorder_percent: Percent = Field(default=20.0, description="percent of these events that are out of order")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
+        default=1, description="seed of the events that the queries read"
+    )
 
     @field_validator("tolerance")
     @classmethod

@@ -18,12 +18,14 @@ class MetricsSink(Model):
         default=None, description="http: where to POST; otel: the collector's endpoint, by default that of the SDK"
     )
     host: str | None = Field(default=None, description="graphite: its host")
-    port: Annotated[int, Field(ge=1, le=65535)] = 2003
-    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = "streamgauge"
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=2003, description="graphite: its port")
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = Field(
+        default="streamgauge", description="graphite: first part of each metric's path"
+    )
     headers_from_env: SecretHeaders = Field(
         default_factory=dict, description="header -> environment variable that holds its value (http, otel)"
     )
-    timeout: Delay = Duration.parse("5s")
+    timeout: Delay = Field(default=Duration.parse("5s"), description="how long one push may take")
     options: dict[str, Any] = Field(default_factory=dict, description="free settings of your own sink class")
 
     @model_validator(mode="after")
@@ -38,8 +40,8 @@ class MetricsSink(Model):
 class Metrics(Model):
     """Backends that a run's metrics are pushed to while it runs, and how often."""
 
-    sinks: tuple[MetricsSink, ...] = ()
-    period: Delay = Duration.parse("5s")
+    sinks: tuple[MetricsSink, ...] = Field(default=(), description="backends that get every push")
+    period: Delay = Field(default=Duration.parse("5s"), description="time between two pushes; at least 100ms")
     buffer: Annotated[int, Field(ge=1, le=10_000)] = Field(
         default=60, description="pushes kept while the backend does not answer"
     )

@@ -14,12 +14,12 @@ from streamgauge.config.fields import Delay, Model, SecretHeaders, check_deliver
 class Webhook(Model):
     """URL that a nightly run's report is POSTed to, as JSON."""
 
-    url: str | None = None
+    url: str | None = Field(default=None, description="URL that is POSTed to; give it or url_variable")
     url_variable: str | None = Field(default=None, description="the environment variable that holds a secret URL")
     headers_from_env: SecretHeaders = Field(
         default_factory=dict, description="header -> environment variable that holds its value"
     )
-    timeout: Delay = Duration.parse("10s")
+    timeout: Delay = Field(default=Duration.parse("10s"), description="how long one attempt may take")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -32,14 +32,14 @@ class Webhook(Model):
 class Email(Model):
     """Addresses and SMTP server for a nightly run's report."""
 
-    host: str
-    port: Annotated[int, Field(ge=1, le=65535)] = 25
-    security: Literal["none", "starttls", "tls"] = "none"
-    sender: str
-    to: Annotated[tuple[str, ...], Field(min_length=1)]
+    host: str = Field(description="SMTP server")
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=25, description="its port")
+    security: Literal["none", "starttls", "tls"] = Field(default="none", description="encryption of the connection")
+    sender: str = Field(description="address that the report is sent from")
+    to: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="addresses that the report is sent to")
     user_variable: str | None = Field(default=None, description="the environment variable that holds the user")
     password_variable: str | None = Field(default=None, description="the environment variable that holds the password")
-    timeout: Delay = Duration.parse("10s")
+    timeout: Delay = Field(default=Duration.parse("10s"), description="how long one attempt may take")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -66,10 +66,12 @@ class Nightly(Model):
     self_tests: Annotated[int, Field(ge=0)] = Field(
         default=1, description="cells and queries that are compared with themselves (A/A) in a night, in rotation"
     )
-    notify: Literal["problems", "always"] = "problems"
-    webhook: Webhook | None = None
+    notify: Literal["problems", "always"] = Field(
+        default="problems", description="when a report is sent: after a night with problems, or always"
+    )
+    webhook: Webhook | None = Field(default=None, description="URL that the report is POSTed to")
     heartbeat: Webhook | None = Field(
         default=None,
         description="URL that is POSTed to after every night, good or bad; the monitor behind it alarms if it is not",
     )
-    email: Email | None = None
+    email: Email | None = Field(default=None, description="addresses that the report is mailed to")

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+from pydantic.json_schema import GenerateJsonSchema
 
 from streamgauge.base.canonical import holds
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
+from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
@@ -95,8 +97,21 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Streamgauge benchmark",
-        **Benchmark.model_json_schema(),
+        **Benchmark.model_json_schema(schema_generator=_WrittenDefaults),
     }
+
+
+class _WrittenDefaults(GenerateJsonSchema):
+    """Shows a default as a person writes it: a duration as '2s', a group of keys that all have defaults as {}."""
+
+    def encode_default(self, dft: Any) -> Any:
+        if isinstance(dft, Duration):
+            return str(dft)
+        return (
+            dft.model_dump(mode="json", exclude_defaults=True)
+            if isinstance(dft, Model)
+            else super().encode_default(dft)
+        )
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):

@@ -14,7 +14,9 @@ class Retention(Model):
     """Limits of the disk space that artifacts take, and which data is kept; results are never deleted."""
 
     disk_budget: ByteCount = Field(
-        default=parse_bytes("50GiB"), description="checked before a run, which deletes old data first"
+        default=parse_bytes("50GiB"),
+        description="checked before a run, which deletes old data first",
+        json_schema_extra={"default": "50GiB"},
     )
     keep_runs: Annotated[int, Field(ge=1)] = Field(
         default=3, description="the newest runs of each benchmark keep their data"

@@ -26,10 +26,12 @@ def _column(found: Any) -> Any:
 class TimeColumn(Model):
     """The column of a time, and how the time is written: in a unit, by a datetime pattern, or as ISO-8601."""
 
-    column: Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)]
-    unit: TimeUnit | None = None
+    column: Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)] = Field(
+        description="name of the column, or its 0-based index"
+    )
+    unit: TimeUnit | None = Field(default=None, description="unit of times that are whole numbers")
     format: str | None = Field(default=None, description="strptime (%Y-%m-%d) or letters (yyyy-MM-dd HH:mm:ss)")
-    iso: bool = False
+    iso: bool = Field(default=False, description="times are ISO-8601; so they are without unit and format, too")
     zone: str = Field(default="UTC", description="IANA zone of times without an offset, such as Europe/Berlin")
 
     @field_validator("zone")
@@ -56,8 +58,10 @@ class TimeColumn(Model):
 class Nexmark(Model):
     """Parameters of the Nexmark event generator; the defaults are those of Apache Beam's suite."""
 
-    events: Annotated[int, Field(gt=0, lt=2**42)] = 100_000
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    events: Annotated[int, Field(gt=0, lt=2**42)] = Field(default=100_000, description="number of events")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
+        default=1, description="seed of the events: the same seed gives the same events"
+    )
     base_time: datetime = Field(default=datetime(2015, 7, 15, tzinfo=UTC), description="event time of event 0")
     rate: Annotated[int, Field(gt=0, le=1_000_000_000)] = Field(
         default=10_000, description="events per second of event time"
@@ -65,25 +69,39 @@ class Nexmark(Model):
     next_rate: Annotated[int, Field(gt=0, le=1_000_000_000)] | None = Field(
         default=None, description="a second rate: the generator then changes between the two"
     )
-    rate_shape: Literal["square", "sine"] = "sine"
-    rate_period: Delay = Duration.parse("600s")
-    person_proportion: Annotated[int, Field(gt=0)] = 1
-    auction_proportion: Annotated[int, Field(gt=0)] = 3
-    bid_proportion: Annotated[int, Field(gt=0)] = 46
-    person_bytes: Annotated[int, Field(ge=0, le=10_000)] = 200
-    auction_bytes: Annotated[int, Field(ge=0, le=10_000)] = 500
-    bid_bytes: Annotated[int, Field(ge=0, le=10_000)] = 100
-    hot_auction_ratio: Ratio = 2
-    hot_seller_ratio: Ratio = 4
-    hot_bidder_ratio: Ratio = 4
-    hot_channel_ratio: Ratio = 2
+    rate_shape: Literal["square", "sine"] = Field(
+        default="sine", description="with next_rate: how the rate changes, sine in ten steps or square in two"
+    )
+    rate_period: Delay = Field(
+        default=Duration.parse("600s"), description="with next_rate: how long one turn of the rate lasts"
+    )
+    person_proportion: Annotated[int, Field(gt=0)] = Field(
+        default=1, description="persons among every person_proportion + auction_proportion + bid_proportion events"
+    )
+    auction_proportion: Annotated[int, Field(gt=0)] = Field(default=3, description="auctions among as many events")
+    bid_proportion: Annotated[int, Field(gt=0)] = Field(default=46, description="bids among as many events")
+    person_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=200, description="average size of a person")
+    auction_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=500, description="average size of an auction")
+    bid_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=100, description="average size of a bid")
+    hot_auction_ratio: Ratio = Field(
+        default=2, description="with n, a bid names the hot auction with probability 1 - 1/n"
+    )
+    hot_seller_ratio: Ratio = Field(
+        default=4, description="with n, an auction names the hot seller with probability 1 - 1/n"
+    )
+    hot_bidder_ratio: Ratio = Field(
+        default=4, description="with n, a bid names the hot bidder with probability 1 - 1/n"
+    )
+    hot_channel_ratio: Ratio = Field(
+        default=2, description="with n, a bid names a hot channel with probability 1 - 1/n"
+    )
     hot_every: Ratio = Field(default=100, description="one id in this many is hot")
-    in_flight_auctions: Ratio = 100
-    active_people: Ratio = 1000
+    in_flight_auctions: Ratio = Field(default=100, description="how many auctions back a bid names one that is not hot")
+    active_people: Ratio = Field(default=1000, description="how many persons back one that is not hot is named")
     id_lead: Annotated[int, Field(ge=0)] = Field(default=10, description="how many ids may be named before they exist")
-    first_id: Annotated[int, Field(ge=0)] = 1000
-    first_category: Annotated[int, Field(ge=0)] = 10
-    categories: Ratio = 5
+    first_id: Annotated[int, Field(ge=0)] = Field(default=1000, description="smallest id of persons and auctions")
+    first_category: Annotated[int, Field(ge=0)] = Field(default=10, description="smallest id of categories")
+    categories: Ratio = Field(default=5, description="number of categories")
     out_of_order_group_size: Ratio = Field(default=1, description="events are shuffled in groups of this size")
 
     @model_validator(mode="after")
@@ -119,12 +137,18 @@ class Source(Model):
         description="csv is any flat text; jsonl has one JSON object a line, and columns are paths of keys",
     )
     nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
-    separator: str = ","
-    quote: Annotated[str, Field(min_length=1, max_length=1)] | None = '"'
-    header: bool = True
-    time: TimeColumn
-    arrival: TimeColumn | None = None
-    order: Literal["file", "arrival", "event_time"] = "file"
+    separator: str = Field(default=",", description="one ASCII character, or comma, semicolon, tab, pipe, space")
+    quote: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
+        default='"', description="quote character; null: none"
+    )
+    header: bool = Field(default=True, description="true if the first line of each file holds names")
+    time: TimeColumn = Field(description="column of the event time")
+    arrival: TimeColumn | None = Field(
+        default=None, description="column of the arrival time; with it the recorded delay is reported, too"
+    )
+    order: Literal["file", "arrival", "event_time"] = Field(
+        default="file", description="order of the events: as in the files, or sorted by arrival or event time"
+    )
     columns: dict[str, Literal["string", "int64", "float64"]] = Field(
         default_factory=dict,
         description="columns kept beside the line, for keys and values of workloads",
@@ -132,7 +156,10 @@ class Source(Model):
     column_names: tuple[str, ...] | None = Field(
         default=None, description="names of the fields of a file without a header"
     )
-    max_bad_fraction: Annotated[float, Field(ge=0, le=1)] = 0.01
+    max_bad_fraction: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.01,
+        description="largest fraction of lines that may be bad; they go to the quarantine, and more are an error",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -40,10 +40,13 @@ class DelaySpec(Model):
         default="uniform",
         description="uniform, constant, normal, exponential, lognormal, pareto, empirical, or package.module:name",
     )
-    min: Delay = Duration(0)
-    max: Delay = Duration.parse("2s")
-    mean: Delay | None = None
-    stddev: Delay | None = None
+    min: Delay = Field(default=Duration(0), description="smallest delay")
+    max: Delay = Field(default=Duration.parse("2s"), description="largest delay")
+    mean: Delay | None = Field(
+        default=None,
+        description="normal, exponential: the mean; lognormal, pareto: the median untruncated; constant: the value",
+    )
+    stddev: Delay | None = Field(default=None, description="normal: standard deviation; without it (max - min)/6")
     sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         default=None, description="lognormal: standard deviation of the logarithm"
     )
@@ -66,12 +69,24 @@ class DelaySpec(Model):
 class Experiment(Model):
     """One stream: a target, a delay distribution and a seed."""
 
-    name: Name
-    target_percent: Percent
-    delay: DelaySpec = DelaySpec()
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
-    on_infeasible: Literal["error", "closest"] = "error"
-    outputs: Outputs = ("parquet",)
+    name: Name = Field(description="name of the experiment; the stream does not depend on it")
+    target_percent: Percent = Field(
+        description="percent of the events that come out of order, taken exactly as written"
+    )
+    delay: DelaySpec = Field(
+        default=DelaySpec(), description="distribution of the delays of the events that come out of order"
+    )
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
+        default=42, description="seed of the stream: the same seed gives the same stream"
+    )
+    on_infeasible: Literal["error", "closest"] = Field(
+        default="error",
+        description="if the target cannot be reached: end with an error, or take the closest count that can",
+    )
+    outputs: Outputs = Field(
+        default=("parquet",),
+        description="forms of the stream: parquet, and csv (one ordered file) or csv-parts (ordered parts)",
+    )
 
     @property
     def target(self) -> Fraction:

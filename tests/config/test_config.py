@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
+from streamgauge.config.fields import Model
 from tests.conftest import ROOT
 
 SOUND: dict[str, Any] = {
@@ -295,6 +298,25 @@ def test_the_schema_is_one_that_editors_take() -> None:
     assert set(config.Benchmark.model_fields) == set(schema["properties"])
     assert schema["additionalProperties"] is False
     assert json.loads(json.dumps(schema)) == schema
+
+
+def test_the_schema_describes_each_property_and_shows_defaults_that_can_be_written() -> None:
+    schema = config.schema()
+    for name, shown in {"Benchmark": schema, **schema["$defs"]}.items():
+        models = [m for m in subclasses(Model) if m.__name__ == name]
+        for key, told in shown.get("properties", {}).items():
+            assert told.get("description"), f"{name}.{key} has no description"
+            for model in models:
+                field = model.model_fields[key]
+                if "default" in told and told["default"] is not None:
+                    adapter = TypeAdapter(field.rebuild_annotation())
+                    assert adapter.validate_python(told["default"]) == field.get_default(), f"{name}.{key}"
+
+
+def subclasses(model: type[Model]) -> Iterator[type[Model]]:
+    for child in model.__subclasses__():
+        yield child
+        yield from subclasses(child)
 
 
 def test_every_key_is_on_the_page_of_the_configuration() -> None:
