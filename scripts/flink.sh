@@ -2,11 +2,12 @@
 # Makes .venvs/flink: Apache Flink from the package index, and Streamgauge's part in Java, compiled with this JDK.
 version=2.3.0
 place=.venvs/flink
+shared=streamgauge/engines/jvm/java
 sources=streamgauge/engines/flink/java
 fail() { echo "streamgauge: $1" >&2; exit 1; }
 
 command -v javac >/dev/null || fail "no javac on PATH; Flink's part needs a JDK, 17 or newer, not a JRE alone"
-stamp=$(cat "$sources"/streamgauge/*.java "$0" | cksum)
+stamp=$(cat "$shared"/streamgauge/*.java "$sources"/streamgauge/*.java "$0" | cksum)
 test "$(cat "$place/.ready" 2>/dev/null)" = "$stamp" && { echo "$place"; exit 0; }
 mkdir -p "$place"
 if ! test -e "$place/pyflink/lib/flink-dist-$version.jar"; then
@@ -17,8 +18,13 @@ if ! test -e "$place/pyflink/lib/flink-dist-$version.jar"; then
         fail "apache-flink $version cannot be installed; is the package index reachable?"
     ln -s "../opt/flink-python-$version.jar" "$place/pyflink/lib/" # it has the reader of Arrow
 fi
-classes=$(mktemp -d) && trap 'rm -rf "$classes"' EXIT
-javac --release 17 -Xlint:all -Werror -d "$classes" -cp "$place/pyflink/lib/*" "$sources"/streamgauge/*.java ||
+classes=$(mktemp -d) && renamed=$(mktemp -d) && trap 'rm -rf "$classes" "$renamed"' EXIT
+# Flink has Arrow and Jackson under names of its own
+for file in "$shared"/streamgauge/*.java; do
+    sed 's/org\.apache\.arrow/org.apache.flink.api.python.shaded.&/
+        s/com\.fasterxml\.jackson/org.apache.flink.shaded.jackson2.&/' "$file" >"$renamed/${file##*/}"
+done
+javac --release 17 -Xlint:all -Werror -d "$classes" -cp "$place/pyflink/lib/*" "$renamed"/*.java "$sources"/streamgauge/*.java ||
     fail "Streamgauge's part for Flink does not compile; is this JDK 17 or newer?"
 .venv/bin/python - "$classes" "$place/pyflink/lib/streamgauge-flink.jar" <<'END' || fail "the jar cannot be written"
 import sys

@@ -1,7 +1,6 @@
 package streamgauge;
 
 import java.io.IOException;
-import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -27,59 +26,12 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     private static final long serialVersionUID = 1;
     protected final Spec spec;
     private final int place;
-    protected transient Tally tally;
+    private transient Tally tally;
+    protected transient long late;
     private transient List<String> pending; // JSON of {"epoch": …, "body": …}
     private transient ListState<String> kept;
     private transient Wire wire;
     private transient long[] clock;
-
-    /** What an epoch adds. */
-    static final class Tally {
-        long rows;
-        long negative;
-        long late;
-        long checksum;
-        long firstNs;
-        long lastNs;
-        BigInteger sumNs = BigInteger.ZERO;
-        private long sum; // of emissions since the first one
-        final Histogram event = new Histogram();
-        final Histogram processing = new Histogram();
-
-        void add(Result result, long[] salts) {
-            long now = Clock.now();
-            if (rows++ == 0) {
-                firstNs = now;
-            }
-            lastNs = now;
-            sum += now - firstNs;
-            if (!event.add(now - result.eventWall)) {
-                negative++;
-            }
-            if (!processing.add(now - result.offeredWall)) {
-                negative++;
-            }
-            checksum += Checksum.row(result.values, salts);
-        }
-
-        ObjectNode body(long[] clock) {
-            ObjectNode body = Wire.JSON.createObjectNode();
-            body.put("rows", rows).put("negative", negative);
-            body.put("checksum", new BigInteger(Long.toUnsignedString(checksum)));
-            body.set("event_latency", event.toJson());
-            body.set("processing_latency", processing.toJson());
-            if (rows > 0) {
-                body.putArray("emitted_wall_ns").add(firstNs).add(lastNs);
-                body.put("emitted_mean_wall_ns", firstNs + sum / rows);
-            } else {
-                body.putArray("emitted_wall_ns");
-                body.putNull("emitted_mean_wall_ns");
-            }
-            body.putArray("clock_offset_ns").add(clock[0]).add(clock[1]);
-            body.putObject("batch").put("late", late);
-            return body;
-        }
-    }
 
     /** place: tells apart the reporters of a job, each with up to 100 subtasks. */
     Measure(Spec spec, int place) {
@@ -90,6 +42,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     @Override
     public void open(OpenContext context) throws Exception {
         tally = new Tally();
+        late = 0;
         clock = wire().clockOffset();
     }
 
@@ -97,7 +50,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     public void flatMap(T row, Collector<Void> none) throws Exception {
         Result result = (Result) row;
         if (!result.sentinel) {
-            tally.add(result, spec.salts);
+            tally.add(result.eventWall, result.offeredWall, Checksum.row(result.values, spec.salts));
         }
     }
 
@@ -112,13 +65,16 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
 
     @Override
     public void snapshotState(FunctionSnapshotContext context) throws Exception {
-        if (tally.rows > 0 || tally.late > 0) {
+        if (tally.rows > 0 || late > 0) {
             int subtask = getRuntimeContext().getTaskInfo().getIndexOfThisSubtask();
             ObjectNode made = Wire.JSON.createObjectNode();
             made.put("epoch", context.getCheckpointId() * 1000 + place * 100 + subtask);
-            made.set("body", tally.body(clock));
+            ObjectNode body = tally.body(clock);
+            body.putObject("batch").put("late", late);
+            made.set("body", body);
             pending.add(made.toString());
             tally = new Tally();
+            late = 0;
         }
         kept.update(pending);
     }
@@ -170,7 +126,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
 
         @Override
         public void flatMap(T row, Collector<Void> none) {
-            tally.late++;
+            late++;
         }
     }
 }

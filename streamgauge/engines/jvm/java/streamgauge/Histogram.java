@@ -1,37 +1,43 @@
 package streamgauge;
 
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.Serializable;
 
 /** The histogram of streamgauge/search/histogram.py: 128 buckets in each power of two. */
-final class Histogram {
+final class Histogram implements Serializable {
+    private static final long serialVersionUID = 1;
     private static final int BITS = 7;
     private static final int FIRST = (1023 << BITS) - 1;
     private final int[] counts = new int[(63 << BITS) + 2];
     private long count;
-    private long negative;
     private long sum;
     private long min = Long.MAX_VALUE;
     private long max = Long.MIN_VALUE;
 
-    /** Adds a latency in ns; returns false for a negative one, which is only counted. */
-    boolean add(long value) {
-        if (value < 0) {
-            negative++;
-            return false;
-        }
+    /** Adds a latency in ns, which is not negative. */
+    void add(long value) {
         int bucket = (int) (Double.doubleToRawLongBits((double) value) >>> (52 - BITS)) - FIRST;
         counts[Math.max(bucket, 0)]++;
         count++;
-        sum += value; // an epoch of a second: far from 63 bits
+        sum += value; // an epoch of some seconds: far from 63 bits
         min = Math.min(min, value);
         max = Math.max(max, value);
-        return true;
+    }
+
+    void merge(Histogram other) {
+        for (int i = 0; i < counts.length; i++) {
+            counts[i] += other.counts[i];
+        }
+        count += other.count;
+        sum += other.sum;
+        min = Math.min(min, other.min);
+        max = Math.max(max, other.max);
     }
 
     ObjectNode toJson() {
         ObjectNode made = Wire.JSON.createObjectNode();
-        made.put("count", count).put("negative", negative).put("sum", sum);
+        made.put("count", count).put("negative", 0).put("sum", sum);
         if (count == 0) {
             made.putNull("min").putNull("max");
         } else {

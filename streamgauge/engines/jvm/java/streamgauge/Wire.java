@@ -1,5 +1,8 @@
 package streamgauge;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedInputStream;
 import java.io.EOFException;
 import java.io.IOException;
@@ -17,13 +20,10 @@ import java.util.Map;
 import java.util.function.Consumer;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
-import org.apache.flink.api.python.shaded.org.apache.arrow.memory.BufferAllocator;
-import org.apache.flink.api.python.shaded.org.apache.arrow.memory.RootAllocator;
-import org.apache.flink.api.python.shaded.org.apache.arrow.vector.VectorSchemaRoot;
-import org.apache.flink.api.python.shaded.org.apache.arrow.vector.ipc.ArrowStreamReader;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.memory.RootAllocator;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
 
 /** A connection to a driver, as docs/protocol.md describes it. One thread at a time may use it. */
 final class Wire implements AutoCloseable {
