@@ -46,26 +46,31 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take longest begin first, so that no process works alone in the end; a file with a `last` test ends.
-
-    An instrument that reads the clock has no neighbour.
-    """
-    last = {item.path for item in items if item.get_closest_marker("last") is not None}
-    seconds: dict[str, float] = json.loads(SECONDS.read_text())
-    items.sort(key=lambda item: (item.path in last, -seconds.get(item.path.relative_to(ROOT).as_posix(), 0.0)))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Starts the longest files first, so that no process works alone in the end; a shuffled order stays as it is."""
+    if not config.pluginmanager.has_plugin("randomly"):
+        seconds: dict[str, float] = json.loads(SECONDS.read_text())
+        items.sort(key=lambda item: -seconds.get(item.path.relative_to(ROOT).as_posix(), 0.0))
     for item in items:
         if "favoured" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def _spark_ends() -> Iterator[None]:
+    yield
+    from pyspark.sql import SparkSession
+
+    if (session := SparkSession.getActiveSession()) is not None:
+        session.stop()
+
+
+@pytest.fixture(scope="module")
+def spark(_spark_ends: None) -> SparkSession:
+    """The one Spark of all tests; a module that has spoilt it stops it, and the next one starts another."""
     from streamgauge.spark.session import batch_session
 
-    session = batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "3"})
-    yield session
-    session.stop()
+    return batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "3"})
 
 
 @pytest.fixture
