@@ -82,7 +82,7 @@ def dag_id(benchmark: Benchmark, *, nightly: bool = False) -> str:
 
 
 def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
-    """One DAG: the plan, the benchmark's stages, and a leaf that fails if any of them failed.
+    """Builds a benchmark's DAG: the task plan, the stages, and a leaf that fails if any of them failed.
 
     nightly: adds the stage that judges the run against earlier nights, and the task that sends its report.
     """

@@ -1,4 +1,4 @@
-"""What Airflow's triggerer calls when a night misses its deadline."""
+"""The function that Airflow's triggerer calls when a night misses its deadline."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def init(
 
 
 def _asked(choices: list[str]) -> int:
-    """Index of the choice that a person makes; the first one if there is no other, or nobody to ask."""
+    """Index of the choice that the user makes; 0 if there is only one choice, or no terminal to ask on."""
     if len(choices) == 1 or not sys.stdin.isatty():
         return 0
     for number, choice in enumerate(choices, 1):
@@ -99,7 +99,7 @@ def _asked(choices: list[str]) -> int:
 
 
 def _described(time: dict[str, Any]) -> str:
-    """How a time is written, such as `column ts, unit ms`."""
+    """Description of how a time is written, such as `column ts, unit ms`."""
     form = ", ".join(f"{key} {value}" for key, value in time.items() if key != "column")
     return f"column {time['column']}, {form or 'ISO-8601'}"
 

@@ -274,7 +274,7 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
 
 @contextmanager
 def prepared(benchmark: config.Benchmark, store: Store, run: Path, *experiments: str) -> Iterator[None]:
-    """Builds the streams that are missing; within, metrics are pushed to where the benchmark says.
+    """Builds missing streams; pushes metrics to the benchmark's sinks while the block runs.
 
     The run's records name the streams that it uses, so that gc keeps them while the run is in progress.
     """

@@ -160,7 +160,7 @@ def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> 
 
 
 def _tell(index: Index) -> None:
-    """Raises UserError if some lines of the records were left out; each was told by a warning."""
+    """Raises UserError if lines of the records were left out; a warning has named each of them."""
     if index.problems:
         raise UserError(f"{len(index.problems)} lines of the records were left out; mend or delete them, and run again")
 
@@ -224,7 +224,7 @@ def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> I
 
 
 def _existing(artifacts: Path, database: str | None) -> Index:
-    """The index to read from, which creates nothing: no database among the artifacts means no results yet."""
+    """Opens the index for reading and creates nothing: without a database among the artifacts there are no results."""
     from streamgauge.index import Index, default_url
 
     if database is None and not (artifacts / "results.db").exists() and default_url(artifacts).endswith("/results.db"):

@@ -113,7 +113,7 @@ def _latest(path: Path) -> list[StageRecord]:
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
-    """What `runs list` says of a run; None if nothing of it is recorded."""
+    """Summary of a run for `runs list`; None if nothing of it is recorded."""
     stages = _latest(path)
     if not stages:
         return None

@@ -1,4 +1,4 @@
-"""All results over time on one page: a chart per query and metric, its systems side by side, changes marked."""
+"""The page of all results over time: a chart per query and metric, its systems side by side, changes marked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SILENCE = 1.5
 
 @dataclass(frozen=True)
 class Curve:
-    """One series: what it measures and where, its points oldest first, its change points."""
+    """A series: what it measures and where, its points oldest first, its change points."""
 
     series: Row
     points: list[Row]

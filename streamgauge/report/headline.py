@@ -1,4 +1,4 @@
-"""The page's first screen: how fast each cell is, how late its answers are, whether they are right, what limits it."""
+"""The page's first screen: each cell's rate, its latency, whether its answers are right, and what limits it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _sentence(records: Records, record: CellRecord) -> Note:
 
 
 def _cost(records: Records, record: CellRecord) -> str:
-    """What disorder costs: the rate as a part of that of the first experiment, if that is in order."""
+    """Cost of disorder: the rate relative to that of the first experiment, if that one is in order."""
     first = records.streams[0].experiment if records.streams else None
     if first is None or first.target_percent or first.name == record.cell.experiment:
         return ""

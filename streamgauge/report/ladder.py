@@ -1,4 +1,4 @@
-"""The windows of a search: what a batch costs over its rows, and how that cost fell while a process warmed up."""
+"""Charts of a search's windows: the cost of a batch over its rows, and how that cost fell in the warm-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What driver and system counted and spent in each trial, and where the latency went."""
+"""Tables and charts of trials: events in and out, resources spent, and the parts of the latency."""
 
 from __future__ import annotations
 

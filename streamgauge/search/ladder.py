@@ -1,4 +1,4 @@
-"""The ladder: a process warms up, then climbs closed-loop windows, each where the fit so far puts the answer."""
+"""The ladder of a process: a warm-up, then closed-loop windows, each where the fit so far puts the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A closed-loop window in a few numbers, and its hiccups."""
+"""Summarises a closed-loop window in a few numbers, and finds its hiccups."""
 
 from __future__ import annotations
 

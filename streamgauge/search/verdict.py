@@ -1,8 +1,8 @@
-"""Is a rate sustained? Pure functions from what a trial observed to a verdict.
+"""Decides whether a rate is sustained: pure functions from the observation of a trial to a verdict.
 
-Sustainable at an allowed age A is a rate at which a system that begins A behind still catches up; it is what Karimov et
-al. (ICDE 2018) ask for, no ever growing latency, said so that seconds can decide it. A user names a function of their
-own as ``package.module:function`` with the signature of `recovery`.
+A rate is sustainable at an allowed age A if a system that begins A behind still catches up. This is the sustainable
+throughput of Karimov et al. (ICDE 2018), a load without an ever growing latency, in a form that seconds can decide. A
+user may name a function of their own, ``package.module:function``, with the signature of `recovery`.
 """
 
 from __future__ import annotations
@@ -87,12 +87,14 @@ def load(name: str) -> VerdictFunction:
 
 
 def recovery(observation: TrialObservation, search: Search) -> Verdict:
-    """Whether the system catches up.
+    """Judges whether the system catches up.
 
     A trial that began behind is decided by the sign of its drift: sustainable once the age has fallen, unsustainable
-    once it has risen, by `_SIGMAS` standard errors; inconclusive in between. A trial that began with empty queues is
-    unsustainable when the age passes `search.max_age`, sustainable when it no longer grows, and inconclusive while it
-    grows below that age, since a micro-batch engine near its limit takes minutes to settle.
+    once it has risen, by `_SIGMAS` standard errors; inconclusive in between.
+
+    A trial that began with empty queues is unsustainable when the age passes `search.max_age`, and sustainable when it
+    no longer grows. While the age grows below that, the trial is inconclusive: a micro-batch engine near its limit
+    takes minutes to settle.
     """
     settled = _settled(observation)
     if settled is not None:
@@ -104,7 +106,7 @@ def recovery(observation: TrialObservation, search: Search) -> Verdict:
 
 
 def looks_of(observation: TrialObservation) -> list[Sample]:
-    """The samples that a verdict is about: those of micro-batches where there are enough, else by the clock."""
+    """Samples for the verdict: those at micro-batches where there are enough, else those by the clock."""
     batches = [s for s in observation.samples if s.warm]
     spans = [b.at_s - a.at_s for a, b in itertools.pairwise(batches)]
     if observation.clock and (len(batches) < 2 or max(spans) < _CONTINUOUS_S):
@@ -156,7 +158,7 @@ def _t_quantile(degrees: int) -> float:
 
 
 def _growth(looks: Sequence[Sample], search: Search) -> Verdict:
-    """Whether the age of a trial that began with empty queues stays within bounds."""
+    """Judges whether the age of a trial that began with empty queues stays within bounds."""
     figures: dict[str, float] = {"looks": float(len(looks))}
     if looks:
         figures["age_s_max"] = max(s.age_s for s in looks)
@@ -200,7 +202,7 @@ def slope_interval(at: Sequence[float], value: Sequence[float]) -> tuple[float, 
 
 
 def _thinned(values: Floats) -> Floats:
-    """At most _POINTS averages of neighbours."""
+    """Averages of neighbours, at most _POINTS."""
     if len(values) <= _POINTS:
         return values
     return np.array([part.mean() for part in np.array_split(values, _POINTS)])
@@ -217,7 +219,7 @@ def _block_indices(count: int) -> NDArray[np.int64]:
 
 
 def _settled(observation: TrialObservation) -> Verdict | None:
-    """What no verdict function may decide otherwise."""
+    """Verdict that no verdict function may overrule; None to ask the function."""
     if observation.invalid:
         return Verdict("inconclusive", f"invalid trial: {observation.invalid}")
     if observation.overflow:
@@ -230,7 +232,7 @@ def _settled(observation: TrialObservation) -> Verdict | None:
 
 
 def _nonsense(verdict: object) -> str | None:
-    """What is wrong with a verdict, or None."""
+    """Fault of a verdict, or None."""
     if not isinstance(verdict, Verdict):
         return f"{type(verdict).__name__} {verdict!r:.80}"
     if verdict.outcome not in get_args(Outcome):

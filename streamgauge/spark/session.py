@@ -87,7 +87,7 @@ def end(session: SparkSession) -> None:
 
 
 def silence(session: SparkSession) -> None:
-    """Keeps Spark from telling of the jobs that end because a person stopped the command."""
+    """Silences Spark's messages about jobs that end because the user stopped the command."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):

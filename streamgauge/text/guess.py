@@ -57,7 +57,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Guess:
-    """What a file's first lines look like."""
+    """Description of a file as its first lines suggest it."""
 
     format: str
     separator: str
@@ -221,7 +221,7 @@ def _is_value(text: str) -> bool:
 
 
 def _hint(name: str | int) -> int:
-    """How telling a name is: 0 for the most, len(_NAMES) for not at all."""
+    """Rank of a name as that of an event time: 0 for the most typical, len(_NAMES) for an unknown one."""
     found = (k for k, expression in enumerate(_NAMES) if re.search(expression, str(name), re.IGNORECASE))
     return next(found, len(_NAMES)) if isinstance(name, str) else len(_NAMES)
 
