@@ -23,7 +23,9 @@ class Workload(Model):
     mark: str | None = Field(
         default=None, description="queries of two kinds of events: the `value`, as text, of the second kind"
     )
-    top: Annotated[int, Field(gt=0, le=1000)] = Field(default=10, description="query top_n: number of rows per key and window")
+    top: Annotated[int, Field(gt=0, le=1000)] = Field(
+        default=10, description="query top_n: number of rows per key and window"
+    )
 
 
 class System(Model):
