@@ -235,11 +235,11 @@ def _params(benchmark: Benchmark) -> dict[str, Param]:
         ),
         "seed": Param(
             None, type=["null", "integer"], title="Seed", minimum=0, maximum=2**63 - 1,
-            description="seed for all experiments; empty: as in the benchmark file",
+            description="seed for all experiments; if it is empty, the file's seeds are used",
         ),
         "outputs": Param(
             None, type=["null", "array"], title="Outputs",
-            description="formats for all streams; empty: each as the benchmark file says",
+            description="formats for all streams; if it is empty, the file's formats are used",
             items={"type": "string", "enum": outputs}, examples=outputs, uniqueItems=True,
         ),
     }  # fmt: skip

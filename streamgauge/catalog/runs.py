@@ -190,4 +190,4 @@ def known_run(runs: Sequence[Path], name: str) -> Path:
         if run.name == name:
             return run
     known = ", ".join(run.name for run in runs[-5:]) or "none yet; `streamgauge run` makes one"
-    raise UserError(f"run: found {name[:80]!r}, allowed: a run that is there ({known})")
+    raise UserError(f"run: found {name[:80]!r}, allowed: an existing run ({known})")

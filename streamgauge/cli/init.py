@@ -17,7 +17,7 @@ from streamgauge.base.units import PS, Duration, moment, show_ticks
 from streamgauge.cli import options, workplace
 
 _FILE = """\
-# Written by `streamgauge init` from a look at the first {lines:,} lines of {file}. Check it, then run it:
+# Written by `streamgauge init` from the first {lines:,} lines of {file}. Check it, then run it:
 #   streamgauge check {out}    reads the first lines, prints the plan
 #   streamgauge run {out}      proves the streams, finds the rate, writes a page
 name: {name}
@@ -43,7 +43,7 @@ def init(
     out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
     time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
 ) -> None:
-    """Write a benchmark file for a file of yours, from a look at its first lines."""
+    """Write a benchmark file for your own event file, from its first lines."""
     from streamgauge.catalog.artifacts import stat_source
     from streamgauge.text.guess import guess
     from streamgauge.text.sample import sample

@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
 def list_(
     where: Filters = None,
     since: Since = None,
-    limit: Annotated[int, typer.Option(min=1, help="most results to list: the newest ones")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="largest number of results; the newest ones are listed")] = 50,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
     as_json: AsJson = False,
@@ -135,7 +135,7 @@ def export(
 
 @results.command()
 def rebuild(
-    others: Annotated[bool, typer.Option("--others", help="drop results that no record here holds")] = False,
+    others: Annotated[bool, typer.Option("--others", help="drop results that are in no record here")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
 ) -> None:
@@ -187,7 +187,9 @@ def dashboard(
 
 def gc(
     budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "20GiB",
-    keep_runs: Annotated[int, typer.Option(min=0, help="how many newest runs of each benchmark keep their data")] = 3,
+    keep_runs: Annotated[
+        int, typer.Option(min=0, help="number of the newest runs of each benchmark that keep their data")
+    ] = 3,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be removed")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 @runs.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="most runs to list: the newest ones")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="largest number of runs; the newest ones are listed")] = 20,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:

@@ -19,7 +19,7 @@ from streamgauge.search.records import TrialObservation
 
 START_DELAY_NS = NS // 2
 LOOK_S = 0.2
-#: what nobody checks need not be worked off: a system under overload would be busy with its queues for a minute
+#: seconds for a system to end when its output is not checked: an overloaded one would process its queues for a minute
 CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
 #: rows of a backlog that a driver process prepares in a second, with a reserve
 PREPARED_PER_S = 2e6

@@ -80,7 +80,7 @@ def build(index: Index, out: Path) -> list[str]:
         ]
         sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
     nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
-    lead = "A mark on a line is a change of its level; the band is its noise; a hole is a night without a figure."
+    lead = "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure."
     publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], verdict, sections))
     return [f"{what}: {reason}" for _, what, reason in verdict.problems]
 

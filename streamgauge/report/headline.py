@@ -23,7 +23,7 @@ def section(records: Records) -> Section:
         blocks += [attempt(record.cell.name, _tiles, record), attempt(record.cell.name, _sentence, records, record)]
     if (more := len(records.cells) - MOST) > 0:
         blocks.append(Note(f"{more} more cells are in the table below.", href="#summary"))
-    return Section("answer", "The answer", "How fast, how late, right or not.", blocks)
+    return Section("answer", "The answer", "Each cell's rate, its latency, and whether its answers are right.", blocks)
 
 
 def _tiles(record: CellRecord) -> Tiles:
@@ -66,7 +66,7 @@ def _sentence(records: Records, record: CellRecord) -> Note:
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
         )
     if record.output == "wrong":
-        said.append("A latency run answered wrongly: find out why before you use any figure of this cell.")
+        said.append("A latency run gave a wrong answer. Find out why before you use any figure of this cell.")
     return Note(" ".join(said))
 
 

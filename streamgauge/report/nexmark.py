@@ -84,7 +84,7 @@ def _matrix(cells: list[Json], what: str) -> Table:
         [name.removeprefix("nexmark."), *(_modes(of[system]) if system in of else None for system in systems)]
         for name, of in found.items()
     ]
-    return Table([what, *systems], rows, f"What works in batch and in streaming, by {what}")
+    return Table([what, *systems], rows, f"Supported in batch and in streaming, by {what}")
 
 
 def _modes(cells: list[Json]) -> Text:

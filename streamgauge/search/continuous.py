@@ -15,9 +15,9 @@ import numpy as np
 from streamgauge.search.point import Point
 from streamgauge.search.records import Window
 
-#: the first backlog of a warm-up, and by how much the next one is larger while more is carried
+#: first backlog of a warm-up, and the factor to the next one while the rate still grows
 FIRST_ROWS, _STEP = 20_000, 4
-#: windows with this part of the largest backlog, or more, lie where it lies
+#: windows with at least this share of the largest backlog count as being near it
 _NEAR = 0.4
 #: carried ~ backlog^e: e is 1 far below the plateau and 0 on it
 _FLAT = 0.15

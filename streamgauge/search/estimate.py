@@ -27,13 +27,13 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.90
 #: time constants of the compile curve that are tried, seconds
 _TAUS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 90.0)
-#: what a compile curve must explain of χ², in units of the χ² per degree that is left, before it is believed: five
-#: standard errors. A machine whose own speed wanders makes windows differ, too, and is not to be extrapolated
+#: share of χ² that a compile curve must explain to be kept, in units of the remaining χ² per degree: five standard
+#: errors. A machine whose own speed wanders makes windows differ, too, but must not be extrapolated
 _BELIEVED = 25.0
 _ITERATIONS = 10
-#: half an interval on logarithms at most: wider ones say nothing, and overflow
+#: largest half width of an interval on logarithms: wider ones say nothing, and overflow
 _WIDEST = 10.0
-#: how often hiccups are looked for again, with what the fit expects
+#: number of times that hiccups are searched again, with the fit's expectation
 _LOOKS = 3
 _ROUNDING = 1e-12
 _NORMAL = 1.645
@@ -79,7 +79,7 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
     if not sound:
         return None
     points = [Point.of(window) for window in sound]
-    # only a warm-up tells a compile curve: the rungs alone differ in their rows too
+    # only a warm-up shows a compile curve: the rungs also differ in their rows
     taus = (None, *_TAUS) if any(w.purpose == "warm-up" for w in sound) else (None,)
     if continuous:
         points = [Point.of(window) for window in near_the_top(sound)]

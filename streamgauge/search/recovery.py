@@ -12,8 +12,8 @@ from streamgauge.search.proof import classify, loads_of
 from streamgauge.search.records import Measurement, Purpose
 from streamgauge.search.steps import Limits, Recover
 
-#: a trial is worth its time where the drift to see is so many of its deviations: it is believed beyond 2.5 of them
-#: (`verdict`), and two more let nearly every trial pass that bar
+#: a trial is worth its time if the expected drift is this many of its standard deviations: the verdict needs 2.5, and
+#: with two more nearly every trial reaches that
 _TOLD = 4.5
 
 

@@ -16,9 +16,9 @@ from streamgauge.search.records import Batch, Measurement, Sample, TrialObservat
 from streamgauge.search.steps import Done, Hold, Limits, Recover
 from streamgauge.search.verdict import judge
 
-#: how often an engine without micro-batches is looked at
+#: seconds between two samples of an engine without micro-batches
 LOOK_S = 0.1
-#: an idle clock moves on by this part of an event more, or rounding could leave it before the event for ever
+#: an idle clock advances by this share of an event more; otherwise rounding could leave it before the event for ever
 _AFTER = 1e-3
 
 

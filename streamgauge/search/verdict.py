@@ -25,21 +25,21 @@ from streamgauge.search.records import Outcome, Sample, TrialObservation, Verdic
 VerdictFunction = Callable[[TrialObservation, Search], Verdict]
 Floats = NDArray[np.float64]
 
-#: more points than this add autocorrelation, not knowledge; neighbours are averaged down to it
+#: most points of a fit: more would add autocorrelation, not information, so neighbours are averaged
 _POINTS = 24
 _RESAMPLES = 200
 _CONFIDENCE = 0.90
 #: seconds of age per second that still count as steady
 _STEADY_SLOPE = 0.03
-#: it still grows if it surely gained more than this part of its median during the trial
+#: the age still grows if it surely gained more than this share of its median during the trial
 _STILL_GROWS = 0.5
 #: a drift is believed beyond so many standard errors, though it is looked at after each batch
 _SIGMAS, _ONE_SIDED = 2.5, 0.994
 _LEAST_LOOKS = 4
 _HALF = 0.5
-#: batches that the ladder's noise counts for
+#: number of batches that the noise from the ladder counts for
 _NOISE_WEIGHT = 8
-#: an engine that plans more often than this has no micro-batches worth the name; then the clock decides
+#: an engine that plans more often than this is judged by samples of the clock, as if it had no micro-batches
 _CONTINUOUS_S, _CLOCK_S = 0.2, 0.5
 
 
@@ -128,7 +128,7 @@ def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
         return Verdict("inconclusive", "all samples were taken at one instant")
     rest = changed - changed.sum() / lasted.sum() * lasted
     own, count = float((rest**2).sum() / (lasted**2).mean()), len(lasted)
-    # a few batches do not tell their own noise; what the ladder has seen helps
+    # a few batches do not show their own noise, so the noise from the ladder is added
     known, weight = (observation.batch_noise, _NOISE_WEIGHT) if observation.batch_noise is not None else (0.0, 0)
     deviation = math.sqrt((own + weight * known**2) / max(1, count - 1 + weight))
     error = deviation * math.sqrt(float((lasted**2).sum()))
@@ -142,7 +142,7 @@ def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
         "drift_in_errors": total / error if error > 0 else math.copysign(1e3, total),
     }
     found = f"age {age[0]:.2f} s to {age[-1]:.2f} s in {lasted.sum():.1f} s"
-    # what catches up fast then rests, which would pass for noise; no hiccup makes half of a backlog go away
+    # a system that catches up fast is idle afterwards, which looks like noise; but no hiccup removes half of a backlog
     if total < -bar * error or age[-1] <= _HALF * age[0]:
         return Verdict("sustainable", f"it catches up: {found}", figures)
     if total > bar * error:

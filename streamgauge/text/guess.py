@@ -24,7 +24,7 @@ from streamgauge.text.times import times
 LINES = 1000
 _BYTES = 1 << 20
 _SEPARATORS = ("\t", ";", "|", ",", " ")
-#: a separator, a kind of number, a form of time: what fits this share of the lines is taken for it
+#: share of the lines that a guessed separator, kind of number or form of time must fit
 _MOST = 0.95
 #: median of numbers -> the unit in which they count from 1970 on, if they lie between 1973 and 2286
 _EPOCHS = {"s": (1e8, 1e10), "ms": (1e11, 1e13), "us": (1e14, 1e16), "ns": (1e17, 1e19)}
