@@ -1,10 +1,10 @@
-"""Ingest, analyze and generate beside the same work in Polars, and beside Spark copying the same rows unsorted.
+"""Compares ingest, analyze and generate with the same work in Polars, and with Spark copying the same rows unsorted.
 
     .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 3] [--warmups 1] [--work DIR]
 
-CPU seconds (user + system) of the whole process tree between two readings, warm, start-up of the JVM
-apart; medians and spread of the repeats; peak memory of the largest worker process. Contestants take
-turns within every repeat, so that a drift of the machine meets all of them.
+The figures are CPU seconds (user + system) of the whole warm process tree, without the start of the JVM, and the peak
+memory of the largest worker process: medians and spread of the repeats. Contestants take turns within every repeat, so
+that a drift of the machine meets all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SEED = 42
 
 
 def make_source(path: Path, rows: int) -> None:
-    """Lines of about 100 bytes: an id, an event time in ms about a millisecond apart, six more fields."""
+    """Writes lines of about 100 bytes: an id, an event time in ms about a millisecond apart, six more fields."""
     if path.exists():
         return
     rng = np.random.default_rng(1)
@@ -57,7 +57,7 @@ def make_source(path: Path, rows: int) -> None:
 
 
 class Meter:
-    """CPU seconds of this process and all its descendants, ended ones included, and the peak memory."""
+    """CPU seconds of this process and all its descendants, including those that have ended, and the peak memory."""
 
     def __init__(self) -> None:
         self.peak = 0
@@ -65,7 +65,7 @@ class Meter:
         self._distant: dict[tuple[int, float], float] = {}
 
     def cpu(self) -> float:
-        """A worker that Spark ends is in nobody's account of children: what it had when last seen counts on."""
+        """CPU seconds. A worker that Spark ended is in no account of children, so its last reading counts on."""
         total, near = sum(os.times()[:4]), 0.0
         for child in psutil.Process().children(recursive=True):
             try:
@@ -164,7 +164,7 @@ SINKS = {
 
 
 def polars(names: list[str], sink: str, **values: object) -> Callable[[], None]:
-    """The work in a process of its own, so that its memory is its own; its imports are not counted."""
+    """Returns a function that does the work in a process of its own, to measure its memory; imports are not counted."""
     code = "import polars as pl, numpy as np, sys\n"
     code += "".join(f"{k} = {v!r}\n" for k, v in values.items())
     code += "print('ready', flush=True); sys.stdin.readline()\n" + "".join(POLARS[n] for n in names) + SINKS[sink]

@@ -1,14 +1,18 @@
-"""Injected truth: how often change points are found that are there, and called that are not, beside Apache Otava.
+"""Counts how often injected changes are found, and absent ones reported, by our judges and by Apache Otava.
 
     .venv/bin/python benchmarks/changes.py [--series 200] [--together 1] [--jobs 2] [--without-otava] [--json FILE]
 
-Every series has 60 nights of history; then a month of nights begins, and after each night all values so far
-are looked at. What was not reported before, within four nights of the place, is a report. Three judges see
-the same series: `changes` as it reports at once; the nightly process, which suspects more and reruns each
-suspect (8 and, where that leaves it open, 16 more repetitions of the old and the new software in turns, with
-the same noise and spikes, without the drift of months); and Apache Otava with its defaults but the same
-least magnitude. False alarms: reports per series and month without a change. Found: within five nights of
-the change and three of its place. Looks at `--together` series share the allowance of suspects, as in a night.
+Every series has 60 nights of history. Then a month of nights begins, and after each night all values so far are
+judged. A change counts as a report if none was reported within four nights of its place before. Three judges see the
+same series:
+
+- `changes`, which reports at once;
+- the nightly process, which suspects more and reruns each suspect: 8 repetitions of the old and the new software in
+  turns and, if that leaves it open, 16 more, with the same noise and spikes, without the drift of months;
+- Apache Otava with its defaults, but the same least magnitude.
+
+False alarms are reports per series and month without a change. A change is found if it is reported within five nights
+and three of its place. The `--together` series share the allowance of suspects, as in a night.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ OTAVA_SETTINGS = {"window_len": 50, "max_pvalue": 0.001, "min_magnitude": MAGNIT
 
 
 class Case:
-    """One series around 100; `shift` at night `at`, or none."""
+    """A series around 100; `shift` at night `at`, or none."""
 
     def __init__(self, kind: str, noise: float, shift: float, seed: int) -> None:
         self.kind, self.noise, self.shift = kind, noise, shift
@@ -64,7 +68,7 @@ class Case:
         return level
 
     def rerun(self, change: Change) -> Callable[[int], tuple[list[float], list[float]]]:
-        """The software before and after the suspected place, in turns: only a true change differs."""
+        """Measures the software before and after the suspected place, in turns: only a true change differs."""
         true = math.log1p(self.shift) if abs(change.index - self.at) <= SEGMENT else 0.0
         return lambda n: (np.exp(self._nights(n)).tolist(), np.exp(self._nights(n) + true).tolist())
 
@@ -78,7 +82,7 @@ def nightly(case: Case, together: int) -> list[int]:
 
 
 def _month(case: Case, together: int, alpha: float | None) -> list[int]:
-    """Places reported in the month; the first look only tells what is known already."""
+    """Places reported in the month; the first night only tells which changes are known already."""
     known: list[int] = []
     reported: list[int] = []
     level: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
@@ -97,7 +101,7 @@ def found(case: Case, reported: list[int]) -> bool:
 
 
 def judged(task: tuple[str, float, float, int, int]) -> dict[str, Any]:
-    """Rates of one condition, by our judges, and the series for the other."""
+    """Rates of one condition by our judges: changes found or, without changes, reports per series."""
     kind, noise, shift, count, together = task
     rates: dict[str, Any] = {"kind": kind, "noise": noise, "shift": shift}
     for name, judge in {"at once": at_once, "nightly": nightly}.items():
@@ -107,7 +111,7 @@ def judged(task: tuple[str, float, float, int, int]) -> dict[str, Any]:
 
 
 def _rate(reports: list[tuple[Case, list[int]]]) -> float:
-    """Found of those with a change; reports per series of those without."""
+    """Share of the changes that were found or, without changes, reports per series."""
     hits = [found(case, places) if case.shift else len(places) for case, places in reports]
     return sum(hits) / len(hits)
 
@@ -135,7 +139,7 @@ def _new(nights: list[list[int]]) -> list[int]:
 
 
 def otava_python() -> str:
-    """Otava in an environment of its own: it pins numpy, scipy and a cloud client."""
+    """Python of an environment with Otava, made if need be: Otava pins numpy, scipy and a cloud client."""
     place = Path(__file__).resolve().parents[1] / ".venv-otava"
     python = place / "bin" / "python"
     if not python.exists():
@@ -145,7 +149,7 @@ def otava_python() -> str:
 
 
 def show(rows: list[dict[str, Any]], judges: list[str]) -> None:
-    """Two tables; a cell holds the judges' rates one after another."""
+    """Prints two tables; a cell holds the judges' rates one after another."""
     console = Console(width=100)
     rate = {(r["kind"], r["noise"], r["shift"]): r for r in rows}
     for title, shifts in (("False alarms per 100 series and month", (0.0,)), ("Found within five nights, %", SHIFTS)):
@@ -160,7 +164,7 @@ def show(rows: list[dict[str, Any]], judges: list[str]) -> None:
 
 
 def goals(rows: list[dict[str, Any]]) -> list[str]:
-    """Each goal missed, in a line."""
+    """Lines that name the missed goals."""
     quiet = [r["nightly"] for r in rows if not r["shift"]]
     sharp = next(r["nightly"] for r in rows if (r["kind"], r["noise"], r["shift"]) == ("plain", 0.03, 0.10))
     missed = []

@@ -1,11 +1,12 @@
-"""What 1, 2 and 4 generator processes deliver, and what limits them.
+"""Measures what 1, 2 and 4 generator processes deliver, and what limits them.
 
     .venv/bin/python -m benchmarks.generators [--processes 1 2 4] [--seconds 1.5] [--repeats 3] [--mbit 100] [--json]
 
-Two consumers: one that discards, a thread a generator (the driver's ceiling), and the known-capacity system without a
-limit. First on this machine as it is, where generators and consumer share its cores; then with a host for each
-generator, whose link carries --mbit Mbit/s, so that links and not cores are the limit (needs root and iproute2; no
-core of its own for any of them, so their sum must stay below what the cores do). Medians and (least, most).
+There are two consumers. One discards the rows, with a thread for each generator (the driver's ceiling); the other is
+the known system without a limit. They are measured first on this machine as it is, where generators and consumer share
+its cores. Then each generator has a host whose link carries --mbit Mbit/s, so that links and not cores are the limit.
+That needs root and iproute2, and the hosts share the cores, so their sum must stay below what the cores carry. The
+tables have medians and (least, most).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
 
 
 def row_bytes(drivers: Drivers) -> float:
-    """Of a row on the wire, whose columns are all of fixed width here."""
+    """Bytes of a row on the wire, whose columns all have a fixed width here."""
     return float(sum(f.type.bit_width for f in wire_schema(drivers.columns, line=drivers.line)) / 8)
 
 
@@ -82,7 +83,7 @@ def there(stream: Path, remote: list[str], seconds: float) -> Figures:
 
 @contextmanager
 def generators(hosts: Hosts, names: Sequence[str], stream: Path) -> Iterator[list[str]]:
-    """A generator on each of these hosts; gives their addresses."""
+    """Starts a generator on each of these hosts; yields their addresses."""
     with ExitStack() as stack:
         for number, name in enumerate(names):
             command = [sys.executable, "-m", "streamgauge.driver", str(stream), "--columns", "", "--host", "0.0.0.0"]
@@ -97,7 +98,7 @@ def generators(hosts: Hosts, names: Sequence[str], stream: Path) -> Iterator[lis
 
 
 def on_hosts(stream: Path, processes: int, seconds: float, mbit: float) -> Figures:
-    """Measured from a host of its own, in a process there."""
+    """Measures from a process on a host of its own."""
     names = [f"generator{number}" for number in range(processes)]
     with Hosts(["system", *names], mbit=mbit) as hosts, generators(hosts, names, stream) as addresses:
         command = [sys.executable, "-m", "benchmarks.generators", "--remote", *addresses, "--stream", str(stream)]
@@ -155,10 +156,10 @@ def _table(title: str, figures: dict[int, list[Figures]], cores: int, mbit: floa
 
 
 def model(n: int, one: list[Figures], cores: int, mbit: float | None) -> float:
-    """Events/s of n generators: the least of what they, their consumer, all cores and the links can do.
+    """Predicted events/s of n generators: the least of what they, their consumer, all cores and the links can carry.
 
-    Costs are those of one generator: g and c CPU-µs an event. A generator has at most one core's worth (Python), and so
-    has the consumer's share of it: 1/max(g, c) each; all cores 1/(g + c) each; a link its bits.
+    A generator costs g and its consumer c CPU-µs an event, as measured with one generator. Each of the two uses at most
+    one core (Python), which gives 1/max(g, c) for a pair. All cores give 1/(g + c) each, and a link its bits.
     """
     g, c = (median(figures[name] for figures in one) for name in ("generator_us", "consumer_us"))
     limits = [n * 1e6 / max(g, c), 1e6 / c, cores * 1e6 / (g + c)]

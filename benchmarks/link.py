@@ -1,12 +1,13 @@
-"""What the link costs, beside Spark's own sources: CPU-µs per event and events/s, in one run.
+"""Measures the cost of the link beside Spark's own sources: CPU-µs per event and events/s, in one run.
 
     python benchmarks/link.py [--batch-rows 1000000] [--batches 20] [--rounds 3] [--json]
 
-Each case is a process of its own; CPU is that of Spark and its Python workers, not of whoever sends the rows.
-Same columns, same batch sizes, the pass-through query; warm-up batches left out. The socket source chooses its own
-batches from 100,000 rows/s; one batch of it is measured. Goals at 1,000,000 rows a batch: the link costs at most 1.7
-times the rate source's CPU per event and carries at least 20 times the socket source's events/s; the measuring sink
-adds at most 0.6 CPU-µs per event.
+Each case is a process of its own. CPU is that of Spark and its Python workers, not of whoever sends the rows. All cases
+have the same columns, the same batch sizes and the pass-through query; warm-up batches are left out. The socket source
+chooses its own batches from 100,000 rows/s; one batch of it is measured.
+
+Goals at 1,000,000 rows a batch: the link costs at most 1.7 times the rate source's CPU per event and carries at least
+20 times the socket source's events/s. The measuring sink adds at most 0.6 CPU-µs per event.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ DDL += "sentinel boolean, line string, name string, amount long"
 
 
 class Endless:
-    """A driver with rows for ever: what it offers costs it nothing. seq repeats."""
+    """A driver with endless rows that cost it nothing; seq repeats."""
 
     schema = SCHEMA
 
@@ -85,7 +86,7 @@ def batch(first: int, rows: int) -> pa.RecordBatch:
 
 
 def serve(partitions: int, ports: Any) -> None:
-    """The link's driver, and a port that sends the same rows as text to whoever connects."""
+    """Serves the link's driver, and a port that sends the same rows as text to whoever connects."""
     listener = socket.create_server(("127.0.0.1", 0))
     ports.send((Server(Endless(partitions), "127.0.0.1", 0).port, listener.getsockname()[1]))
     rows = pa.Table.from_batches([batch(0, SOCKET_CHUNK)])
@@ -105,7 +106,7 @@ def serve(partitions: int, ports: Any) -> None:
 
 
 def case(name: str, args: argparse.Namespace) -> dict[str, float]:
-    """Runs in its own process: a query until it has done enough batches."""
+    """Runs a query, in a process of its own, until it has done enough batches."""
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
@@ -160,7 +161,7 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
         query = frame.writeStream.format(sink).options(**options).option("checkpointLocation", place).start()
 
         def wait(batches: int, longest_s: float = args.seconds) -> tuple[int, int, float]:
-            """Batches done, their rows, CPU seconds, when there are that many or time is over."""
+            """Waits for that many batches, or until time is over; returns batches done, rows, and CPU seconds."""
             deadline = time.monotonic() + longest_s
             while True:
                 reports = [json.loads(progress.json) for progress in query.recentProgress]
@@ -186,7 +187,7 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
 
 
 def compare(args: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
-    """The rounds of every case; within a round the cases take turns, so that a drift of the machine meets all."""
+    """Measures the rounds of every case, in turns within a round, so that a drift of the machine meets all cases."""
     ports, child_end = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(args.partitions, child_end), daemon=True)
     server.start()

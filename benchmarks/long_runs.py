@@ -1,4 +1,4 @@
-"""Hold the search against reality: long open-loop runs below and above the rate that it found.
+"""Tests the search by long open-loop runs below and above the rate that it found.
 
     .venv/bin/python -m benchmarks.long_runs configs/nexmark.yaml [--cells TEXT] [--seconds 120] [--out FILE]
 
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 def cli(*words: str) -> list[Json]:
-    """The JSON lines that a streamgauge command printed; its log goes to our standard error."""
+    """Runs a streamgauge command; returns the JSON lines that it printed. Its log goes to our standard error."""
     done = subprocess.run(
         [str(Path(sys.executable).with_name("streamgauge")), *words, "--json"],
         stdout=subprocess.PIPE,
@@ -42,7 +42,7 @@ def cli(*words: str) -> list[Json]:
 
 
 def row(record: Json, first: Json | None) -> list[str]:
-    """A line of the table; first: an earlier search of the cell."""
+    """Cells of a line of the table; first: an earlier search of the cell."""
     low, high = record["interval"]
     overlaps = ""
     if first is not None:

@@ -1,12 +1,15 @@
-"""What 20 metrics updated per Arrow batch cost: the same Spark job with and without them, side by side.
+"""Measures the cost of 20 metrics updated per Arrow batch: the same Spark job with and without them, side by side.
 
     .venv/bin/python benchmarks/metrics.py [--rows 1000000] [--pairs 80] [--warmups 10] [--cores 2] [--json]
 
-The job parses lines with mapInArrow, 10,000 rows a batch. CPU seconds (user + system) of the whole process tree: JVM,
-workers, this process with its pusher, which posts to an HTTP server. Short runs take turns in changing order in one
-warm Spark, the JVM's heap collected before each, outside the measured time: a drift of the machine meets both. Of the
-pairs' differences the Hodges-Lehmann estimate and its 95 % interval (the signed-rank test turned round), which a few
-disturbed pairs do not move. What Python took is told apart: there the updates are made, told, merged and pushed.
+The job parses lines with mapInArrow, 10,000 rows a batch. The figure is the CPU time (user + system) of the whole
+process tree: the JVM, the workers, and this process with its pusher, which posts to an HTTP server. Short runs take
+turns in changing order in one warm Spark, so that a drift of the machine meets both. The JVM's heap is collected before
+each run, outside the measured time.
+
+The table has the Hodges-Lehmann estimate of the pairs' differences and its 95 % interval (the inverted signed-rank
+test), which a few disturbed pairs do not move. Python's share is shown apart: it makes, sends, merges and pushes the
+updates.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ server.serve_forever()
 
 
 def parse(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The work: two fields of each line as whole numbers, bad and odd lines left out."""
+    """Does the work: reads two fields of each line as whole numbers, and leaves bad and odd lines out."""
     fields = pc.split_pattern(batch.column(0), ",", max_splits=3)
     ids = pc.cast(pc.list_element(fields, 0), pa.int64())
     values = pc.cast(pc.list_element(fields, 1), pa.int64())
@@ -70,7 +73,7 @@ GAUGES = [metrics.gauge("parse", f"latest_{number}") for number in range(4)]
 
 
 def update(batch: pa.RecordBatch, done: pa.RecordBatch) -> None:
-    """20 metrics, an update each; two of the distributions see every value of a column."""
+    """Updates each of 20 metrics once; two of the distributions see every value of a column."""
     for counter in COUNTERS:
         counter.inc(batch.num_rows)
     for distribution in DISTRIBUTIONS[:2]:
@@ -102,7 +105,7 @@ METER = Meter()
 
 
 def cpu() -> tuple[float, float]:
-    """CPU seconds so far: of the whole tree, and of its Python processes, ended ones included."""
+    """CPU seconds so far of the whole tree and of its Python processes, including those that have ended."""
     java = 0.0
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
@@ -147,7 +150,7 @@ def shift(differences: list[float]) -> tuple[float, float, float]:
 
 
 def alone(url: str) -> tuple[float, float]:
-    """CPU of the updates of a batch, in us, and of a push of the 20 metrics, in ms, both in this process."""
+    """CPU of the updates of a batch, in µs, and of a push of the 20 metrics, in ms, both in this process."""
     column = pa.array(np.arange(BATCH_ROWS) * 7919 % 1000003)
     batch = pa.RecordBatch.from_arrays([column, column], names=["id", "value"])
     with metrics.start(name="alone", sinks=[{"type": "http", "url": url}], period="100ms"):
@@ -188,7 +191,7 @@ def main() -> None:
     base = statistics.median(tree for tree, _ in without)
 
     def more(part: int) -> list[float]:
-        """In percent of the job's CPU."""
+        """Formats a difference in percent of the job's CPU."""
         return [100 * one / base for one in shift([w[part] - o[part] for o, w in zip(without, with_them, strict=True)])]
 
     figures = {

@@ -1,10 +1,14 @@
-"""The Nexmark generator beside Spark's rate source, and beside Spark taking the rows of the fastest queries.
+"""Compares the Nexmark generator with Spark's rate source, and with Spark's speed on the fastest queries.
 
     python benchmarks/nexmark.py [--events 2000000] [--json]
 
-Events per CPU second, all on one core: the generator as Arrow batches, all columns and those of single queries; Spark's
-rate source making as many columns of the same types, into the no-op sink; queries over Parquet files of the events,
-into the no-op sink. Goal: a query's columns are made at least 4 times faster than Spark takes them.
+The figures are events per CPU second, all on one core, of:
+
+- the generator, as Arrow batches, with all columns and with those of single queries;
+- Spark's rate source with as many columns of the same types, into the no-op sink;
+- queries over Parquet files of the events, into the no-op sink.
+
+Goal: a query's columns are made at least 4 times faster than Spark takes them.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def generated(events: int, columns: tuple[str, ...]) -> float:
 
 
 def rate_source(spark: SparkSession, columns: tuple[str, ...]) -> float:
-    """Of a few micro-batches after a few to warm up."""
+    """Events per CPU second of a few micro-batches, after a few to warm up."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", RATE_BATCH).load()
     frame = source.select("timestamp", *(F.expr(RATE[NEXMARK[name]]).alias(name) for name in columns))
     with tempfile.TemporaryDirectory() as place:
@@ -72,7 +76,7 @@ def rate_source(spark: SparkSession, columns: tuple[str, ...]) -> float:
 
 
 def taken(spark: SparkSession, events: int, name: str, file: str) -> float:
-    """The best of a few runs after one to warm up."""
+    """Events per CPU second in the best of a few runs, after one to warm up."""
     query, found = workloads.find(f"nexmark.{name}"), []
     for _ in range(REPEATS + 1):
         before = cpu_seconds()
@@ -82,7 +86,7 @@ def taken(spark: SparkSession, events: int, name: str, file: str) -> float:
 
 
 def cpu_seconds() -> float:
-    """Of Spark: all that this process has started."""
+    """CPU seconds of Spark: of all processes that this one has started."""
     return float(sum(sum(child.cpu_times()[:4]) for child in psutil.Process().children(recursive=True)))
 
 

@@ -1,4 +1,4 @@
-"""How true the search is: whole searches against systems whose truth is known, on a virtual clock.
+"""Measures how accurate the search is: whole searches, on a virtual clock, against systems whose truth is known.
 
     .venv/bin/python -m benchmarks.search [--searches 100] [--processes 3] [--jobs 2] [--kinds TEXT] [--before COMMIT]
 
@@ -79,7 +79,7 @@ print(json.dumps(found))
 
 
 def kinds() -> dict[str, Behaviour]:
-    """Name -> system, with every fault that real ones have."""
+    """Maps names to known systems, with every fault that real ones have."""
     made: dict[str, Behaviour] = {}
     for cost in (0.0, 0.05, 0.3, 1.0):
         for cap in (UNCAPPED, CAP):
@@ -102,7 +102,7 @@ def kinds() -> dict[str, Behaviour]:
 
 
 def measure(searches: int, processes: int, item: tuple[str, Behaviour]) -> dict[str, Any]:
-    """The figures of one kind of system."""
+    """Runs the searches of one kind of system; returns its figures."""
     name, behaviour = item
     found = calibrate(behaviour, Search(processes=processes), searches)
     widths = [(d.interval[1] - d.interval[0]) / 2 / d.rate_events_per_s for d in found.searches if d.interval]
@@ -133,7 +133,7 @@ def as_it_was(tree: Path, searches: int, behaviour: Behaviour) -> tuple[float, f
 
 
 class Recoveries(AbstractMeasurer):  # type: ignore[misc]
-    """Trials for MLRsearch: from a backlog of the allowed age on, all that the backlog grows by counts as lost."""
+    """Trials for MLRsearch: they begin with a backlog of the allowed age, and its growth counts as lost frames."""
 
     def __init__(self, process: VirtualProcess) -> None:
         self._process = process
@@ -183,7 +183,7 @@ def checked_out(commit: str, place: Path) -> Path | None:
 
 
 def missed(row: dict[str, Any]) -> str:
-    """The goals that a row misses."""
+    """Text that names the goals that a row misses."""
     found = [
         ("bias", abs(row["bias"]) > MOST_BIAS),
         ("coverage", not COVERAGE[0] <= row["coverage"] <= COVERAGE[1]),
@@ -193,7 +193,7 @@ def missed(row: dict[str, Any]) -> str:
 
 
 def as_markdown(table: Table) -> list[str]:
-    """The lines of the table in Markdown."""
+    """Formats the table as lines of Markdown."""
     cells = [[str(cell) for cell in column.cells] for column in table.columns]
     rows = [[str(column.header) for column in table.columns], ["---"] * len(cells), *zip(*cells, strict=True)]
     return [f"| {' | '.join(row)} |" for row in rows]

@@ -1,4 +1,4 @@
-"""Whether rates per yardstick unit differ less from run to run than the rates themselves.
+"""Compares the spread of rates per yardstick unit from run to run with that of the rates themselves.
 
     .venv/bin/python -m benchmarks.spread artifacts/runs
 

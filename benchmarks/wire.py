@@ -1,4 +1,4 @@
-"""Search three known systems over the real wire and clock, and compare what is found with what is true.
+"""Searches three known systems over the real wire and clock, and compares the rates found with the true ones.
 
     .venv/bin/python -m benchmarks.wire [--seeds N]
 
@@ -28,7 +28,7 @@ PLAN = Search(max_age=Duration.parse("1s"), warmup_seconds=0, window_seconds=2, 
 
 
 def main() -> None:
-    """Print a line for each system."""
+    """Prints a line for each system."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="searches of each system")
     seeds = parser.parse_args().seeds

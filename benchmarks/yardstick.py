@@ -1,4 +1,4 @@
-"""How quiet this machine is: the yardstick's speed, again and again, with what the hypervisor took meanwhile.
+"""Measures how quiet this machine is: the yardstick's speed, repeatedly, and the time stolen by the hypervisor.
 
     .venv/bin/python -m benchmarks.yardstick [--repeats 30] [--pause-s 0.2] [--cpus 0 1] [--json]
 

@@ -1,4 +1,4 @@
-"""One Airflow DAG per benchmark file, and one more for its release check."""
+"""Builds an Airflow DAG for each benchmark file, and another one for its release check."""
 
 from streamgauge.airflow import release
 from streamgauge.airflow.factory import dags

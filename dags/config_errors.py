@@ -1,4 +1,4 @@
-"""Fails to import if a benchmark file does not load: Airflow shows the error, and the other DAG file still loads."""
+"""Fails to import if a benchmark file does not load, so that Airflow shows the error and still loads the other file."""
 
 from streamgauge.airflow.factory import config_files, load_all
 

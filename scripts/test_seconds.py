@@ -1,4 +1,4 @@
-"""Writes what each test file took, so that the next run can begin with the longest: tests/seconds.json.
+"""Writes the seconds of each test file to tests/seconds.json, so that the next run begins with the longest.
 
 .venv/bin/pytest … --junit-xml a.xml; .venv/bin/pytest … --junit-xml b.xml; scripts/test_seconds.py a.xml b.xml
 """

@@ -82,7 +82,7 @@ def dag_id(benchmark: Benchmark, *, nightly: bool = False) -> str:
 
 
 def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
-    """One DAG: the plan, the benchmark's stages, and a leaf that fails if any of them failed.
+    """Builds a benchmark's DAG: the task plan, the stages, and a leaf that fails if any of them failed.
 
     nightly: adds the stage that judges the run against earlier nights, and the task that sends its report.
     """
@@ -235,11 +235,11 @@ def _params(benchmark: Benchmark) -> dict[str, Param]:
         ),
         "seed": Param(
             None, type=["null", "integer"], title="Seed", minimum=0, maximum=2**63 - 1,
-            description="seed for all experiments; empty: as in the benchmark file",
+            description="seed for all experiments; if it is empty, the file's seeds are used",
         ),
         "outputs": Param(
             None, type=["null", "array"], title="Outputs",
-            description="formats for all streams; empty: each as the benchmark file says",
+            description="formats for all streams; if it is empty, the file's formats are used",
             items={"type": "string", "enum": outputs}, examples=outputs, uniqueItems=True,
         ),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""One stage as an Airflow task: a spark-submit job that fails with one line and leaves no process when it is killed."""
+"""An operator that runs a stage by spark-submit, fails with one line, and leaves no process when it is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One text for one value: canonical JSON, and records that carry a checksum over theirs."""
+"""Canonical JSON, which has exactly one text for a value, and records that carry a checksum of it."""
 
 from __future__ import annotations
 

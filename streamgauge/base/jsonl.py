@@ -1,4 +1,4 @@
-"""JSON files that are replaced whole, and logs of JSON lines: a killed writer tears the last line at most."""
+"""Writes JSON files whole, and logs of JSON lines of which a killed writer leaves at most the last one incomplete."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def append_json(path: Path, record: dict[str, Any]) -> None:
-    """Appends record as one line in a single write, so that a killed writer tears the last line at most.
+    """Appends record as one line in a single write, so that a killed writer leaves at most the last line incomplete.
 
-    A torn line, of which nobody was told that it is there, makes room for the next. A remote store cannot append: there
-    each record is a file of its own in the directory `path`.
+    The next record overwrites such a torn line, which never counted as written. A remote store cannot append, so
+    each record is a file of its own there, in the directory `path`.
     """
     data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
     if isinstance(path, Remote):

@@ -46,7 +46,7 @@ class Remote(PosixPath):
         return f"{scheme}//{'/'.join(rest)}" if scheme.endswith(":") else "/".join(self.parts)
 
     def __fspath__(self) -> str:
-        """Raises UserError: code that knows local files alone must not take a remote name for one."""
+        """Raises UserError, so that code for local files never takes a remote name for a local one."""
         raise UserError(f"{self}: this needs a directory of this machine, found a store; choose another --artifacts")
 
     def at(self) -> tuple[fs.FileSystem, str]:
@@ -317,7 +317,7 @@ def as_user_error(problem: OSError, where: Path) -> UserError:
 
 
 def sync(directory: Path) -> None:
-    """Makes what a directory lists outlive a crash of the machine."""
+    """Flushes a directory's entries to disk, so that they survive a crash of the machine."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

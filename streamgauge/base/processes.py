@@ -85,7 +85,7 @@ def _handled(handler: Callable[[int, Any], object]) -> Iterator[None]:
 
 @contextmanager
 def postponed() -> Iterator[list[int]]:
-    """Keeps those signals in the list that it yields: what starts processes must not be left half-way."""
+    """Holds SIGINT, SIGTERM and SIGHUP back while processes are started; yields the list of those received."""
     told: list[int] = []
     with _handled(lambda number, _: told.append(number)):
         yield told

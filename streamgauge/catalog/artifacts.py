@@ -78,7 +78,7 @@ def key_of(kind: str, *parts: Any) -> str:
 
 
 class Finished(Exception):
-    """Another builder finished the artifact while this one waited."""
+    """Raised when another builder finished the artifact while this one waited."""
 
 
 class Store:
@@ -91,7 +91,7 @@ class Store:
         return self.root / "data" / kind / key
 
     def find(self, kind: str, key: str) -> Artifact | None:
-        """The artifact if it is finished, else None."""
+        """Returns the artifact if it is finished, else None."""
         path = self.path(kind, key)
         try:
             manifest = _manifest(path / MANIFEST)
@@ -100,7 +100,7 @@ class Store:
         return Artifact(kind, key, path / manifest.get("folder", "."), manifest)
 
     def recall(self, kind: str, key: str) -> Artifact | None:
-        """The finished artifact, or its manifest alone after its data was deleted; None if neither is there."""
+        """Returns the finished artifact, or its manifest alone after its data was deleted; None without either."""
         path = self.path(kind, key)
         try:
             return self.find(kind, key) or Artifact(kind, key, path, _manifest(path / COLLECTED))
@@ -108,14 +108,14 @@ class Store:
             return None
 
     def need(self, kind: str, key: str, made_by: str) -> Artifact:
-        """The finished artifact. Raises UserError, which names the stage made_by, if there is none."""
+        """Returns the finished artifact. Raises UserError, which names the stage made_by, if there is none."""
         artifact = self.find(kind, key)
         if artifact is None:
             raise UserError(f"{self.path(kind, key)}: no finished {kind} there; run the stage {made_by} first")
         return artifact
 
     def made(self, kind: str, key: str, make: Callable[[Build], object]) -> Artifact:
-        """The artifact: a finished one, if need be after waiting for its builder, else one built by make(build)."""
+        """Returns the artifact, after waiting for its builder if there is one, or builds it by make(build)."""
         if found := self.find(kind, key):
             return found
         try:

@@ -19,13 +19,13 @@ SPACE_LEAST = 200 * 2**20
 
 
 def check(store: Store, files: Sequence[str]) -> None:
-    """Checks for Java 17 or newer, sources that exist, and enough free space. Raises UserError."""
+    """Checks that Java is 17 or newer, that all source files exist, and that space is free. Raises UserError."""
     check_java()
     check_files(store, files)
 
 
 def check_files(store: Store, files: Sequence[str]) -> None:
-    """Checks for sources that exist, and enough free space. Raises UserError."""
+    """Checks that all source files exist, and that space is free. Raises UserError."""
     size = sum(stat_source(name).st_size for name in files)
     store.require_space(SPACE_LEAST + SPACE_PER_SOURCE_BYTE * size)
 

@@ -57,12 +57,12 @@ _IDENTITY = ("host", "cpu", "cores")
 
 
 def identity(machine: dict[str, Any]) -> dict[str, Any]:
-    """What makes this machine another one than others: its label (STREAMGAUGE_HOST) if it has one, CPU and cores."""
+    """Properties that identify a machine: its label (STREAMGAUGE_HOST) if it has one, CPU and cores."""
     return {name: machine[name] for name in _IDENTITY if machine.get(name) is not None}
 
 
 def attributes(result: Result) -> dict[str, Any]:
-    """What a change of the figure may come from: versions of software, and what of the machine is no identity."""
+    """Properties that may explain a change of the figure: software versions, and the rest of the machine's."""
     rest = {name: value for name, value in result.machine.items() if name not in _IDENTITY}
     return {**result.software, **rest}
 
@@ -72,9 +72,9 @@ def append(run: Path, result: Result) -> None:
 
 
 def append_once(run: Path, result: Result) -> None:
-    """Appends a figure unless the run holds it: a finished stage that runs again measures nothing new.
+    """Appends a figure unless the run already holds it, as a finished stage that runs again measures nothing new.
 
-    Time, machine and software are not compared.
+    Two figures are equal if all but time, machine and software is equal.
     """
     at, machine, software = result.at, result.machine, result.software
     if all(replace(known, at=at, machine=machine, software=software) != result for known in read(run)):
@@ -82,12 +82,12 @@ def append_once(run: Path, result: Result) -> None:
 
 
 def read(run: Path) -> list[Result]:
-    """The run's figures in the order in which they were measured; lines that are none are left out."""
+    """The run's figures in the order in which they were measured; unreadable lines are left out."""
     return [result for _, result in numbered(run)[0]]
 
 
 def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
-    """The run's figures, each with its line's index (from 0), and one sentence for each line that is no figure.
+    """The run's figures, each with its line's index (from 0), and one sentence for each unreadable line.
 
     Figures that a repeated stage replaced are void.
     """
@@ -127,7 +127,7 @@ def judged(run: Path) -> list[Judgement]:
 
 
 def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[str]]:
-    """The run's judgements, as `numbered` gives its figures."""
+    """The run's judgements, each with its line's index, and one sentence for each unreadable line."""
     return _records(Judgement, run / JUDGEMENTS)
 
 

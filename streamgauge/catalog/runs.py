@@ -25,7 +25,7 @@ from streamgauge.base.jsonl import append_json, read_jsonl
 
 @dataclass(frozen=True)
 class StageRecord:
-    """One attempt at one stage. state: done, failed, or started (running, or killed).
+    """Record of an attempt at a stage. state: done, failed, or started (running, or killed).
 
     cause of a failure: "mistake" of the user, which no retry mends; "outage", which one may; "fault" of anything else.
     """
@@ -76,7 +76,7 @@ class RunLog:
         append_json(self._file, {**base, "state": "failed", "at": _now(), "outcome": {}, **_reason(problem)})
 
     def stages(self) -> list[StageRecord]:
-        """Every attempt in order of its start, in its latest state."""
+        """Attempts at all stages in order of their start, each in its latest state."""
         found: dict[str, StageRecord] = {}
         for record in read_jsonl(self._file):
             before = found.get(record["attempt"])
@@ -115,7 +115,7 @@ HOST = "STREAMGAUGE_HOST"
 
 
 def environment() -> dict[str, Any]:
-    """The machine and the software versions, as they are recorded with every figure."""
+    """Description of the machine and the software versions, as recorded with every figure."""
     from importlib.metadata import PackageNotFoundError, version
 
     def installed(name: str) -> str | None:
@@ -185,9 +185,9 @@ def _now() -> str:
 
 
 def known_run(runs: Sequence[Path], name: str) -> Path:
-    """The directory of that name among those of all runs. Raises UserError: a mistyped name must not make a run."""
+    """Directory of the run of that name. Raises UserError if there is none: a mistyped name must not create a run."""
     for run in runs:
         if run.name == name:
             return run
     known = ", ".join(run.name for run in runs[-5:]) or "none yet; `streamgauge run` makes one"
-    raise UserError(f"run: found {name[:80]!r}, allowed: a run that is there ({known})")
+    raise UserError(f"run: found {name[:80]!r}, allowed: an existing run ({known})")

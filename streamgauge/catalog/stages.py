@@ -25,7 +25,7 @@ class Stage:
 
     @property
     def stays(self) -> bool:
-        """True if it runs on the host of its task, whatever the cluster: its lock and processes are there."""
+        """True if the stage runs on the host of its task even with a cluster: its lock and its processes are there."""
         return self.measures or self.records
 
 
@@ -80,7 +80,7 @@ def scopes_of(benchmark: Benchmark, scope: Scope) -> list[dict[str, str]]:
 
 
 def needed_before(stage: Stage, scope: dict[str, str]) -> list[tuple[Stage, dict[str, str]]]:
-    """Lists the stages, each with its scope, without whose success this one does not run."""
+    """Lists the stages, each with its scope, that must succeed before this one runs."""
     if stage.always:
         return []
     narrower: dict[Scope, dict[str, str]] = {

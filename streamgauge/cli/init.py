@@ -17,7 +17,7 @@ from streamgauge.base.units import PS, Duration, moment, show_ticks
 from streamgauge.cli import options, workplace
 
 _FILE = """\
-# Written by `streamgauge init` from a look at the first {lines:,} lines of {file}. Check it, then run it:
+# Written by `streamgauge init` from the first {lines:,} lines of {file}. Check it, then run it:
 #   streamgauge check {out}    reads the first lines, prints the plan
 #   streamgauge run {out}      proves the streams, finds the rate, writes a page
 name: {name}
@@ -43,7 +43,7 @@ def init(
     out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
     time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
 ) -> None:
-    """Write a benchmark file for a file of yours, from a look at its first lines."""
+    """Write a benchmark file for your own event file, from its first lines."""
     from streamgauge.catalog.artifacts import stat_source
     from streamgauge.text.guess import guess
     from streamgauge.text.sample import sample
@@ -89,7 +89,7 @@ def init(
 
 
 def _asked(choices: list[str]) -> int:
-    """Index of the choice that a person makes; the first one if there is no other, or nobody to ask."""
+    """Index of the choice that the user makes; 0 if there is only one choice, or no terminal to ask on."""
     if len(choices) == 1 or not sys.stdin.isatty():
         return 0
     for number, choice in enumerate(choices, 1):
@@ -99,7 +99,7 @@ def _asked(choices: list[str]) -> int:
 
 
 def _described(time: dict[str, Any]) -> str:
-    """How a time is written, such as `column ts, unit ms`."""
+    """Description of how a time is written, such as `column ts, unit ms`."""
     form = ", ".join(f"{key} {value}" for key, value in time.items() if key != "column")
     return f"column {time['column']}, {form or 'ISO-8601'}"
 

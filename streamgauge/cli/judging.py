@@ -30,7 +30,7 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a candidate against a baseline: the ratio, an interval that holds at small n, a verdict."""
+    """Judge a candidate against a baseline: a ratio, an interval that is valid for small samples, a verdict."""
     from streamgauge.judge import ab
     from streamgauge.judge.files import read_sample
 

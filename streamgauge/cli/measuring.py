@@ -64,7 +64,9 @@ def calibrate(
     wander: Annotated[
         float, typer.Option(help="how much the machine's speed varies: standard deviation of its logarithm")
     ] = 0.0,
-    continuous: Annotated[bool, typer.Option("--continuous", help="takes rows one by one, without batches")] = False,
+    continuous: Annotated[
+        bool, typer.Option("--continuous", help="the system takes rows one by one, without batches")
+    ] = False,
     processes: Annotated[int, typer.Option(min=1, max=20, help="number of fresh processes of each search")] = 1,
     age: Annotated[float, typer.Option(help="allowed age, seconds")] = 10.0,
     seeds: Annotated[int, typer.Option(min=1, help="number of searches, each with another seed")] = 1,
@@ -138,7 +140,7 @@ def trial(
     ],
     seconds: Annotated[float, typer.Option(help="length of each trial")],
     behind: Annotated[
-        float, typer.Option(help="begin with a backlog of this age, in seconds: does the system catch up?")
+        float, typer.Option(help="begin with a backlog of this age, in seconds, to see whether the system catches up")
     ] = 0.0,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
@@ -274,7 +276,7 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
 
 @contextmanager
 def prepared(benchmark: config.Benchmark, store: Store, run: Path, *experiments: str) -> Iterator[None]:
-    """Builds the streams that are missing; within, metrics are pushed to where the benchmark says.
+    """Builds missing streams; pushes metrics to the benchmark's sinks while the block runs.
 
     The run's records name the streams that it uses, so that gc keeps them while the run is in progress.
     """

@@ -38,7 +38,7 @@ def nexmark(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Run the Nexmark suite and check every answer: batch against DuckDB, streaming against batch."""
+    """Run the Nexmark suite in batch and streaming, and check every answer against DuckDB's."""
     from streamgauge.answers import nexmark as suite
     from streamgauge.answers.record import keep
     from streamgauge.answers.systems import system as settings_of

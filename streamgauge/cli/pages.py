@@ -1,4 +1,4 @@
-"""What the pages of help show besides options: headings, and examples."""
+"""Headings and examples that help shows besides a command's options."""
 
 from __future__ import annotations
 

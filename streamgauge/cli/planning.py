@@ -85,7 +85,7 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
 
 
 def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
-    """What a run would do, found from file hashes alone. Raises UserError for problems found before a run starts."""
+    """Plan of a run as `check` prints it, from file hashes alone. Raises UserError for what would make the run fail."""
     from streamgauge.catalog.artifacts import stat_source
     from streamgauge.measure import timing
 
@@ -123,9 +123,9 @@ def _shown(looked: Sample, tick: Tick) -> dict[str, Any]:
 
 
 def check_all(benchmark: config.Benchmark) -> Sample | None:
-    """Checks columns, first lines, delays, queries, engines and verdict now, not in an hour. Raises UserError.
+    """Checks columns, first lines, delays, queries, engines and verdict before a run. Raises UserError.
 
-    Returns what the source's first lines are read as; None for a generated source.
+    Returns the sample read from the source's first lines; None for a generated source.
     """
     from streamgauge.disorder.delays import table
     from streamgauge.measure import plan

@@ -10,7 +10,7 @@ from streamgauge.base.units import PS, Tick, show_ticks
 
 
 def as_json_object(profile: dict[str, Any]) -> dict[str, Any]:
-    """The profile as `analyze --json` prints it, times in nanoseconds."""
+    """Returns the profile as `analyze --json` prints it, times in nanoseconds."""
     tick: Tick = profile["tick"]
     keys = (
         "events",

@@ -1,4 +1,4 @@
-"""Lines of a source that are no events: how many, why, and written for a person to look at."""
+"""Counts the bad lines of a source by reason, and writes them to a file for a person to read."""
 
 from __future__ import annotations
 

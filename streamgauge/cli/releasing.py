@@ -23,7 +23,7 @@ NO_VERDICT = 3
 
 
 class _Verdict(TyperCommand):
-    """A command whose exit codes 0, 1 and 2 are verdicts: any error ends it with NO_VERDICT."""
+    """A command whose exit codes 0, 1 and 2 are verdicts, so that every error ends it with NO_VERDICT instead."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         try:

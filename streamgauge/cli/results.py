@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
 def list_(
     where: Filters = None,
     since: Since = None,
-    limit: Annotated[int, typer.Option(min=1, help="most results to list: the newest ones")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="largest number of results; the newest ones are listed")] = 50,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
     as_json: AsJson = False,
@@ -135,7 +135,7 @@ def export(
 
 @results.command()
 def rebuild(
-    others: Annotated[bool, typer.Option("--others", help="drop results that no record here holds")] = False,
+    others: Annotated[bool, typer.Option("--others", help="drop results that are in no record here")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
 ) -> None:
@@ -160,7 +160,7 @@ def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> 
 
 
 def _tell(index: Index) -> None:
-    """Raises UserError if some lines of the records were left out; each was told by a warning."""
+    """Raises UserError if lines of the records were left out; a warning has named each of them."""
     if index.problems:
         raise UserError(f"{len(index.problems)} lines of the records were left out; mend or delete them, and run again")
 
@@ -187,7 +187,9 @@ def dashboard(
 
 def gc(
     budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "20GiB",
-    keep_runs: Annotated[int, typer.Option(min=0, help="how many newest runs of each benchmark keep their data")] = 3,
+    keep_runs: Annotated[
+        int, typer.Option(min=0, help="number of the newest runs of each benchmark that keep their data")
+    ] = 3,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be removed")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
@@ -224,7 +226,7 @@ def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> I
 
 
 def _existing(artifacts: Path, database: str | None) -> Index:
-    """The index to read from, which creates nothing: no database among the artifacts means no results yet."""
+    """Opens the index for reading and creates nothing: without a database among the artifacts there are no results."""
     from streamgauge.index import Index, default_url
 
     if database is None and not (artifacts / "results.db").exists() and default_url(artifacts).endswith("/results.db"):

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 @runs.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="most runs to list: the newest ones")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="largest number of runs; the newest ones are listed")] = 20,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +113,7 @@ def _latest(path: Path) -> list[StageRecord]:
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
-    """What `runs list` says of a run; None if nothing of it is recorded."""
+    """Summary of a run for `runs list`; None if nothing of it is recorded."""
     stages = _latest(path)
     if not stages:
         return None

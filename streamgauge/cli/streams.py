@@ -73,7 +73,9 @@ def analyze(
     order: Order = "file",
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
-    full: Annotated[bool, typer.Option("--full", help="also inversions, distance and interleaved runs")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="also measure inversions, distance and interleaved runs")
+    ] = False,
     save: Annotated[
         Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
     ] = None,
@@ -117,7 +119,7 @@ def analyze(
 def generate(
     files: Files,
     target: Annotated[float, typer.Option(help="percent of events that are to be out of order")],
-    seed: Annotated[int, typer.Option(help="seed: the same one gives the same stream, bit by bit")],
+    seed: Annotated[int, typer.Option(help="seed of the stream; the same seed gives the same stream, bit by bit")],
     out: Annotated[
         Path, typer.Option(help="directory to create, which may be s3://…; it must not exist yet, or be empty")
     ],

@@ -1,4 +1,4 @@
-"""Refuses numbers that are none, and tells in one line which option is wrong and where its command's help is."""
+"""Refuses malformed numbers, and says in one line which option is wrong and where its command's help is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.AS
 
 
 def strict(command: Any) -> Any:
-    """Returns the command, whose options that are numbers no longer take Python's 1_0, nan and inf."""
+    """Returns the command with numeric options that refuse the forms 1_0, nan and inf, which Python takes."""
     for parameter in command.params:
         if parameter.type_descriptor.annotation is int:
             _make_strict(parameter, _WHOLE, "a whole number")

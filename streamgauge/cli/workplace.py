@@ -1,4 +1,4 @@
-"""Where a one-shot command works: its processes, its scratch folder, its progress, and its end by a signal."""
+"""Environment of a one-shot command: its processes, its scratch folder, its progress, and its end by a signal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
 
 
 def located(name: str) -> str:
-    """Where a source lies: a URL as it is, an absolute path, or a copy of standard input for "-"."""
+    """Location of a source: a URL as it is, an absolute path, or a copy of standard input for "-"."""
     if "://" in name:
         return name
     if name != "-":
@@ -92,7 +92,7 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
 
 
 class _NoPandas:
-    """An import hook by which there is no pandas."""
+    """An import hook that hides pandas."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":
@@ -141,7 +141,7 @@ def _on_spark(name: str, master: str) -> Iterator[Workers]:
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Shows what is being done: a spinner on a terminal, a line elsewhere; always on standard error."""
+    """Shows on standard error what is being done: by a spinner on a terminal, by a line elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -155,7 +155,7 @@ def progress(what: str) -> Iterator[None]:
 
 @contextmanager
 def beside(out: Path) -> Iterator[Store]:
-    """Yields a scratch store for what `published` then moves to `out`. Raises UserError if `out` is taken.
+    """Yields a scratch store whose artifact `published` then moves to `out`. Raises UserError if `out` is taken.
 
     It lies beside `out`, so that publishing is one rename; of a remote store, it lies in the temporary folder.
     """

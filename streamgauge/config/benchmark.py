@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Cell(Model):
-    """What is measured: experiment × workload × system."""
+    """A combination that is measured: experiment × workload × system."""
 
     experiment: str = Field(description="name of an experiment")
     workload: str = Field(description="name of a workload")
@@ -40,34 +40,44 @@ RESERVED = ("-nightly", "-release")
 
 
 class Benchmark(Model):
-    """One benchmark file."""
+    """The contents of a benchmark file."""
 
     name: Name = Field(description="name of the benchmark and of its DAG: letters, digits, _ . and -")
     description: str = Field(default="", description="a sentence for people; the page of a run shows it")
-    source: Source = Field(description="where events come from, and how they are read")
+    source: Source = Field(description="source of the events, and how to read them")
     experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)] = Field(
         description="streams to make; their names differ"
     )
     workloads: tuple[Workload, ...] = Field(default=(), description="queries to measure; their names differ")
     systems: tuple[System, ...] = Field(default=(), description="systems under test; their names differ")
-    cells: tuple[Cell, ...] | None = Field(default=None, description="cells to measure; without it: all combinations")
-    replay: Replay = Field(default=Replay(), description="how the driver offers a stream")
-    search: Search = Field(default=Search(), description="how the sustainable rate is searched for")
+    cells: tuple[Cell, ...] | None = Field(
+        default=None, description="cells to measure; without them, all combinations are measured"
+    )
+    replay: Replay = Field(default=Replay(), description="settings of how the driver offers a stream")
+    search: Search = Field(default=Search(), description="settings of the search for the sustainable rate")
     latency: Latency = Field(
         default=Latency(), description="runs at fractions of the sustainable rate, which measure latency"
     )
-    release: Release | None = Field(default=None, description="none: no release check")
-    metrics: Metrics | None = Field(default=None, description="none: nothing is pushed")
+    release: Release | None = Field(
+        default=None, description="settings of the release check; without them there is none"
+    )
+    metrics: Metrics | None = Field(
+        default=None, description="backends that metrics are pushed to; without them nothing is pushed"
+    )
     scale: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0, description="fraction of the source's lines to take, from its beginning"
     )
-    schedule: str | None = Field(default=None, description="cron expression, or none")
-    retention: Retention = Field(
-        default=Retention(), description="how much disk space artifacts may take, and which data is kept"
+    schedule: str | None = Field(
+        default=None, description="cron expression by which the DAG runs; without it, runs are started by hand"
     )
-    suite: Suite = Field(default=Suite(), description="format nexmark: which queries the stage nexmark asks")
-    timeouts: Timeouts = Field(default=Timeouts(), description="when a task counts as hung")
-    nightly: Nightly | None = Field(default=None, description="none: no nightly DAG")
+    retention: Retention = Field(
+        default=Retention(), description="limits of the disk space that artifacts take, and the data that is kept"
+    )
+    suite: Suite = Field(default=Suite(), description="format nexmark: queries that the stage nexmark asks")
+    timeouts: Timeouts = Field(default=Timeouts(), description="timeouts after which a task counts as hung")
+    nightly: Nightly | None = Field(
+        default=None, description="settings of nightly runs; without them there is no nightly DAG"
+    )
 
     @field_validator("name")
     @classmethod

@@ -19,13 +19,13 @@ class Workload(Model):
     value: str | None = Field(default=None, description="column of the source that the query aggregates")
     window: Delay = Field(default=Duration.parse("10s"), description="length of a window")
     slide: Delay | None = Field(default=None, description="step of a sliding window; without it windows tumble")
-    watermark: Delay = Field(
-        default=Duration(0), description="how far the watermark stays behind the latest event time"
-    )
+    watermark: Delay = Field(default=Duration(0), description="delay of the watermark behind the latest event time")
     mark: str | None = Field(
         default=None, description="queries of two kinds of events: the `value`, as text, of the second kind"
     )
-    top: Annotated[int, Field(gt=0, le=1000)] = Field(default=10, description="query top_n: how many")
+    top: Annotated[int, Field(gt=0, le=1000)] = Field(
+        default=10, description="query top_n: number of rows per key and window"
+    )
 
 
 class System(Model):
@@ -38,14 +38,16 @@ class System(Model):
     )
     spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
     python: str | None = Field(
-        default=None, description="that Spark's Python; alone: use the PySpark installed with it"
+        default=None,
+        description="Python of that Spark; without spark_home, the PySpark installed with this Python is used",
     )
     flink_home: str | None = Field(default=None, description="engine flink: another folder than that of `make flink`")
     parallelism: Annotated[int, Field(gt=0, le=100)] = Field(
         default=1, description="engine flink: subtasks of each operator"
     )
     state_store: Literal["hdfs", "rocksdb"] = Field(
-        default="hdfs", description="where state is kept; hdfs: in memory (for flink, on its heap)"
+        default="hdfs",
+        description="state store: rocksdb, or hdfs, which keeps state in memory (for flink, on its heap)",
     )
     changelog_checkpointing: bool = Field(
         default=False, description="rocksdb of engine spark: checkpoints hold changes instead of whole states"
@@ -55,7 +57,7 @@ class System(Model):
     )
     checkpoints: str | None = Field(
         default=None,
-        description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; none: beside the run",
+        description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; default: beside the run",
     )
     trigger: Delay = Field(
         default=Duration(0),
@@ -113,7 +115,7 @@ class Replay(Model):
         default=1, description="interleaved copies of each event, under salted keys"
     )
     queue_seconds: PositiveFloat = Field(
-        default=30.0, description="how many seconds of events the queues hold before they overflow"
+        default=30.0, description="seconds of events that the queues hold before they overflow"
     )
     max_memory_mb: Annotated[int, Field(gt=0)] = Field(
         default=1024,
@@ -211,7 +213,7 @@ class Search(Model):
     )
     max_drift: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.05,
-        description="if batches still became cheaper by more than this when the ladder ended, the result notes a doubt",
+        description="largest drift of a batch's cost at the end of the ladder; above it the result notes a doubt",
     )
     verdict: str = Field(default="recovery", description="recovery, or package.module:function")
 
@@ -291,5 +293,5 @@ class Suite(Model):
     """Settings of the stage nexmark (format nexmark only), which asks all queries and checks every answer."""
 
     queries: tuple[Annotated[str, Field(pattern=r"^q\d+$")], ...] | None = Field(
-        default=None, description="some of q0 to q23; none: all"
+        default=None, description="queries to ask, of q0 to q23; by default all"
     )

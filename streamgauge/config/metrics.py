@@ -25,7 +25,7 @@ class MetricsSink(Model):
     headers_from_env: SecretHeaders = Field(
         default_factory=dict, description="header -> environment variable that holds its value (http, otel)"
     )
-    timeout: Delay = Field(default=Duration.parse("5s"), description="how long one push may take")
+    timeout: Delay = Field(default=Duration.parse("5s"), description="longest time for one push")
     options: dict[str, Any] = Field(default_factory=dict, description="free settings of your own sink class")
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Tells what is wrong in a benchmark file or in options: each mistake by its place, what was found, what is allowed."""
+"""Describes mistakes in a benchmark file or in options: each by its place, what was found, and what is allowed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _near(error: Any, schema: Mapping[str, Any]) -> str | None:
-    """The allowed key that an unknown one resembles."""
+    """Allowed key that an unknown one resembles; None if there is none."""
     if error["type"] != "extra_forbidden":
         return None
     close = difflib.get_close_matches(str(error["loc"][-1]), _allowed_keys(schema, error["loc"][:-1]), 1, 0.7)
@@ -91,7 +91,7 @@ def _message(error: Any, schema: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as a person writes it; a long one is cut."""
+    """Text of a value as a person writes it; a long one is cut."""
     if isinstance(value, dict):
         return "keys with values" if value else "{}"
     if isinstance(value, list | tuple):

@@ -19,7 +19,7 @@ class Webhook(Model):
     headers_from_env: SecretHeaders = Field(
         default_factory=dict, description="header -> environment variable that holds its value"
     )
-    timeout: Delay = Field(default=Duration.parse("10s"), description="how long one attempt may take")
+    timeout: Delay = Field(default=Duration.parse("10s"), description="longest time for one attempt")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -33,13 +33,13 @@ class Email(Model):
     """Addresses and SMTP server for a nightly run's report."""
 
     host: str = Field(description="SMTP server")
-    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=25, description="its port")
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=25, description="port of the SMTP server")
     security: Literal["none", "starttls", "tls"] = Field(default="none", description="encryption of the connection")
     sender: str = Field(description="address that the report is sent from")
     to: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="addresses that the report is sent to")
     user_variable: str | None = Field(default=None, description="the environment variable that holds the user")
     password_variable: str | None = Field(default=None, description="the environment variable that holds the password")
-    timeout: Delay = Field(default=Duration.parse("10s"), description="how long one attempt may take")
+    timeout: Delay = Field(default=Duration.parse("10s"), description="longest time for one attempt")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -57,21 +57,25 @@ class Email(Model):
 class Nightly(Model):
     """A scheduled run that is judged against the nights before it."""
 
-    schedule: str | None = Field(default=None, description="cron expression; none: only when triggered")
+    schedule: str | None = Field(
+        default=None, description="cron expression; without it, nightly runs are started by hand"
+    )
     repetitions: Annotated[tuple[Annotated[int, Field(ge=4, le=100)], ...], Field(min_length=1, max_length=4)] = Field(
         default=(8, 16),
         description="repetitions per side in a suspect's first rerun, and in further ones while it is inconclusive",
     )
-    max_reruns: Annotated[int, Field(ge=0)] = Field(default=3, description="most suspects rerun in a night")
+    max_reruns: Annotated[int, Field(ge=0)] = Field(
+        default=3, description="largest number of suspects that are rerun in a night"
+    )
     self_tests: Annotated[int, Field(ge=0)] = Field(
         default=1, description="cells and queries that are compared with themselves (A/A) in a night, in rotation"
     )
     notify: Literal["problems", "always"] = Field(
-        default="problems", description="when a report is sent: after a night with problems, or always"
+        default="problems", description="sends the report only after a night with problems, or always"
     )
     webhook: Webhook | None = Field(default=None, description="URL that the report is POSTed to")
     heartbeat: Webhook | None = Field(
         default=None,
-        description="URL that is POSTed to after every night, good or bad; the monitor behind it alarms if it is not",
+        description="URL of a monitor that is POSTed to after every night; it raises the alarm if no POST arrives",
     )
     email: Email | None = Field(default=None, description="addresses that the report is mailed to")

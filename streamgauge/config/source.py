@@ -70,11 +70,9 @@ class Nexmark(Model):
         default=None, description="a second rate: the generator then changes between the two"
     )
     rate_shape: Literal["square", "sine"] = Field(
-        default="sine", description="with next_rate: how the rate changes, sine in ten steps or square in two"
+        default="sine", description="shape of the change to next_rate and back: sine in ten steps, or square in two"
     )
-    rate_period: Delay = Field(
-        default=Duration.parse("600s"), description="with next_rate: how long one turn of the rate lasts"
-    )
+    rate_period: Delay = Field(default=Duration.parse("600s"), description="length of one change to next_rate and back")
     person_proportion: Annotated[int, Field(gt=0)] = Field(
         default=1, description="persons among every person_proportion + auction_proportion + bid_proportion events"
     )
@@ -84,21 +82,29 @@ class Nexmark(Model):
     auction_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=500, description="average size of an auction")
     bid_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=100, description="average size of a bid")
     hot_auction_ratio: Ratio = Field(
-        default=2, description="with n, a bid names the hot auction with probability 1 - 1/n"
+        default=2, description="ratio n: a bid names the hot auction with probability 1 - 1/n"
     )
     hot_seller_ratio: Ratio = Field(
-        default=4, description="with n, an auction names the hot seller with probability 1 - 1/n"
+        default=4, description="ratio n: an auction names the hot seller with probability 1 - 1/n"
     )
     hot_bidder_ratio: Ratio = Field(
-        default=4, description="with n, a bid names the hot bidder with probability 1 - 1/n"
+        default=4, description="ratio n: a bid names the hot bidder with probability 1 - 1/n"
     )
     hot_channel_ratio: Ratio = Field(
-        default=2, description="with n, a bid names a hot channel with probability 1 - 1/n"
+        default=2, description="ratio n: a bid names a hot channel with probability 1 - 1/n"
     )
-    hot_every: Ratio = Field(default=100, description="one id in this many is hot")
-    in_flight_auctions: Ratio = Field(default=100, description="how many auctions back a bid names one that is not hot")
-    active_people: Ratio = Field(default=1000, description="how many persons back one that is not hot is named")
-    id_lead: Annotated[int, Field(ge=0)] = Field(default=10, description="how many ids may be named before they exist")
+    hot_every: Ratio = Field(
+        default=100, description="distance between hot ids: the hot one is the newest multiple of it"
+    )
+    in_flight_auctions: Ratio = Field(
+        default=100, description="number of the latest auctions from which a bid draws one that is not hot"
+    )
+    active_people: Ratio = Field(
+        default=1000, description="number of the latest persons from which one that is not hot is drawn"
+    )
+    id_lead: Annotated[int, Field(ge=0)] = Field(
+        default=10, description="number of ids that may be named before they exist"
+    )
     first_id: Annotated[int, Field(ge=0)] = Field(default=1000, description="smallest id of persons and auctions")
     first_category: Annotated[int, Field(ge=0)] = Field(default=10, description="smallest id of categories")
     categories: Ratio = Field(default=5, description="number of categories")
@@ -130,18 +136,20 @@ class Source(Model):
     """A source of events: files in declared order, and how to read them; or a generator."""
 
     files: Annotated[tuple[str, ...], WithJsonSchema(_ONE_OR_MANY)] = Field(
-        default=(), description="one or more; none for format nexmark"
+        default=(), description="names of the files, at least one; format nexmark has none"
     )
     format: Literal["csv", "parquet", "jsonl", "nexmark"] = Field(
         default="csv",
         description="csv is any flat text; jsonl has one JSON object a line, and columns are paths of keys",
     )
     nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
-    separator: str = Field(default=",", description="one ASCII character, or comma, semicolon, tab, pipe, space")
+    separator: str = Field(
+        default=",", description="separator of the fields: an ASCII character, or comma, semicolon, tab, pipe, space"
+    )
     quote: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         default='"', description="quote character; null: none"
     )
-    header: bool = Field(default=True, description="true if the first line of each file holds names")
+    header: bool = Field(default=True, description="true if the first line of each file holds the fields' names")
     time: TimeColumn = Field(description="column of the event time")
     arrival: TimeColumn | None = Field(
         default=None, description="column of the arrival time; with it the recorded delay is reported, too"

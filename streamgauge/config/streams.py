@@ -67,7 +67,7 @@ class DelaySpec(Model):
 
 
 class Experiment(Model):
-    """One stream: a target, a delay distribution and a seed."""
+    """An experiment, which gives one stream: a target, a delay distribution and a seed."""
 
     name: Name = Field(description="name of the experiment; the stream does not depend on it")
     target_percent: Percent = Field(
@@ -81,7 +81,7 @@ class Experiment(Model):
     )
     on_infeasible: Literal["error", "closest"] = Field(
         default="error",
-        description="if the target cannot be reached: end with an error, or take the closest count that can",
+        description="error: an unreachable target is an error; closest: the closest reachable count is taken",
     )
     outputs: Outputs = Field(
         default=("parquet",),

@@ -11,9 +11,9 @@ from streamgauge.config.fields import Delay, Model
 
 
 class Timeouts(Model):
-    """When a task counts as hung: it is ended, and the night is told as failed."""
+    """Timeouts of tasks: a task that runs longer counts as hung, is ended, and is reported as failed."""
 
     factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
-        default=3.0, description="a task is ended after so many times the duration that its plan lets expect"
+        default=3.0, description="multiple of its estimated duration after which a task is ended"
     )
-    least: Delay = Field(default=Duration.parse("30m"), description="no task is ended earlier than after this")
+    least: Delay = Field(default=Duration.parse("30m"), description="shortest time after which a task is ended")

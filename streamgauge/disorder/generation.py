@@ -47,7 +47,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which records are delayed: those effective at threshold bin + 1 with (draw, seq) <= (bin, last_seq)."""
+    """The delayed records: those effective at threshold bin + 1 with (draw, seq) <= (bin, last_seq)."""
 
     bin: int  # −1: none
     last_seq: int
@@ -235,7 +235,7 @@ class Output:
 def generate_chunk(
     groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int, selection: Selection
 ) -> Output | None:
-    """The stream's rows with ingestion time in the chunk; None when there are none."""
+    """Returns the stream's rows with ingestion time in the chunk; None when there are none."""
     seen = window(groups, chunk, delay.maximum, back=True)
     if seen is None:
         return None

@@ -1,9 +1,9 @@
-"""One SHA-256 for the ordered rows of a stream, computed in pieces by any number of tasks.
+"""Computes the SHA-256 of a stream's ordered rows, in pieces and by any number of tasks.
 
-Rows are grouped into blocks that end after a row whose seq says so (a pure function of seq, about one in
-4,096), so blocks don't depend on how the work was cut. A block's digest is the SHA-256 of its ingestion
-times, seqs and event times (each int64, little-endian, one array after the other) and then its lines.
-The stream's is the SHA-256 of its blocks' digests in order.
+Rows are grouped into blocks. A pure function of seq decides after which rows a block ends (about one in 4,096), so
+blocks do not depend on how the work was cut. A block's digest is the SHA-256 of its ingestion times, seqs and event
+times (each int64, little-endian, one array after the other) and then its lines. The stream's hash is the SHA-256 of
+its blocks' digests in order.
 """
 
 from __future__ import annotations

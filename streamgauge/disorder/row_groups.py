@@ -24,7 +24,7 @@ LARGEST = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group; times in ticks."""
+    """A row group of a Parquet file; times in ticks."""
 
     file: str
     number: int
@@ -44,7 +44,7 @@ class RowGroup:
 
 
 def row_groups(files: Sequence[Path | str]) -> list[RowGroup]:
-    """All non-empty row groups of the files, in the order given."""
+    """Lists the non-empty row groups of the files, in the order given."""
     found: list[RowGroup] = []
     before = BEFORE_ALL
     for file in files:

@@ -1,4 +1,4 @@
-"""One trial as the driver sees it."""
+"""The state of a trial within a driver process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.search.histogram import Histogram
 
 @dataclass
 class Attempt:
-    """One trial as the driver sees it."""
+    """A trial as a driver process sees it."""
 
     name: str
     rate: float  # of this process, events/s

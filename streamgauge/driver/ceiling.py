@@ -19,7 +19,7 @@ HELD_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What the driver delivers to a consumer in this process. A trial at a rate near it measures the driver."""
+    """The driver's delivery to a consumer in this process. A trial at a rate near it measures the driver."""
 
     events_per_s: float
     driver_cpu_us_per_event: float

@@ -29,16 +29,16 @@ LOAD_SECONDS = 120.0
 
 
 class WireError(ConnectionError):
-    """The driver is unreachable, left, or broke the protocol: reconnect and read again from the last offset."""
+    """A driver that is unreachable, left, or broke the protocol: reconnect and read again from the last offset."""
 
 
 class RefusedError(WireError):
-    """The driver refused the request."""
+    """The driver's refusal of a request."""
 
 
 @dataclass(frozen=True)
 class Latest:
-    """How many rows one endpoint has offered, per partition."""
+    """Rows that an endpoint has offered, per partition."""
 
     rows: tuple[int, ...]
     finished: bool
@@ -61,7 +61,7 @@ class _Reader(io.BufferedReader):
 
 
 class Connection:
-    """One connection to one endpoint.
+    """A connection to an endpoint.
 
     Every call raises WireError when it fails. The connection is then closed, except after a RefusedError.
     """

@@ -1,4 +1,4 @@
-"""A warm system in a closed loop: it always finds so many rows waiting, and takes them as fast as it can."""
+"""Measures a warm system in a closed loop: the driver keeps a constant number of rows waiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_LADDER_S, LONGEST_WINDOW_S = 3600.0, 180.0
 
 
 class ClosedLoop:
-    """A warm system that always finds so many rows waiting: a ladder of windows in one query.
+    """A query that always finds a constant number of rows waiting, over the windows of a ladder.
 
     Every window begins and ends with a hand-over, so the batch that runs when its rows change belongs to none.
     """
@@ -53,7 +53,7 @@ class ClosedLoop:
     def window(
         self, rows: int, enough: Callable[[Sequence[Batch]], bool], longest_s: float = LONGEST_WINDOW_S
     ) -> tuple[Batch, ...]:
-        """The batches of a window, up to the one after which `enough` says so; `invalid` tells why there are none."""
+        """Measures a window until `enough` is true of its batches; returns them. `invalid` tells why there are none."""
         try:
             if not self._begun:
                 self._begun = True
@@ -76,7 +76,7 @@ class ClosedLoop:
             self.invalid = self._talk.whose_fault(problem)
 
     def close(self) -> TrialRun:
-        """Ends the query in the middle of whatever it does; what it answered is checked by nobody."""
+        """Ends the query whatever it is doing; its output is not checked."""
         return self._talk.run(self._request, lambda: None, self._talk.cut)
 
     def _watch(self, enough: Callable[[Sequence[Batch]], bool], deadline: float) -> tuple[Batch, ...]:
@@ -95,7 +95,7 @@ class ClosedLoop:
         raise Ended(f"a window of {len(seen)} hand-overs was not long enough within {LONGEST_WINDOW_S:g} s")
 
     def _batches(self, seen: Sequence[tuple[int, int]], start_ns: int) -> tuple[Batch, ...]:
-        """One batch between each two instants."""
+        """Batches of a window: one between each two instants."""
         pairs = pairwise(seen)
         found = [Batch((b[0] - start_ns) / NS, b[1] - a[1], (b[0] - a[0]) / NS) for a, b in pairs]
         return tuple(batch for batch in found if batch.rows > 0 or self._continuous)

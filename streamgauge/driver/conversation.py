@@ -1,6 +1,6 @@
-"""One trial's conversation with driver processes and system: open, ready, start, watch, stop, drain, collect.
+"""Talks to driver processes and system during a trial: open, ready, start, watch, stop, drain, collect.
 
-Everything is bounded; every end has its reason.
+Every wait has a limit, and every end has a reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamgauge.search.records import TrialObservation
 
 START_DELAY_NS = NS // 2
 LOOK_S = 0.2
-#: what nobody checks need not be worked off: a system under overload would be busy with its queues for a minute
+#: seconds for a system to end when its output is not checked: an overloaded one would process its queues for a minute
 CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
 #: rows of a backlog that a driver process prepares in a second, with a reserve
 PREPARED_PER_S = 2e6
@@ -27,11 +27,11 @@ Progress = Callable[[dict[str, Any]], None]
 
 
 class Ended(Exception):
-    """The trial is invalid, for this reason."""
+    """The end of an invalid trial, with its reason."""
 
 
 class _Taken(Ended):
-    """Another controller took our driver; later errors follow from that."""
+    """Raised when another controller took our driver; later errors follow from that."""
 
 
 class Conversation:
@@ -48,7 +48,7 @@ class Conversation:
         self._begun = False
 
     def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
-        """Begins, watches, ends and collects; whatever breaks on the way makes the trial invalid."""
+        """Begins, watches and ends the trial, and collects what was seen; any failure makes the trial invalid."""
         try:
             try:
                 begin()
@@ -104,7 +104,7 @@ class Conversation:
             connection.hold(rows)
 
     def status(self) -> list[dict[str, Any]]:
-        """What each driver process says of itself."""
+        """Status of each driver process, in its own words."""
         return [connection.status() for connection in self._connections]
 
     def samples(self, since_ns: int) -> list[dict[str, Any]]:
@@ -122,14 +122,14 @@ class Conversation:
         self._drain(whole=True)
 
     def cut(self) -> None:
-        """Ends the offering, and waits for the running batch alone."""
+        """Ends the offering, and waits only for the running batch."""
         if self._begun:
             for connection in self._connections:
                 connection.stop()
             self._drain(whole=False)
 
     def wait(self, what: str, longest_s: float, done: Callable[[list[dict[str, Any]]], bool]) -> bool:
-        """Looks until done. Raises Ended when something died or, given a reason, when the time is over."""
+        """Looks until `done` is true. Raises Ended when something died or, given a reason, when the time is over."""
         deadline = time.monotonic() + longest_s
         while True:
             status = self.status()
@@ -145,7 +145,7 @@ class Conversation:
             time.sleep(LOOK_S)
 
     def whose_fault(self, problem: Exception) -> str:
-        """Names what broke, in one line: mostly a dead process is behind a broken connection and shows a bit later."""
+        """Names what broke, in one line. A broken connection mostly means a dead process, which shows later."""
         for _ in range(10 if isinstance(problem, WireError) else 1):
             if dead := self._fleet.dead() or (None if self._system.alive() else self._system.failure):
                 return dead
@@ -175,7 +175,7 @@ class Conversation:
         return figures, []
 
     def _ours(self, status: Sequence[dict[str, Any]]) -> None:
-        """Raises _Taken when a driver has another trial by now: nothing that it says is of this one."""
+        """Raises _Taken when a driver has another trial by now: then its answers do not concern this one."""
         for connection, told in zip(self._connections, status, strict=True):
             if told["attempt"] != self.attempt:
                 raise _Taken(

@@ -1,4 +1,4 @@
-"""Driver processes: those of this host are started once for many trials, watched and ended; remote ones are found."""
+"""Starts, watches and ends driver processes on this host, once for many trials, and connects to remote ones."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class RemoteDrivers:
         return cls(tuple(endpoints), tick, columns, line, stream.key, tuple(servings))
 
     def start(self) -> None:
-        """Tells agents again what to serve, in case one was restarted. Whoever started them keeps them running."""
+        """Tells agents again what to serve, in case one was restarted. Whoever started an agent keeps it running."""
         for endpoint, serving in zip(self.endpoints, self.servings, strict=False):
             with suppress(WireError):  # an unreachable one makes the trial invalid, with its reason
                 _agree(endpoint, self.key, serving)

@@ -1,7 +1,7 @@
-"""The calibration instrument: a plain system of known capacity, noise, delay and stall, over the real wire.
+"""The calibration instrument: a system of known capacity, noise, delay and stall, over the real wire.
 
-`search/behaviour.py` says how long a batch takes; a row is emitted `delay` after it was read. Service time is slept,
-not computed, and until absolute instants, so no error adds up: the capacity is exact at any load of the host.
+`search/behaviour.py` says how long a batch takes; a row is emitted `delay` after it was read. The system sleeps for
+its service time, until absolute instants. So no error adds up, and the capacity is exact at any load of the host.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EPOCH_S = 0.5
 
 @dataclass(frozen=True)
 class Wired:
-    """Settings of the system: its behaviour, and what only a real clock has."""
+    """Settings of the system: its behaviour, and what applies only to a real clock."""
 
     behaviour: Behaviour = field(default_factory=Behaviour)
     delay_s: float = 0.0

@@ -17,7 +17,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "
 
 @dataclass(frozen=True)
 class Bounds:
-    """How long a trial waits for what, and when it is the driver that limited it."""
+    """Limits of a trial: how long it waits, and from when on the driver is held to be what limited it."""
 
     ready_s: float = 120.0
     drain_s: float = 60.0
@@ -29,7 +29,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """What a trial offers: `rate` events/s for `seconds`, from a backlog of age `behind_s` on."""
+    """Request for a trial: `rate` events/s for `seconds`, from a backlog of age `behind_s` on."""
 
     rate: float
     seconds: float
@@ -37,12 +37,12 @@ class TrialRequest:
     batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
 
     def settling_s(self, bounds: Bounds) -> float:
-        """The first seconds that are left out: not of a trial that begins behind, nor over a quarter of a short one."""
+        """Seconds to leave out at the begin: 0 for a trial that begins behind, at most a quarter of a short one."""
         return 0.0 if self.behind_s else min(bounds.settle_s, self.seconds / 4)
 
 
 def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[dict[str, Any]]) -> TrialObservation:
-    """What a verdict may look at, of what each driver process has seen so far."""
+    """Observation of a trial for the verdict, from what each driver process has seen so far."""
     settling = request.settling_s(bounds)
     return TrialObservation(
         request.rate,
@@ -67,7 +67,7 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Collected:
-    """All epochs and latencies of a trial; `invalid` tells why they measure nothing."""
+    """Epochs and latencies of a trial; `invalid` tells why they measure nothing."""
 
     epochs: list[dict[str, Any]]
     steady: Latencies
@@ -77,7 +77,7 @@ class Collected:
     invalid: str | None
 
     def details(self) -> dict[str, Any]:
-        """For the trial's record."""
+        """Returns all further figures for the trial's record."""
         steady = [epoch for epoch in self.epochs if epoch["steady"]]
         return {
             "system_clock_offset_ns": self.system_clock,
@@ -94,7 +94,7 @@ class Collected:
 
 @dataclass(frozen=True)
 class TrialRun:
-    """What a verdict may look at, and everything else that was seen; latencies are those of the steady part."""
+    """Outcome of a trial: its observation for the verdict, and all figures; latencies are those of the steady part."""
 
     observation: TrialObservation
     details: dict[str, Any]
@@ -140,7 +140,7 @@ def collect(
 
 
 def _apart(drivers: Sequence[tuple[int, int]], system: tuple[int, int] | None, allowed_s: float) -> str | None:
-    """Why the clocks that stamp offers and emissions are not in step: a latency would be wrong by as much."""
+    """Reason why a latency would be wrong: the clocks that stamp offers and emissions are too far apart; else None."""
     first, *others = drivers or [(0, 0)]
     among = [(offset - first[0], error + first[1]) for offset, error in others]
     worst = worst_clock([*among, *([system] if system else [])])
@@ -168,10 +168,10 @@ def _epoch(
     steady: Latencies,
     outside: Latencies,
 ) -> dict[str, Any]:
-    """One point of the latency over time; adds it to the totals of its part.
+    """Returns one point of the latency over time, and adds it to the totals of its part.
 
     An epoch is steady when it began within the steady part, even if its last rows came out later: leaving those out
-    would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes early are told apart.
+    would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes early are kept apart.
     log: the engine's micro-batches by number; without it an epoch begins when its rows were offered, on average.
     """
     body = report["body"]
@@ -233,7 +233,7 @@ def _within(observed: dict[str, Any], kind: str) -> list[list[Any]]:
 
 
 def nearest(samples: list[list[Any]], wall: int) -> list[Any]:
-    """The sample nearest to that wall time, without its own."""
+    """Sample nearest to that wall time, without the sample's own time."""
     at = bisect_left(samples, wall, key=lambda sample: sample[0])
     close = samples[max(0, at - 1) : at + 1]
     found: list[Any] = min(close, key=lambda sample: abs(sample[0] - wall))[1:]

@@ -1,4 +1,4 @@
-"""The driver: one process's queues, the thread that fills them ahead of the clock, and what the verbs do."""
+"""The driver: a process's queues, the thread that fills them ahead of the clock, and the actions of the verbs."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Driver:
         return {**self._status(request), **found}
 
     def _share_of(self, rows: int) -> int:
-        """This process's part of `rows` rows, rounded up."""
+        """Share of `rows` rows that falls on this process, rounded up."""
         return math.ceil(rows * len(self.partitions) / self._settings.partitions)
 
     def _stop(self, _: dict[str, Any]) -> dict[str, Any]:

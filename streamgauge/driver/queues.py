@@ -22,7 +22,7 @@ NAP_S = 0.02
 
 
 class OffsetError(ValueError):
-    """A range that is not in the queue, or an offset that goes back or beyond the offered rows; says so in one line."""
+    """A range that is not in the queue, or an offset that goes back or beyond the offered rows."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,9 @@ class Queue:
     def reveal(self, now_ns: int, room: int | None = None) -> int:
         """Moves `offered` up to the rows that are due, at most `room` beyond the planned ones; returns it.
 
-        Not beyond the committed ones: an engine that plans its next batch before it commits the last one would find
-        nothing, and Spark would run a batch without data to move its watermark.
+        `room` counts from the planned rows, not from the committed ones. Otherwise an engine that plans its next batch
+        before it commits the last one would find nothing, and Spark would run a batch without data to move its
+        watermark.
         """
         before = self.offered
         while self.offered < self.appended:
@@ -304,7 +305,7 @@ class Queues:
 
 
 def _kept(samples: list[Taken]) -> list[Taken]:
-    """Returns the samples. If they are too many, keeps of each two the one with the larger age: no peak is lost."""
+    """Returns the samples; of too many, only the one with the larger age of every two, so that no peak is lost."""
     if len(samples) < MAX_SAMPLES:
         return samples
     pairs = zip(samples[::2], samples[1::2], strict=True)

@@ -1,4 +1,4 @@
-"""A stream artifact in memory, and its endless replay as record batches with wall-clock columns.
+"""Holds a stream artifact in memory, and replays it endlessly as record batches with wall-clock columns.
 
 The replay loops: loop k has event and ingestion times shifted by k·(span + mean gap), and seq continues. Event i of the
 (densified) stream goes to partition i mod P, so each partition keeps stream order and is a plain slice of a table that
@@ -173,7 +173,7 @@ class Passing:
 
 
 class Replay:
-    """What all feeds of an endless stream share."""
+    """An endless replay of a stream: everything that its feeds share."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -193,7 +193,7 @@ class Replay:
             self.part(partition, partitions)
 
     def part(self, partition: int, partitions: int) -> pa.Table:
-        """The rows of one partition, which is every P-th; made once."""
+        """Rows of a partition, which are every P-th of the stream; made once."""
         if partitions == 1:
             return self.stream.table
         if (partition, partitions) not in self._parts:
@@ -229,7 +229,7 @@ class Replay:
 
 
 class Feed:
-    """One partition's rows in order: next_batch gives the next ones with their wall-clock columns."""
+    """A partition's rows in order: next_batch gives the next ones with their wall-clock columns."""
 
     def __init__(self, replay: Replay, schedule: Schedule, start_wall_ns: int, partition: int, partitions: int) -> None:
         if replay.count < partitions:

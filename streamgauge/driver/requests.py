@@ -1,4 +1,4 @@
-"""What a request of the wire may hold (docs/protocol.md): every message passes this one door before a verb sees it."""
+"""Validates every request of the wire (docs/protocol.md) before a verb sees it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _FARTHEST_US = 1000 * 366 * _DAY_S * 10**6
 
 
 class Malformed(ValueError):
-    """A request that is none, in one line."""
+    """A malformed request, described in one line."""
 
 
 class _Request(BaseModel):
-    """Unknown keys are left alone: a later version may send more."""
+    """A request. Unknown keys are ignored: a later version may send more."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -64,7 +64,7 @@ class Ready(_Request):
 
 
 class Body(_Request):
-    """What one epoch adds. An engine may say more of its batch."""
+    """The report of one epoch. An engine may add keys about its batch."""
 
     rows: Whole = Field(description="a whole number from 0 on")
     negative: Whole = Field(0, description="a whole number from 0 on")
@@ -122,7 +122,7 @@ class Samples(_Request):
 
 
 class Nothing(_Request):
-    """A verb on its own."""
+    """A request without fields besides its verb."""
 
 
 _OF: dict[str, type[_Request]] = {
@@ -145,7 +145,7 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 
 def checked(request: dict[str, Any]) -> str:
-    """The verb of a request whose fields are sound. Raises Malformed, which names the first field that is not."""
+    """Returns the verb of a valid request. Raises Malformed, which names the first invalid field."""
     verb = request.get("verb")
     if not isinstance(verb, str) or verb not in _OF:
         raise Malformed(f"verb: found {_shown(verb)}, allowed: {', '.join(VERBS)}")
@@ -158,7 +158,7 @@ def checked(request: dict[str, Any]) -> str:
 
 
 def _line(model: type[BaseModel], place: tuple[int | str, ...], error: Any) -> str:
-    """What was found at that place, and what is allowed there."""
+    """Says in one line what was found at that place, and what is allowed there."""
     named = {field.alias or name: field for name, field in model.model_fields.items()}
     field = named[str(place[0])]
     inner = Body if place[0] == "body" and len(place) > 1 else None

@@ -1,4 +1,4 @@
-"""When each event of the replayed stream is due: pure functions of its index, in ns since the start."""
+"""Computes when each event of the replayed stream is due, in ns since the start: pure functions of its index."""
 
 from __future__ import annotations
 

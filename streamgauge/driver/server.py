@@ -26,7 +26,7 @@ Verb = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Refused(ValueError):
-    """A request that cannot be met; the connection stays open."""
+    """A valid request that cannot be met; the connection stays open."""
 
 
 class Handler(Protocol):

@@ -11,7 +11,7 @@ from streamgauge.config import Replay
 
 @dataclass(frozen=True)
 class Serving:
-    """One process's part of a stream's replay; those of one trial differ in `share` alone."""
+    """The part of a replay that one process serves; the processes of a trial differ only in `share`."""
 
     stream: str  # SHA-256 of its rows, as its manifest says
     columns: dict[str, str]
@@ -36,7 +36,7 @@ class Serving:
         )  # fmt: skip
 
     def told(self) -> dict[str, Any]:
-        """The JSON object that is sent over the wire."""
+        """Returns the JSON object that is sent over the wire."""
         return asdict(self) | {"salted": list(self.salted)}
 
     def differences(self, told: dict[str, Any]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The interface between the controller and a system under test, the same for every engine.
 
-It covers what does not travel over the wire. What does is in docs/protocol.md: the system reads, plans, commits,
-reports and says ready.
+It covers what does not travel over the wire. Over the wire the system reads, plans, commits, reports and says that it
+is ready (docs/protocol.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class TrialSetup:
-    """All that a system needs to begin one trial."""
+    """Settings that a system needs to begin a trial."""
 
     attempt: str  # unique; goes into hello, ready and every report
     endpoints: tuple[Endpoint, ...]  # read all of them; ready to each; reports to the first alone
@@ -87,7 +87,7 @@ def is_continuous(system: SystemUnderTest) -> bool:
 
 @dataclass(frozen=True)
 class Engine:
-    """What the rest of the project knows of an engine; named as text, so that nothing here imports one.
+    """An engine as the rest of the project knows it; its code is named as text, so that nothing here imports it.
 
     adapter: module:class, called with (System, directory). home: module:function, called with a System, which returns
     where the engine is installed; it raises UserError if it is not. suites: whole suites of queries can be asked of it.

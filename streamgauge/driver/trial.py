@@ -1,4 +1,4 @@
-"""One open-loop trial of a started system: whatever it does, events are offered as the schedule says."""
+"""Runs open-loop trials of a started system: events are offered on schedule, whatever the system does."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def run_trial(
 ) -> TrialRun:
     """Runs one open-loop trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
-    behind_s: it begins with a backlog of that age. over: asked now and then whether what was seen is enough; `seconds`
-    is the longest then. beyond_us: how far after the last event the sentinel must be. work: an empty directory for the
-    system. progress is told, several times a second, what each driver process says of itself.
+    behind_s: age of the backlog at the start. over: called now and then with the observation so far; once it is true,
+    the trial ends before `seconds`. beyond_us: how far after the last event the sentinel must be. work: an empty
+    directory for the system. progress: called several times a second with the status of each driver process.
     """
     check_rate(rate)
     check_seconds(seconds)

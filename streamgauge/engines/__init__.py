@@ -1,1 +1,1 @@
-"""Engines under test: how each is started, what its processes use."""
+"""Engines under test: how each is started, and what CPU and memory its processes use."""

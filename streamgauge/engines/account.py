@@ -1,4 +1,4 @@
-"""Sums the CPU time of processes that come and go, from repeated readings of /proc (looks).
+"""Sums the CPU time of processes that come and go, from repeated readings of /proc, called looks.
 
 A living process's own time is in /proc. When its parent reaps it, the kernel adds that time, and what the process had
 reaped itself, to the parent's children's time. A rise of the children's time counts only as far as it was not already

@@ -72,7 +72,7 @@ class Session:
         return self._rss_bytes
 
     def peak_rss_bytes(self) -> int:
-        """Largest resident memory that any look has seen since `forget_peak`, bytes."""
+        """Largest resident memory in any sample since `forget_peak`, bytes."""
         self._look()
         return self._peak_rss_bytes
 
@@ -194,7 +194,7 @@ def _exists(pid: int) -> bool:
 
 
 def _watch(watched: weakref.ref[Session], ended: threading.Event, period_s: float) -> None:
-    """Looks until the session has ended or is no longer referenced."""
+    """Samples the session until it has ended or is no longer referenced."""
     next_look = time.monotonic()
     pause_s = 0.0
     while not ended.wait(pause_s):

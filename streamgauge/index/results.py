@@ -127,7 +127,7 @@ class Index:
         return [_row(row) for row in self._all(query)]
 
     def history(self, key: str) -> list[Row]:
-        """All points of a series, oldest first, including void ones."""
+        """Points of a series, oldest first, including void ones."""
         query = select(points).where(points.c.series_key == key)
         return [_row(row) for row in self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))]
 
@@ -136,7 +136,7 @@ class Index:
         return [_row(row) for row in self._all(query if key is None else query.where(judgements.c.series_key == key))]
 
     def dump(self) -> dict[str, list[Row]]:
-        """Every row of every table, in the order of its key: equal indexes give equal dumps."""
+        """Dumps all rows of each table in the order of the key: equal indexes give equal dumps."""
         tables = (series, points, judgements)
         return {t.name: [_row(row) for row in self._all(select(t).order_by(*t.primary_key))] for t in tables}
 

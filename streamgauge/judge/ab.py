@@ -125,7 +125,7 @@ def logs(values: Sequence[float], what: str) -> np.ndarray:
 
 
 def _effect(change: float) -> float:
-    """A change on logarithms as a part; what is beyond all measure stays a finite number."""
+    """Relative change for a change on logarithms; an overflow becomes a large finite number."""
     return math.expm1(min(change, 2 * math.log(_LARGEST)))
 
 

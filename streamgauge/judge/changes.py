@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Found:
-    """All changes in order. noise: relative, within levels. detectable: least step that `segment` more values show."""
+    """Changes in order. noise: relative, within levels. detectable: least step that `segment` more values show."""
 
     changes: list[Change]
     noise: float | None

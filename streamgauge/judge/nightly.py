@@ -1,4 +1,4 @@
-"""Judges a night against those before it: answers at once, figures by change points that a rerun confirms.
+"""Judges a night against earlier nights: answers at once, figures by change points that a rerun confirms.
 
 Index.history -> changes.find -> nightly.suspects -> reruns in turns -> nightly.confirm -> a judgement in the run.
 """
@@ -134,7 +134,7 @@ class Night:
     # -- A/A
 
     def _due(self, figures: list[Series]) -> list[Subject]:
-        """All subjects; those whose last A/A comparison is oldest come first."""
+        """Lists the subjects; those whose last A/A comparison is oldest come first."""
         last: dict[Subject, str] = {}
         for one in figures:
             moments = [str(j["changed_at"]) for j in one.judged if j["outcome"] == SELF]
@@ -217,7 +217,7 @@ class Night:
             yield _said(one, self._record(one, moment, said.outcome, change.magnitude, evidence))
 
     def _told(self, run_id: str) -> Benchmark:
-        """The benchmark of that run; tonight's if the run has not kept a readable one."""
+        """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
         file = self.store.root / "runs" / run_id / BENCHMARK
         try:
             return parse(Benchmark, json.loads(file.read_text()), str(file))
@@ -238,7 +238,7 @@ class Night:
         return [name for name in {**then, **now} if then.get(name) != now.get(name)]
 
     def _as_of(self, told: Benchmark, subject: Subject) -> Benchmark:
-        """Tonight's benchmark with the system as it was then."""
+        """Returns tonight's benchmark with the system as it was then."""
         past = {system.name: system for system in told.systems if system.name == subject.system}
         systems = tuple(past.get(system.name, system) for system in self.benchmark.systems)
         return self.benchmark.model_copy(update={"systems": systems})
@@ -314,7 +314,7 @@ def _said(one: Series, judged: Row) -> Line:
 
 
 def _found(found: Comparison) -> str:
-    """The change with its interval, noise floor and detectable effect, in one line."""
+    """Describes a change with its interval, noise floor and detectable effect, in one line."""
     low, high = (_percent(end - 1, "+") for end in found.interval or (math.nan, math.nan))
     interval = f"({low} to {high})" if found.interval else f"({found.reason})"
     limits = f"noise floor {_percent(found.noise_floor)}, detectable effect {_percent(found.detectable_effect)}"

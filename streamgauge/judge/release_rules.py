@@ -36,7 +36,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Repetition:
-    """One fresh process, measured at the fixed rate. void: why its values do not count; wrong: its output's fault."""
+    """A fresh process measured at the fixed rate. void: why its values do not count; wrong: fault of its output."""
 
     cell: str
     side: Side

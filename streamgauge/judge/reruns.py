@@ -28,7 +28,7 @@ Measure = Callable[[], Values]
 
 @dataclass(frozen=True)
 class Subject:
-    """What one repetition measures: a cell in streaming, or a query of the suite in a mode."""
+    """The subject of a repetition: a cell in streaming, or a query of the suite in a mode."""
 
     experiment: str
     workload: str
@@ -42,7 +42,7 @@ class Subject:
 
 
 def in_turns(first: Measure, second: Measure, repetitions: int) -> tuple[list[Values], list[Values]]:
-    """Measures A B A B …, so that a drift of the machine is part of both sides' noise; returns both sides' values."""
+    """Measures both sides in turns (A B A B …), so that a drift of the machine affects both; returns their values."""
     sides: tuple[list[Values], list[Values]] = ([], [])
     for number in range(repetitions):
         for measure, side in zip((first, second), sides, strict=True):

@@ -1,4 +1,4 @@
-"""Lets one measurement at a time run on a host, with no process left over from an earlier one.
+"""Lets one measurement at a time run on a host, after ending all processes that an earlier one left over.
 
 The lock is the operating system's, so it ends with its holder. It lies where all users of the host find it. Every
 holder has a higher fencing token than the one before, and its children carry it in their environment. A new holder

@@ -1,4 +1,4 @@
-"""Long open-loop runs below and above the rate that a search found: does the rate hold in reality?"""
+"""Tests a found rate by long open-loop runs below and above it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRACTIONS = (0.9, 1.1)
 
 
 def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> list[dict[str, Any]]:
-    """Runs each fraction of the rate for so many seconds, in the process that runs; one record each.
+    """Runs each fraction of the rate for `seconds`, in the process that runs; returns a record for each.
 
     A record has the age in seconds that the search predicts for the rate, a/(1 − b·r), None where it predicts that the
     age grows, and the median age over the second half of the run.

@@ -1,4 +1,4 @@
-"""One trial with its verdict, and which software it measured."""
+"""The outcome of a trial with its verdict, and the software that it measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """One trial with its verdict; a wrong output makes it invalid."""
+    """A trial with its verdict; a wrong output makes it invalid."""
 
     observation: TrialObservation
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Checks what a benchmark file says of measuring, before anything starts."""
+"""Checks the parts of a benchmark file that concern measuring, before anything starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search stage: measures windows and recovery trials of a cell until `next_step` says done; writes each at once."""
+"""The search stage: measures windows and recovery trials of a cell until `next_step` is Done; records each at once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cell_directory(run: Path, cell: Cell) -> Path:
 def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, long_run_s: float = 0.0) -> dict[str, Any]:
     """Searches; returns the content of search.json. A search that was killed resumes after its last measurement.
 
-    long_run_s: how long each of the runs lasts that hold the found rate against reality; 0 for none.
+    long_run_s: seconds of each of the long runs that test the found rate; 0 for none.
     """
     directory = cell_directory(run_directory, cell)
     directory.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
 
 
 class Searcher:
-    """One search of a ready cell; it begins with what was measured of the same plan before."""
+    """A search of a ready cell; it continues with the measurements that exist for the same settings."""
 
     def __init__(
         self, bench: ReadyCell, plan: Search, token: int, directory: Path | None = None, plan_key: str = ""
@@ -275,7 +275,7 @@ class Searcher:
 
 
 def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[str, ...]:
-    """A doubt if the machine was faster or slower after a recovery trial than in the ladder; both in units/s.
+    """Returns a doubt if the machine was faster or slower after a recovery trial than in the ladder (both in units/s).
 
     A window that the machine disturbs is measured again. A slow minute that covers the whole ladder is seen only here.
     """

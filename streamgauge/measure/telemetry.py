@@ -1,4 +1,4 @@
-"""Publishes a trial as metrics: its state while it runs, its figures when it is done, pushed at once."""
+"""Publishes a trial as metrics: its state while it runs, and its figures as soon as it has ended."""
 
 from __future__ import annotations
 

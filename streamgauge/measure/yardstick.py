@@ -1,4 +1,4 @@
-"""Measures the machine's own noise: the speed of a fixed piece of work, and the time that a hypervisor takes away."""
+"""Measures the machine's own noise: the speed of a fixed piece of work, and the time stolen by a hypervisor."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def steal(cpus: Collection[int] | None = None, stat: Path = Path("/proc/stat")) 
 
 @dataclass(frozen=True)
 class Yard:
-    """One run of the yardstick."""
+    """A run of the yardstick."""
 
     cpus: tuple[int, ...]
     units_per_s: float  # all units / the CPUs' wall seconds added up: the mean speed of one CPU

@@ -1,4 +1,4 @@
-"""One pipeline's metrics from start to stop: the driver's registry, the link to Spark, and the pusher."""
+"""A pipeline's metrics from start to stop: the driver's registry, the link to Spark, and the pusher."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Pipeline:
     """Collects from its start, pushes every period and a last time when it stops; query() works at any time."""
 
     def __init__(self, settings: config.Metrics | None, name: str, sinks: Iterable[Sink] = ()) -> None:
-        """Without settings nothing is pushed, and Spark's workers count nothing."""
+        """Prepares a pipeline. Without settings nothing is pushed, and Spark's workers count nothing."""
         self.name, self.instance = name, uuid.uuid4().hex[:12]
         self.registry = Registry()
         self._settings = settings

@@ -23,7 +23,7 @@ KNOWN_STAGES = 5_000
 
 
 class Batch(NamedTuple):
-    """One micro-batch of a streaming query."""
+    """A micro-batch of a streaming query."""
 
     query: str
     number: int
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric at one instant; committed is None if nothing has been committed yet."""
+    """A metric at an instant; committed is None if nothing has been committed yet."""
 
     kind: str
     namespace: str
@@ -83,7 +83,7 @@ class Registry:
             self._local.batch = outer
 
     def attempted(self) -> Cells:
-        """All that this process itself has counted."""
+        """Cells of everything that this process itself has counted."""
         with self._lock:
             return dict(self._attempted)
 

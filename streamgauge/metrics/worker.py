@@ -26,7 +26,7 @@ SILENT_SECONDS = 30.0
 
 
 class Run:
-    """One run of a worker on a task, with an id: two workers may serve one task, and one worker many tasks."""
+    """A run of a worker on a task, with an id: two workers may serve one task, and one worker many tasks."""
 
     def __init__(self, context: Any, link: Link) -> None:
         local = context.getLocalProperty

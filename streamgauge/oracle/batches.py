@@ -1,4 +1,4 @@
-"""An engine's own account of a trial: which rows it took under which watermark. Pure."""
+"""Reads an engine's own account of a trial: which rows it took under which watermark. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rules:
-    """How an engine follows event time, as its adapter declares it: `rules` of end_trial(). The default is Spark's.
+    """An engine's rules for event time, as its adapter declares them: `rules` of end_trial(). The default is Spark's.
 
     late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none; "" is what the
     query's row in the registry says. each_queue: the watermark is the least of all queues' own, not that of the latest
@@ -33,7 +33,7 @@ SPARK = Rules()
 
 @dataclass(frozen=True)
 class BatchLog:
-    """One micro-batch, or the rows that a continuous engine took under one watermark, by the engine's own account.
+    """A micro-batch, or the rows that a continuous engine took under one watermark, by the engine's own account.
 
     Partitions are numbered over all endpoints.
     """

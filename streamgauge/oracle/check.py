@@ -34,7 +34,7 @@ class Check:
 
     @property
     def wrong(self) -> str | None:
-        """Why the output is wrong, in one line; None if it is right. A wrong watermark comes first: it explains all."""
+        """Reason why the output is wrong; None if it is right. A wrong watermark comes first: others follow from it."""
         if self.wrong_watermark is not None:
             return self.wrong_watermark
         if self.expected_rows != self.reported_rows:
@@ -73,6 +73,6 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
 
 
 def late_reported(figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]]) -> int:
-    """What the engine says that it dropped as late: in its micro-batches' records, or in its reports."""
+    """Late drops by the engine's own account: in the records of its micro-batches, or in its reports."""
     in_batches = sum(int(batch["dropped"]) for batch in figures.get("batches", ()))
     return in_batches + sum(int((body.get("batch") or {}).get("late", 0)) for body in reports)

@@ -1,8 +1,8 @@
 """Finds which events shared a session in a run, by the run's own batches and watermarks. Pure.
 
-A late event may still be taken (its own session had not ended at the watermark) although the session that it would have
-joined has ended and was emitted. Then a second session overlaps the first, and one batch query cannot find both. So
-the events are divided into deals such that sessions of one deal never touch; a batch query answers each deal.
+A late event may still be taken, as its own session had not ended at the watermark, although the session that it would
+have joined was already emitted. Then a second session overlaps the first, and a single batch query cannot find both. So
+the events are divided into groups (deals) whose sessions never touch, and a batch query answers each deal.
 """
 
 from __future__ import annotations

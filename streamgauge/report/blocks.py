@@ -39,7 +39,7 @@ class Table:
 
     @property
     def numeric(self) -> list[bool]:
-        """For each column, True if all of its cells are numbers, with or without a unit."""
+        """Flags of the columns: True if all cells are numbers, with or without a unit."""
         return [all(_NUMERIC.match(_text(row[i])) for row in self.rows) for i in range(len(self.columns))]
 
 

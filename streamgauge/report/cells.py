@@ -39,7 +39,9 @@ _PERCENTILES = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p
 
 
 def section(records: Records) -> Section:
-    lead = "Each cell, experiment × workload × system: the highest load it carries without falling ever further behind."
+    lead = (
+        "The highest rate that each cell (experiment × workload × system) carries without falling ever further behind."
+    )
     return Section(
         "cells", "Sustainable rate and latency", lead, parts=[_cell(records, record) for record in records.cells]
     )
@@ -92,7 +94,7 @@ def _figures(record: CellRecord) -> Tiles:
     rate = "no: the output was wrong" if record.void else _PROVEN.get(str(found.get("outcome")), found.get("reason"))
     covers = {
         "the fit alone": "events/s, of the fit of one process: without the spread between processes",
-        "": "no process told what a batch costs",
+        "": "no process measured the cost of a batch",
     }
     whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"
     tiles = [
@@ -213,7 +215,7 @@ def _by_percentile(runs: list[Json]) -> Chart:
             ],
             rows,
         ),
-        "At fractions of the sustainable rate; emission time − the event times that made the answer.",
+        "At fractions of the sustainable rate. Latency: emission time − the latest event time of the contributors.",
     )
 
 

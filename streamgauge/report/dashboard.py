@@ -1,4 +1,4 @@
-"""All results over time on one page: a chart per query and metric, its systems side by side, changes marked."""
+"""The page of all results over time: a chart per query and metric, its systems side by side, changes marked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SILENCE = 1.5
 
 @dataclass(frozen=True)
 class Curve:
-    """One series: what it measures and where, its points oldest first, its change points."""
+    """A series: what it measures and where, its points oldest first, its change points."""
 
     series: Row
     points: list[Row]
@@ -80,7 +80,7 @@ def build(index: Index, out: Path) -> list[str]:
         ]
         sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
     nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
-    lead = "A mark on a line is a change of its level; the band is its noise; a hole is a night without a figure."
+    lead = "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure."
     publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], verdict, sections))
     return [f"{what}: {reason}" for _, what, reason in verdict.problems]
 

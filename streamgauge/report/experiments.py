@@ -23,7 +23,7 @@ from streamgauge.report.records import Check, Json, Records, Stream, Validation
 
 
 def section(records: Records) -> Section:
-    lead = "Each stream: the disorder that was asked for, the disorder that came out, and the proof."
+    lead = "Each stream with its target disorder, its achieved disorder, and its validation."
     return Section(
         "experiments", "Experiments", lead, parts=[_experiment(records, stream) for stream in records.streams]
     )

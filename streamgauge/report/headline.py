@@ -1,4 +1,4 @@
-"""The page's first screen: how fast each cell is, how late its answers are, whether they are right, what limits it."""
+"""The page's first screen: each cell's rate, its latency, whether its answers are right, and what limits it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def section(records: Records) -> Section:
         blocks += [attempt(record.cell.name, _tiles, record), attempt(record.cell.name, _sentence, records, record)]
     if (more := len(records.cells) - MOST) > 0:
         blocks.append(Note(f"{more} more cells are in the table below.", href="#summary"))
-    return Section("answer", "The answer", "How fast, how late, right or not.", blocks)
+    return Section("answer", "The answer", "Each cell's rate, its latency, and whether its answers are right.", blocks)
 
 
 def _tiles(record: CellRecord) -> Tiles:
@@ -66,12 +66,12 @@ def _sentence(records: Records, record: CellRecord) -> Note:
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
         )
     if record.output == "wrong":
-        said.append("A latency run answered wrongly: find out why before you use any figure of this cell.")
+        said.append("A latency run gave a wrong answer. Find out why before you use any figure of this cell.")
     return Note(" ".join(said))
 
 
 def _cost(records: Records, record: CellRecord) -> str:
-    """What disorder costs: the rate as a part of that of the first experiment, if that is in order."""
+    """Cost of disorder: the rate relative to that of the first experiment, if that one is in order."""
     first = records.streams[0].experiment if records.streams else None
     if first is None or first.target_percent or first.name == record.cell.experiment:
         return ""

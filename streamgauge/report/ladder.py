@@ -1,4 +1,4 @@
-"""The windows of a search: what a batch costs over its rows, and how that cost fell while a process warmed up."""
+"""Charts of a search's windows: the cost of a batch over its rows, and how that cost fell in the warm-up."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def over_time(record: CellRecord) -> Chart:
     ]
     note = "Hollow marks are the warm-up, filled ones the ladder."
     if relative:
-        note += " At 100 % a window costs what the fit says of a warm process."
+        note += " At 100 % a window costs as much as the fit says for a warm process."
     return Chart(
         "Warm-up and ladder over time",
         figure(
@@ -202,7 +202,7 @@ def processes(record: CellRecord) -> Table:
         "time added by hiccups (share)",
         "misfit (errors)",
     ]
-    return Table(columns, rows, folded="What each process showed: costs, noise, drift")
+    return Table(columns, rows, folded="Estimates of each process: costs, noise, drift")
 
 
 def _seen(record: CellRecord) -> list[_Seen]:

@@ -84,11 +84,11 @@ def _matrix(cells: list[Json], what: str) -> Table:
         [name.removeprefix("nexmark."), *(_modes(of[system]) if system in of else None for system in systems)]
         for name, of in found.items()
     ]
-    return Table([what, *systems], rows, f"What works in batch and in streaming, by {what}")
+    return Table([what, *systems], rows, f"Supported in batch and in streaming, by {what}")
 
 
 def _modes(cells: list[Json]) -> Text:
-    """One status if it holds in both modes, else the status and its mode: "unsupported in streaming"."""
+    """Status in both modes if it is the same, else a status with its mode: "unsupported in streaming"."""
     told = [cell for cell in cells if cell["status"] != "works"] or cells
     both = len(told) == len(MODES) and len({cell["status"] for cell in told}) == 1
     text = told[0]["status"] if both else ", ".join(f"{cell['status']} in {cell['mode']}" for cell in told)

@@ -141,7 +141,7 @@ def _cells(cells: list[CellRecord]) -> Table:
 
 
 def _covers(record: CellRecord) -> list[str]:
-    """What the interval covers, on one line; an empty list without an interval."""
+    """Coverage of the interval in one line; an empty list without an interval."""
     return [f"of {record.interval_of}".replace(" ", "\u00a0")] if record.interval_of else []
 
 

@@ -51,7 +51,7 @@ def render(records: Records) -> str:
         machine.timings(records),
     ]
     benchmark = records.benchmark
-    words = "Out of order: an event whose time lies before the running maximum. Its delay: how far."
+    words = "An event is out of order if its time lies before the running maximum. Its delay is the difference."
     return fill(
         benchmark.name, benchmark.description, [f"run {records.run_id}"], overview.verdict(records), sections, words
     )

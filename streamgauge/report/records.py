@@ -25,7 +25,7 @@ CONFIRMED = ("found", "all_sustained")
 
 @dataclass(frozen=True)
 class Status:
-    """How a stage ended, with the reason in one line."""
+    """Outcome of a stage, with its reason in one line."""
 
     stage: str
     scope: dict[str, str]
@@ -40,7 +40,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation of a validation; success is None if it was not evaluated."""
+    """An expectation of a validation; success is None if it was not evaluated."""
 
     name: str
     note: str
@@ -57,7 +57,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Stream:
-    """One experiment: the status of its two stages, the stream's manifest, the validation."""
+    """An experiment: the status of its two stages, the stream's manifest, the validation."""
 
     experiment: Experiment
     generate: Status
@@ -76,7 +76,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """One cell (experiment × workload × system) with the records of its search and latency stages."""
+    """A cell (experiment × workload × system) with the records of its search and latency stages."""
 
     cell: Cell
     search_status: Status
@@ -113,7 +113,7 @@ class CellRecord:
 
     @property
     def interval_of(self) -> str:
-        """What the interval covers: "3 processes", or "the fit alone"; empty without one."""
+        """Coverage of the interval: "3 processes", or "the fit alone"; empty without an interval."""
         search = self.search or {}
         if not search.get("interval"):
             return ""
@@ -133,7 +133,7 @@ class CellRecord:
 
 
 class Records:
-    """Everything the page shows about one run."""
+    """Records of a run, as the page shows them."""
 
     def __init__(self, benchmark: Benchmark, store: Store, run_id: str) -> None:
         self.benchmark = benchmark
@@ -264,9 +264,9 @@ class Records:
 
 
 def _last_plan(*files: list[Json]) -> list[list[Json]]:
-    """Keeps of each file the lines of the last search plan: changed settings start a new plan in the same files.
+    """Keeps the lines of the last search in each file: changed settings start a new search in the same files.
 
-    A search begins with windows, so the last line of the first file that has lines names that plan.
+    A search begins with windows, so the last line of the first file that has lines identifies the last search.
     """
     plan = next((lines[-1].get("plan") for lines in files if lines), None)
     return [[line for line in lines if line.get("plan") == plan] for lines in files]

@@ -100,7 +100,7 @@ def _rerun(manifest: Json) -> Section:
     ]
     machine = [[name, str(value)] for name, value in {**manifest["machine"], **manifest["software"]}.items() if value]
     return Section(
-        "rerun", "To run it again", "All of it is in manifest.json, signed by its SHA-256.",
+        "rerun", "To run it again", "manifest.json has all of this, signed by its SHA-256.",
         [
             Table(["command"], [[Text(command, code=True)] for command in manifest["commands"]]),
             Table(["system", "Spark", "Java"], systems), Table(["what", "value"], facts),

@@ -85,7 +85,7 @@ def _watermark(p: Json, tick: Tick) -> Block:
     events, per_second = p["events"], ticks_per_second(tick)
     curve = p["watermark_curve"]
     if not curve[0][1]:
-        return Note("No event is late, however short a watermark's delay.")
+        return Note("No event is late under any watermark delay.")
     # of the first steps, which all have the same count, one is enough
     unchanged = max(i for i, (_, late) in enumerate(curve) if late == curve[0][1])
     shown = curve[max(unchanged, 1) :]

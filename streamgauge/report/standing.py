@@ -27,7 +27,7 @@ def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Sect
     if checks:
         found.append(Section("releases", "Release checks", blocks=[attempt("Release checks", _releases, checks)]))
     if rows:
-        lead = "As of the latest night; a feature is as good as the worst of its queries. A hint tells why."
+        lead = "State of the latest night. A feature is as good as the worst of its queries. Hints have the reasons."
         found.append(Section("capabilities", "Capabilities", lead, nexmark.matrices(rows)))
     return found
 

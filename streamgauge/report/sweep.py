@@ -45,7 +45,7 @@ def _rates(cells: list[CellRecord], factors: dict[str, float]) -> Block:
     if factors[first] == min(factors.values()):
         base = {_line_of(cell): cell for cell in cells if cell.cell.experiment == first and _sound_rate(cell)}
         columns += (f"of the rate of {first}", "its 90\u202f% interval")
-        note += " The table has each rate as a part of the rate of the least disordered stream."
+        note += " The table has the ratio of each rate to that of the least disordered stream."
 
     def more(cell: CellRecord) -> list[Cell]:
         if not base:

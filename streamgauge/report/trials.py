@@ -1,4 +1,4 @@
-"""What driver and system counted and spent in each trial, and where the latency went."""
+"""Tables and charts of trials: events in and out, resources spent, and the parts of the latency."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def counted(trials: list[Json]) -> Table:
         )
     columns = ["trial", "events/s", "offered", "taken", "emitted", "late expected", "late reported", "counted in"]
     columns += ["carried/s", "stream s per s"]
-    return Table(columns, rows, folded="What each trial counted: events, late drops", cards=True)
+    return Table(columns, rows, folded="Events in and out of each trial, and late drops", cards=True)
 
 
 def spent(trials: list[Json]) -> Table:
@@ -174,7 +174,7 @@ def spent(trials: list[Json]) -> Table:
     return Table(
         [*columns, "driver's clock (ms)", "system's clock (ms)"],
         rows,
-        folded="What each trial cost: batches, state, CPU, memory",
+        folded="Cost of each trial: batches, state, CPU, memory",
     )
 
 
@@ -242,7 +242,7 @@ def split_over_time(runs: list[Json]) -> Chart:
                          hovertemplate=f"{name}: %{{y:,.4r}} ms<extra></extra>")
                 )  # fmt: skip
     return Chart(
-        f"Where the latency goes over time, at {share(shown['fraction'])}",
+        f"Parts of the latency over time, at {share(shown['fraction'])}",
         figure(
             traces, axis("seconds since the run began"), axis("mean (ms)", rangemode="tozero", tickformat=",~r"),
             showlegend=True, legend=_IN_ORDER,

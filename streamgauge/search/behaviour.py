@@ -1,4 +1,4 @@
-"""The one system whose truth is known: how long its batches take, and so the rate that it sustains.
+"""The behaviour of the known system: the time of its batches, and so the rate that it truly sustains.
 
 The virtual clock (`simulate.py`) and the real wire (`driver/known.py`) run the same behaviour.
 """
@@ -45,7 +45,7 @@ class Behaviour:
     pipeline_s: float = 0.0
 
     def check(self) -> None:
-        """Raises UserError for what no system can be."""
+        """Raises UserError for settings that no system can have."""
         ranges = {"noise": 1.0, "hiccups": 1.0, "between": 1.0, "wander": 1.0}
         if self.capacity is not None and not 0 < self.capacity < math.inf:
             raise UserError(f"capacity: found {self.capacity:g}, allowed: a number of events per second above 0")
@@ -70,7 +70,7 @@ class Behaviour:
 
 
 class Process:
-    """A fresh process of that system. Its random numbers depend on (seed, number) alone."""
+    """A fresh process of the known system. Its random numbers depend only on (seed, number)."""
 
     def __init__(self, behaviour: Behaviour, seed: int, number: int) -> None:
         self._random = np.random.default_rng((seed, number))
@@ -106,7 +106,7 @@ class Process:
         return max(cost, rows * of.pipeline_s / waiting) if of.continuous and waiting else cost
 
     def _machine(self, age_s: float) -> float:
-        """How much longer the machine takes at the moment: an Ornstein–Uhlenbeck process on logarithms."""
+        """Slowness factor of the machine at this moment: an Ornstein–Uhlenbeck process on logarithms."""
         kept = math.exp(-max(0.0, age_s - self._looked_s) / WANDER_S)
         fresh = self.behaviour.wander * math.sqrt(1 - kept * kept)
         self._wandered, self._looked_s = kept * self._wandered + fresh * self._random.standard_normal(), age_s
@@ -114,5 +114,5 @@ class Process:
 
 
 def without_faults(behaviour: Behaviour) -> Behaviour:
-    """The same costs, with nothing random about them."""
+    """Returns the same behaviour without random faults."""
     return replace(behaviour, noise=0.0, hiccups=0.0, compile_s=0.0, between=0.0, wander=0.0)

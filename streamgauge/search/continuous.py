@@ -1,4 +1,4 @@
-"""Engines without micro-batches: what they carry grows with the backlog up to a plateau, and the plateau is the answer.
+"""Rules for engines without micro-batches: their rate grows with the backlog up to a plateau, which is the answer.
 
 A row needs L seconds through fetching, queues and operators. With n rows waiting such a pipeline carries n/L, as long
 as that is less than its capacity C. A window with a small backlog therefore measures L and not C: only windows on the
@@ -15,9 +15,9 @@ import numpy as np
 from streamgauge.search.point import Point
 from streamgauge.search.records import Window
 
-#: the first backlog of a warm-up, and by how much the next one is larger while more is carried
+#: first backlog of a warm-up, and the factor to the next one while the rate still grows
 FIRST_ROWS, _STEP = 20_000, 4
-#: windows with this part of the largest backlog, or more, lie where it lies
+#: windows with at least this share of the largest backlog count as being near it
 _NEAR = 0.4
 #: carried ~ backlog^e: e is 1 far below the plateau and 0 on it
 _FLAT = 0.15
@@ -29,7 +29,7 @@ def carried(window: Window) -> float:
 
 
 def near_the_top(windows: Sequence[Window]) -> list[Window]:
-    """Those windows whose backlog is about the largest of all; on the plateau if any are."""
+    """Windows whose backlog is about the largest of all; they are on the plateau if any are."""
     most = max((window.held_rows for window in windows), default=0)
     return [window for window in windows if window.held_rows >= _NEAR * most]
 
@@ -62,7 +62,7 @@ def warm_up_rows(windows: Sequence[Window], allowed_age_s: float, most_rows: flo
 
 
 def costs(points: Sequence[Point]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """What a row cost in each window, relative to the median, on logarithms."""
+    """Cost of a row in each window, relative to the median, on logarithms."""
     cost = np.log(np.array([point.seconds / point.rows for point in points]))
     found: np.ndarray[tuple[int], np.dtype[np.float64]] = cost - np.median(cost)
     return found

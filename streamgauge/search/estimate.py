@@ -1,7 +1,7 @@
-"""What a batch costs, and the rate that follows: a fit of closed-loop windows.
+"""Fits the cost of a batch to closed-loop windows, and derives the sustainable rate from it.
 
 A micro-batch of n rows takes T = a + b·n. At rate r a backlog of age A is n = r·A rows, so the system catches up as
-long as r < n/T(n): the limit is (1 − a/A)/b, or N/(a + b·N) where the engine takes at most N rows a batch, whichever is
+long as r < n/T(n). The limit is (1 − a/A)/b or, where the engine takes at most N rows a batch, N/(a + b·N) if that is
 smaller (docs/definitions.md). A process that still compiles is slower by a factor 1 + c·exp(−t/τ), which is fitted
 beside a and b. An engine without micro-batches has no a: its limit is the rate that it carries while it is behind.
 """
@@ -27,13 +27,13 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.90
 #: time constants of the compile curve that are tried, seconds
 _TAUS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 90.0)
-#: what a compile curve must explain of χ², in units of the χ² per degree that is left, before it is believed: five
-#: standard errors. A machine whose own speed wanders makes windows differ, too, and is not to be extrapolated
+#: share of χ² that a compile curve must explain to be kept, in units of the remaining χ² per degree: five standard
+#: errors. A machine whose own speed wanders makes windows differ, too, but must not be extrapolated
 _BELIEVED = 25.0
 _ITERATIONS = 10
-#: half an interval on logarithms at most: wider ones say nothing, and overflow
+#: largest half width of an interval on logarithms: wider ones say nothing, and overflow
 _WIDEST = 10.0
-#: how often hiccups are looked for again, with what the fit expects
+#: number of times that hiccups are searched again, with the fit's expectation
 _LOOKS = 3
 _ROUNDING = 1e-12
 _NORMAL = 1.645
@@ -79,7 +79,7 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
     if not sound:
         return None
     points = [Point.of(window) for window in sound]
-    # only a warm-up tells a compile curve: the rungs alone differ in their rows too
+    # only a warm-up shows a compile curve: the rungs also differ in their rows
     taus = (None, *_TAUS) if any(w.purpose == "warm-up" for w in sound) else (None,)
     if continuous:
         points = [Point.of(window) for window in near_the_top(sound)]
@@ -113,7 +113,7 @@ def _best(points: Sequence[Point], taus: Sequence[float | None]) -> _Fit:
 
 
 def excesses(points: Sequence[Point]) -> Floats:
-    """How much longer a batch of each window took than the line through all of them, a + b·n, on logarithms."""
+    """Excess of a batch's time in each window over the line a + b·n through all of them, on logarithms."""
     n, t = np.array([p.rows for p in points]), np.array([p.seconds for p in points])
     a, b = _line(n, t, 1 / (t * np.array([p.error for p in points])))
     found: Floats = np.log(t / (a + b * n))
@@ -139,7 +139,7 @@ class _Fit:
     scale: float
 
     def seconds(self, point: Point) -> float:
-        """What a batch of that window takes."""
+        """Seconds that a batch of that window takes."""
         return (self.a + self.b * point.rows) * (1 + self.excess(point.at_s))
 
     def excess(self, at_s: float) -> float:
@@ -176,7 +176,7 @@ def _solve(points: Sequence[Point], tau: float | None, noise: float) -> _Fit:
 
 
 def _free(n: Floats, tau: float | None) -> list[int]:
-    """Which of (a, b, c) can be told apart: a line needs batches of two sizes."""
+    """Indices of those of (a, b, c) that can be told apart: a line needs batches of two sizes."""
     line = [0, 1] if n.max() > 1.1 * n.min() else [1]
     return line if tau is None else [*line, 2]
 
@@ -211,7 +211,7 @@ def _line(n: Floats, t: Floats, weight: Floats) -> tuple[float, float]:
 
 
 def _cap(points: Sequence[Point]) -> int | None:
-    """The engine's own limit of a batch: what it took where more was waiting."""
+    """The engine's own limit of a batch: the rows that it took where more were waiting."""
     met = [p.rows for p in points if p.capped]
     return round(max(met)) if met else None
 
@@ -281,7 +281,7 @@ def _pooled(points: Sequence[Point]) -> float:
 
 
 def _whole_noise(points: Sequence[Point], noise: float) -> float:
-    """Relative deviation of a batch, hiccups and all."""
+    """Relative deviation of a batch, hiccups included."""
     late = sum((seconds / p.seconds) ** 2 for p in points for seconds in p.hiccup_s)
     return math.sqrt(noise**2 + late / sum(p.count for p in points))
 

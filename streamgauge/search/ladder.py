@@ -1,4 +1,4 @@
-"""The ladder: a process warms up, then climbs closed-loop windows, each where the fit so far puts the answer."""
+"""The ladder of a process: a warm-up, then closed-loop windows, each where the fit so far puts the answer."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from streamgauge.search.steps import LEAST_BATCHES, Hold, Limits
 WARM_UP_ROWS, _LARGER = 20_000, 10
 #: seconds of one window of the warm-up
 _ROUND_S = 5.0
-#: the cost of a batch is steady when its trend over so many seconds is known to be below that part
+#: the cost of a batch is steady when its trend over so many seconds is surely below that share
 _TREND_S, _STEADY = 15.0, 0.03
-#: the part of the warm-up in which a pinned system may use all CPUs
+#: share of the warm-up in which a pinned system may use all CPUs
 UNPINNED = 0.4
-#: from one rung of the ladder to the next while batches hardly grow with their rows
+#: factor from one rung of the ladder to the next while batches hardly grow with their rows
 _RUNG = 16
-#: batches clearly grow when their rows cost this part of their fixed cost
+#: batches clearly grow when their rows cost this share of their fixed cost
 _GROWN = 0.7
 #: the last rungs: batches that last these parts of the allowed age
 _PARTS = (0.25, 0.5)
 #: rungs at most, whatever the fit says
 _MOST_RUNGS = 12
-#: hiccups that have added this part double the windows where the answer lies: a few batches do not tell how often
+#: from this share of hiccups on, windows near the answer are twice as long: a few batches do not show their frequency
 _ROUGH = 0.02
-#: two rungs of such likeness are one
+#: rungs whose rows have this ratio or more count as one
 _ALIKE = 0.8
 
 
@@ -78,7 +78,7 @@ def _next_rung(
     if estimate is None:
         return first, "the first rung", False
     if limits.continuous:
-        # what it carries is asked at two backlogs: a quarter and half of what it may be behind
+        # its rate is measured at two backlogs: a quarter and half of the allowed age
         for part in _PARTS:
             rows = int(min(most, max(first, estimate.rate_events_per_s * age * part)))
             if not _has(held, rows):
@@ -88,7 +88,7 @@ def _next_rung(
     top = max(held, default=first)
     points = [Point.of(w) for w in ladder]
     if estimate.cap_rows is None and top < most and not (b * top > _GROWN * a and ladder):
-        # the line's slope is not known yet; no rung may take longer than the answer's own would
+        # the line's slope is not known yet; no rung may take longer than the one of the answer
         rung = int(min(_RUNG * top, most, max(best_rows(estimate, age, _PARTS[-1]), 2.0 * first)))
         if not _has(held, rung):
             return rung, "until a batch clearly grows with its rows", False

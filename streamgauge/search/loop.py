@@ -23,7 +23,7 @@ _GIVE_UP = 4
 
 
 def next_step(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
-    """What to do after these measurements, given in the order in which they were made."""
+    """Returns the step that follows these measurements, which are given in the order in which they were made."""
     if stop := _gives_up(plan, measured):
         return _done(plan, limits, measured, stop)
     begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
@@ -37,7 +37,7 @@ def next_step(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> 
 def run_search(
     plan: Search, limits: Limits, measure: Callable[[Hold | Recover], Measurement], measured: Sequence[Measurement] = ()
 ) -> Done:
-    """Measures step by step until the answer stands. One loop for the virtual, the wire and the real system."""
+    """Measures step by step until Done. The simulated, the known and the real system all run this loop."""
     known = list(measured)
     while not isinstance(step := next_step(plan, limits, known), Done):
         known.append(measure(step))
@@ -45,7 +45,7 @@ def run_search(
 
 
 def _gives_up(plan: Search, measured: Sequence[Measurement]) -> str | None:
-    """Why the search ends without an answer: everything that was tried last was invalid."""
+    """Reason to end the search without an answer: the last measurements were all invalid; None to go on."""
     last = measured[-_GIVE_UP:]
     reasons = [m.invalid if isinstance(m, Window) else (None if m.valid else m.verdict.reason) for m in last]
     lives = {m.life for m in measured if isinstance(m, Window)}
@@ -96,7 +96,7 @@ def _done(plan: Search, limits: Limits, measured: Sequence[Measurement], stop: s
 
 
 def why(own: Estimate, constraint: Constraint, plan: Search) -> str:
-    """What limits the rate, in one sentence."""
+    """Sentence that says what limits the rate."""
     a, b = own.batch_cost_s, own.row_cost_s
     cost = "" if a is None else f": a batch costs {1000 * a:,.0f} ms and {1e6 * b:,.3g} µs a row"
     if constraint == "batch cap":
@@ -111,7 +111,7 @@ def why(own: Estimate, constraint: Constraint, plan: Search) -> str:
 
 
 def _doubts(plan: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
-    """What a reader should know before trusting the figure."""
+    """Doubts that a reader should know before trusting the figure."""
     doubts = []
     if len(found) == 1:
         doubts.append("one process: how much processes differ is unknown; raise search.processes to know it")

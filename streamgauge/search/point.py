@@ -1,4 +1,4 @@
-"""A closed-loop window in a few numbers, and its hiccups."""
+"""Summarises a closed-loop window in a few numbers, and finds its hiccups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from streamgauge.search.records import Window
 
-#: windows of one process differ by that much beyond the noise of their batches
+#: relative difference of windows of one process beyond the noise of their batches
 FLOOR = 0.01
 
 
@@ -21,7 +21,7 @@ HICCUP = 2.0
 _CAPPED = 0.9
 
 
-#: the relative deviation of a batch, where fewer have been seen than tell it
+#: relative deviation of a batch that is assumed, and the number of batches that the assumption counts for
 _NOISE, _NOISE_WEIGHT = 0.08, 4
 
 

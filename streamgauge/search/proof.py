@@ -1,8 +1,8 @@
-"""What recovery trials prove: all trials at a load count, never one alone.
+"""Decides what recovery trials prove, from all trials at a load together.
 
-A load is decided as in Multiple Loss Ratio Search (draft-ietf-bmwg-mlrsearch): it is a lower bound when its exceed
-ratio would stay within the goal even if all further trials failed, and an upper bound when it would not even if all
-further ones passed. Our goal is an exceed ratio of one half over three looks, of which the ladder is one.
+A load is decided as in Multiple Loss Ratio Search (draft-ietf-bmwg-mlrsearch). It is a lower bound when its exceed
+ratio would stay within the goal even if all further trials failed. It is an upper bound when the ratio would exceed the
+goal even if all further trials passed. Our goal is an exceed ratio of one half over three looks; the ladder is one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ State = Literal["recovers", "falls behind", "open", "undecided"]
 
 @dataclass(frozen=True)
 class Load:
-    """All recovery trials at one rate."""
+    """Recovery trials at the same rate."""
 
     rate_events_per_s: float
     trials: tuple[TrialRecord, ...]
 
 
 def classify(trials: Sequence[TrialRecord]) -> State:
-    """What is known of a load whose trials are all on one side of the ladder's estimate.
+    """State of a load whose trials are all on one side of the ladder's estimate.
 
     The ladder's own prediction counts as one good look below its estimate and as one bad look above it.
     """
@@ -54,9 +54,9 @@ def classify(trials: Sequence[TrialRecord]) -> State:
 
 
 def refuted(measured: Sequence[Measurement], process: int) -> int:
-    """How many measurements there were when recovery trials first refuted the ladder of that process; 0: they did not.
+    """Number of measurements when recovery trials first refuted the ladder of that process; 0 if they did not.
 
-    A process whose ladder is refuted has changed since: it climbs once more, and what was measured before is void.
+    A process whose ladder is refuted has changed since, so it climbs a new ladder and earlier measurements are void.
     """
     seen: list[TrialRecord] = []
     for number, one in enumerate(measured, 1):

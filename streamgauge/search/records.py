@@ -26,7 +26,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class TrialObservation:
-    """All that a verdict may look at: one open-loop trial.
+    """Observation of an open-loop trial, from which a verdict is made.
 
     `samples` has one entry per micro-batch, `clock` one every 100 ms; an engine without micro-batches is judged by
     the clock. `behind_s` is the age of the backlog with which a recovery trial began.
@@ -46,7 +46,7 @@ class TrialObservation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a verdict function says; missing data is inconclusive, never a pass."""
+    """Result of a verdict function; missing data is inconclusive, never a pass."""
 
     outcome: Outcome
     reason: str
@@ -55,7 +55,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch of a closed-loop window; for an engine without any, the rows of some tenths of a second."""
+    """A micro-batch of a closed-loop window; for an engine without any, the rows of some tenths of a second."""
 
     at_s: float  # its end, since the process began to work
     rows: int

@@ -1,4 +1,4 @@
-"""The proof: open-loop recovery trials below and above the estimate, each longer or further away until it is clear."""
+"""Proves the estimate by open-loop recovery trials below and above it, each longer or further away until clear."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streamgauge.search.proof import classify, loads_of
 from streamgauge.search.records import Measurement, Purpose
 from streamgauge.search.steps import Limits, Recover
 
-#: a trial is worth its time where the drift to see is so many of its deviations: it is believed beyond 2.5 of them
-#: (`verdict`), and two more let nearly every trial pass that bar
+#: a trial is worth its time if the expected drift is this many of its standard deviations: the verdict needs 2.5, and
+#: with two more nearly every trial reaches that
 _TOLD = 4.5
 
 
 def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:
-    """The next recovery trial; None when both sides of the last process's estimate are decided, or tries are spent.
+    """Returns the next recovery trial; None when both sides of the last estimate are decided, or tries are spent.
 
-    A trial that agrees with the ladder settles its load. One that contradicts it is looked at again, and the majority
-    decides; what is refuted is followed by one twice as far away.
+    A trial that agrees with the ladder settles its load. One that contradicts it is repeated, and the majority decides.
+    After a refuted load comes one twice as far from the estimate.
     """
     found = estimates(plan, limits, measured)
     if len(found) < plan.processes:
@@ -54,9 +54,9 @@ def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement])
 
 
 def _behind_s(plan: Search, limits: Limits, rate: float) -> float:
-    """The age of the backlog to begin with: the allowed one, or half of what the driver's queues hold.
+    """Age of the backlog to begin with: the allowed one, or half of what the driver's queues hold.
 
-    Only an engine without batches may begin with less: what it carries does not depend on how far it is behind.
+    Only an engine without micro-batches may begin with less, as its rate does not depend on how far it is behind.
     """
     age = plan.max_age.seconds
     return min(age, limits.most_rows / 2 / rate) if limits.continuous else age

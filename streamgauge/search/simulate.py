@@ -1,4 +1,4 @@
-"""The whole search on a virtual clock, against the system whose truth is known: the instrument that calibrates it."""
+"""Calibrates the search: runs it on a virtual clock against the known system, whose sustainable rate is known."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from streamgauge.search.records import Batch, Measurement, Sample, TrialObservat
 from streamgauge.search.steps import Done, Hold, Limits, Recover
 from streamgauge.search.verdict import judge
 
-#: how often an engine without micro-batches is looked at
+#: seconds between two samples of an engine without micro-batches
 LOOK_S = 0.1
-#: an idle clock moves on by this part of an event more, or rounding could leave it before the event for ever
+#: an idle clock advances by this share of an event more; otherwise rounding could leave it before the event for ever
 _AFTER = 1e-3
 
 
 class VirtualProcess:
-    """A fresh process of the known system on a clock of its own, which only its work moves."""
+    """A fresh process of the known system on a clock of its own, which advances only with its work."""
 
     def __init__(self, behaviour: Behaviour, seed: int, number: int) -> None:
         self._process = Process(behaviour, seed, number)
         self.clock_s = 0.0
 
     def batch(self, waiting: int) -> Batch:
-        """Works off one batch of what waits."""
+        """Processes one batch of the waiting rows."""
         rows = min(waiting, self._process.most_rows)
         seconds = self._process.batch_s(rows, self.clock_s, waiting)
         self.clock_s += seconds
         return Batch(self.clock_s, rows, seconds)
 
     def hold(self, rows: int, enough: Callable[[list[Batch]], bool]) -> tuple[Batch, ...]:
-        """A closed-loop window: so many rows wait whenever a batch begins."""
+        """Runs a closed-loop window: so many rows wait whenever a batch begins."""
         batches: list[Batch] = []
         while not enough(batches):
             batches.append(self.batch(rows) if not self._process.behaviour.continuous else self._look(rows))
@@ -58,7 +58,7 @@ class VirtualProcess:
         over: Callable[[TrialObservation], bool],
         queue_s: float = 60.0,
     ) -> TrialObservation:
-        """An open-loop trial at `rate` events/s that begins with a backlog of that age; event k is due at k / rate."""
+        """Runs an open-loop trial at `rate` events/s, from a backlog of that age on; event k is due at k / rate."""
         begin, taken, samples, clock = self.clock_s, 0, list[Sample](), list[Sample]()
         observation = TrialObservation(rate, longest_s, (), 0, 0)
         while True:
@@ -83,7 +83,7 @@ class VirtualProcess:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What searches made of a system whose truth is known."""
+    """Results of searches on the known system, and the truth."""
 
     truth_events_per_s: float
     searches: tuple[Done, ...]

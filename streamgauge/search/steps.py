@@ -1,4 +1,4 @@
-"""The steps of a search: hold a backlog, recover from one, or done. Limits are what the driver allows."""
+"""The steps of a search: hold a backlog, recover from one, or done; and the limits that the driver sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_BATCHES = 4
 
 @dataclass(frozen=True)
 class Limits:
-    """What the driver allows: its own ceiling, and the rows that its queues hold."""
+    """Limits that the driver sets: its own ceiling, and the rows that its queues hold."""
 
     max_rate: float = math.inf
     most_rows: float = math.inf
@@ -26,7 +26,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Hold:
-    """Keep so many rows waiting, until the window says enough."""
+    """A closed-loop window: the driver keeps so many rows waiting until `enough` is true."""
 
     process: int
     purpose: Purpose
@@ -38,7 +38,7 @@ class Hold:
     least_batches: int = LEAST_BATCHES
 
     def enough(self, batches: Sequence[Batch]) -> bool:
-        """True once the window has lasted for long enough and its mean is known well enough."""
+        """True once the window has lasted long enough and the error of its mean is small enough."""
         seconds = sum(batch.seconds for batch in batches)
         if len(batches) < self.least_batches or seconds < self.least_s:
             return False
@@ -47,7 +47,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Recover:
-    """Offer at this rate from a backlog of that age on, until the sign is clear."""
+    """A recovery trial: the driver offers at this rate, from a backlog of that age on, until the sign is clear."""
 
     process: int
     purpose: Purpose
@@ -60,7 +60,7 @@ class Recover:
 
 @dataclass(frozen=True)
 class Done:
-    """The answer, what it rests on, and what is left in doubt."""
+    """The end of a search: the answer, the figures behind it, and the remaining doubts."""
 
     rate_events_per_s: float
     interval: tuple[float, float] | None

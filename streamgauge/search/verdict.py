@@ -1,8 +1,8 @@
-"""Is a rate sustained? Pure functions from what a trial observed to a verdict.
+"""Decides whether a rate is sustained: pure functions from the observation of a trial to a verdict.
 
-Sustainable at an allowed age A is a rate at which a system that begins A behind still catches up; it is what Karimov et
-al. (ICDE 2018) ask for, no ever growing latency, said so that seconds can decide it. A user names a function of their
-own as ``package.module:function`` with the signature of `recovery`.
+A rate is sustainable at an allowed age A if a system that begins A behind still catches up. This is the sustainable
+throughput of Karimov et al. (ICDE 2018), a load without an ever growing latency, in a form that seconds can decide. A
+user may name a function of their own, ``package.module:function``, with the signature of `recovery`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from streamgauge.search.records import Outcome, Sample, TrialObservation, Verdic
 VerdictFunction = Callable[[TrialObservation, Search], Verdict]
 Floats = NDArray[np.float64]
 
-#: more points than this add autocorrelation, not knowledge; neighbours are averaged down to it
+#: most points of a fit: more would add autocorrelation, not information, so neighbours are averaged
 _POINTS = 24
 _RESAMPLES = 200
 _CONFIDENCE = 0.90
 #: seconds of age per second that still count as steady
 _STEADY_SLOPE = 0.03
-#: it still grows if it surely gained more than this part of its median during the trial
+#: the age still grows if it surely gained more than this share of its median during the trial
 _STILL_GROWS = 0.5
 #: a drift is believed beyond so many standard errors, though it is looked at after each batch
 _SIGMAS, _ONE_SIDED = 2.5, 0.994
 _LEAST_LOOKS = 4
 _HALF = 0.5
-#: batches that the ladder's noise counts for
+#: number of batches that the noise from the ladder counts for
 _NOISE_WEIGHT = 8
-#: an engine that plans more often than this has no micro-batches worth the name; then the clock decides
+#: an engine that plans more often than this is judged by samples of the clock, as if it had no micro-batches
 _CONTINUOUS_S, _CLOCK_S = 0.2, 0.5
 
 
@@ -87,12 +87,14 @@ def load(name: str) -> VerdictFunction:
 
 
 def recovery(observation: TrialObservation, search: Search) -> Verdict:
-    """Whether the system catches up.
+    """Judges whether the system catches up.
 
     A trial that began behind is decided by the sign of its drift: sustainable once the age has fallen, unsustainable
-    once it has risen, by `_SIGMAS` standard errors; inconclusive in between. A trial that began with empty queues is
-    unsustainable when the age passes `search.max_age`, sustainable when it no longer grows, and inconclusive while it
-    grows below that age, since a micro-batch engine near its limit takes minutes to settle.
+    once it has risen, by `_SIGMAS` standard errors; inconclusive in between.
+
+    A trial that began with empty queues is unsustainable when the age passes `search.max_age`, and sustainable when it
+    no longer grows. While the age grows below that, the trial is inconclusive: a micro-batch engine near its limit
+    takes minutes to settle.
     """
     settled = _settled(observation)
     if settled is not None:
@@ -104,7 +106,7 @@ def recovery(observation: TrialObservation, search: Search) -> Verdict:
 
 
 def looks_of(observation: TrialObservation) -> list[Sample]:
-    """The samples that a verdict is about: those of micro-batches where there are enough, else by the clock."""
+    """Samples for the verdict: those at micro-batches where there are enough, else those by the clock."""
     batches = [s for s in observation.samples if s.warm]
     spans = [b.at_s - a.at_s for a, b in itertools.pairwise(batches)]
     if observation.clock and (len(batches) < 2 or max(spans) < _CONTINUOUS_S):
@@ -126,7 +128,7 @@ def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
         return Verdict("inconclusive", "all samples were taken at one instant")
     rest = changed - changed.sum() / lasted.sum() * lasted
     own, count = float((rest**2).sum() / (lasted**2).mean()), len(lasted)
-    # a few batches do not tell their own noise; what the ladder has seen helps
+    # a few batches do not show their own noise, so the noise from the ladder is added
     known, weight = (observation.batch_noise, _NOISE_WEIGHT) if observation.batch_noise is not None else (0.0, 0)
     deviation = math.sqrt((own + weight * known**2) / max(1, count - 1 + weight))
     error = deviation * math.sqrt(float((lasted**2).sum()))
@@ -140,7 +142,7 @@ def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
         "drift_in_errors": total / error if error > 0 else math.copysign(1e3, total),
     }
     found = f"age {age[0]:.2f} s to {age[-1]:.2f} s in {lasted.sum():.1f} s"
-    # what catches up fast then rests, which would pass for noise; no hiccup makes half of a backlog go away
+    # a system that catches up fast is idle afterwards, which looks like noise; but no hiccup removes half of a backlog
     if total < -bar * error or age[-1] <= _HALF * age[0]:
         return Verdict("sustainable", f"it catches up: {found}", figures)
     if total > bar * error:
@@ -156,7 +158,7 @@ def _t_quantile(degrees: int) -> float:
 
 
 def _growth(looks: Sequence[Sample], search: Search) -> Verdict:
-    """Whether the age of a trial that began with empty queues stays within bounds."""
+    """Judges whether the age of a trial that began with empty queues stays within bounds."""
     figures: dict[str, float] = {"looks": float(len(looks))}
     if looks:
         figures["age_s_max"] = max(s.age_s for s in looks)
@@ -200,7 +202,7 @@ def slope_interval(at: Sequence[float], value: Sequence[float]) -> tuple[float, 
 
 
 def _thinned(values: Floats) -> Floats:
-    """At most _POINTS averages of neighbours."""
+    """Averages of neighbours, at most _POINTS."""
     if len(values) <= _POINTS:
         return values
     return np.array([part.mean() for part in np.array_split(values, _POINTS)])
@@ -217,7 +219,7 @@ def _block_indices(count: int) -> NDArray[np.int64]:
 
 
 def _settled(observation: TrialObservation) -> Verdict | None:
-    """What no verdict function may decide otherwise."""
+    """Verdict that no verdict function may overrule; None to ask the function."""
     if observation.invalid:
         return Verdict("inconclusive", f"invalid trial: {observation.invalid}")
     if observation.overflow:
@@ -230,7 +232,7 @@ def _settled(observation: TrialObservation) -> Verdict | None:
 
 
 def _nonsense(verdict: object) -> str | None:
-    """What is wrong with a verdict, or None."""
+    """Fault of a verdict, or None."""
     if not isinstance(verdict, Verdict):
         return f"{type(verdict).__name__} {verdict!r:.80}"
     if verdict.outcome not in get_args(Outcome):

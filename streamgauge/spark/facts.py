@@ -1,4 +1,4 @@
-"""Measures what validation judges of a stream and its events: one row of facts, without a global window.
+"""Measures the facts of a stream and its events that validation judges: a single row, without a global window.
 
 Tasks read row groups in stream order. Footers give the running maximum before each group, so a task can start
 anywhere. Content is compared by sums of hashes, positions by one join on seq.
@@ -133,7 +133,7 @@ def _contents(frames: dict[str, DataFrame], bin_shift: int) -> dict[str, _Conten
 
 
 def _hashes(frame: DataFrame) -> list[Column]:
-    """One column for each entry of COVERED and each salt; "*" stands for the columns beyond the fixed ones."""
+    """Hash columns, one for each entry of COVERED and each salt; "*" stands for the columns beyond the fixed ones."""
     extra = [name for name in frame.columns if name not in STREAM.names]
     return [
         _hash(salt, [c for column in covered for c in (extra if column == "*" else [column])]).alias(f"{name}_{salt}")

@@ -1,4 +1,4 @@
-"""Says where a Spark application's event log is, which a history server shows."""
+"""Finds a Spark application's event log, which a history server shows."""
 
 from __future__ import annotations
 

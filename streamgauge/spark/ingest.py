@@ -138,7 +138,7 @@ def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None
 
 @dataclass(frozen=True)
 class Step:
-    """One split to be written; names of what it writes begin with its number."""
+    """A split to be written; the names of its files begin with its number."""
 
     number: int
     split: Split

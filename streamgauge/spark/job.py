@@ -32,7 +32,7 @@ SCOPES = ("experiment", "workload", "system", "baseline", "candidate")
 
 @dataclass
 class Job:
-    """What a job works with. Call done() with what it made."""
+    """Configuration, store and workers of a running job. Call done() with its outcome."""
 
     benchmark: config.Benchmark
     store: Store

@@ -35,7 +35,7 @@ BATCH_CONF = {
 }
 
 
-#: Spark starts that many at once, and never gets anywhere beyond
+#: largest number of local threads: Spark starts all of them at once, and hangs with more
 _MOST_THREADS = 1024
 _YARN_CONF = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
@@ -87,7 +87,7 @@ def end(session: SparkSession) -> None:
 
 
 def silence(session: SparkSession) -> None:
-    """Keeps Spark from telling of the jobs that end because a person stopped the command."""
+    """Silences Spark's messages about jobs that end because the user stopped the command."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):

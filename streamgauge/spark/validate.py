@@ -27,7 +27,7 @@ DOCS = "docs/index.html"
 
 @dataclass(frozen=True)
 class Expectation:
-    """One judged expectation."""
+    """A judged expectation."""
 
     name: str
     suite: str
@@ -38,7 +38,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Validation:
-    """All judgements, and the facts unless the data were too broken to measure them."""
+    """Judgements of a validation, and the facts unless the data were too broken to measure them."""
 
     expectations: list[Expectation]
     facts: dict[str, Any] | None

@@ -1,4 +1,4 @@
-"""Where a stage's work runs: in processes of this host, without a JVM, or in Spark's tasks (tasks.py).
+"""Runs a stage's work in processes of this host, without a JVM; tasks.py does the same in Spark's tasks.
 
 Both run the same functions over the same items, so a stream has the same bytes whichever made it.
 """

@@ -24,7 +24,7 @@ from streamgauge.text.times import times
 LINES = 1000
 _BYTES = 1 << 20
 _SEPARATORS = ("\t", ";", "|", ",", " ")
-#: a separator, a kind of number, a form of time: what fits this share of the lines is taken for it
+#: share of the lines that a guessed separator, kind of number or form of time must fit
 _MOST = 0.95
 #: median of numbers -> the unit in which they count from 1970 on, if they lie between 1973 and 2286
 _EPOCHS = {"s": (1e8, 1e10), "ms": (1e11, 1e13), "us": (1e14, 1e16), "ns": (1e17, 1e19)}
@@ -57,7 +57,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Guess:
-    """What a file's first lines look like."""
+    """Description of a file as its first lines suggest it."""
 
     format: str
     separator: str
@@ -221,7 +221,7 @@ def _is_value(text: str) -> bool:
 
 
 def _hint(name: str | int) -> int:
-    """How telling a name is: 0 for the most, len(_NAMES) for not at all."""
+    """Rank of a name as that of an event time: 0 for the most typical, len(_NAMES) for an unknown one."""
     found = (k for k, expression in enumerate(_NAMES) if re.search(expression, str(name), re.IGNORECASE))
     return next(found, len(_NAMES)) if isinstance(name, str) else len(_NAMES)
 

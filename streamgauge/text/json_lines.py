@@ -1,4 +1,4 @@
-"""Turns JSON lines into CSV lines of the values that are needed of them, which the rest reads like any other."""
+"""Turns JSON lines into CSV lines with the needed values, so that the rest of the code reads only CSV."""
 
 from __future__ import annotations
 

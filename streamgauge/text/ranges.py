@@ -28,7 +28,7 @@ _PACKED: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb
 
 
 def packing(path: str) -> Packing | None:
-    """How a file is packed, by its first bytes; None if it is not."""
+    """Compression of a file, by its first bytes; None if it is not compressed."""
     with reading(path) as handle:
         begin = handle.read(4)
     return next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
@@ -54,7 +54,7 @@ def splits(start: int, end: int, step: int) -> list[tuple[int, int]]:
 def read_lines(path: str, start: int, low: int, high: int) -> bytes:
     """The lines whose first byte lies in [low, high); the file's first line begins at `start`.
 
-    They are whole, but for one beyond LONGEST_LINE: memory is bounded by high - low and that.
+    A line longer than LONGEST_LINE is cut, so memory is bounded by high - low + LONGEST_LINE.
     """
     with reading(path) as handle:
         low, end = _aligned(handle, start, low), _aligned(handle, start, high)
@@ -79,7 +79,7 @@ def count_lines(path: str, start: int, low: int, high: int) -> int:
 def blocks(path: str, start: int, size: int) -> Iterator[bytes]:
     """Yields lines of a packed file from its unpacked byte `start` on, about `size` bytes at a time.
 
-    They are whole, but for those beyond LONGEST_LINE.
+    Lines longer than LONGEST_LINE are cut.
     """
     with _opened(path) as handle:
         _read(handle, start)

@@ -1,4 +1,4 @@
-"""A look at the first lines of a source, which tells in a moment whether they are read as they are meant."""
+"""Reads the first lines of a source, to show within a moment whether they are read as they are meant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Sample:
-    """What the first lines of a source's first file are read as."""
+    """Events and bad lines in the first lines of a source's first file."""
 
     path: str
     lines: int

@@ -99,7 +99,7 @@ def _header(path: str, source: Source) -> bytes:
 
 
 def plan(source: Source, split_bytes: int) -> list[Split]:
-    """All splits in the order of their lines. Raises UserError for files that cannot be read as described."""
+    """Lists the splits in the order of their lines. Raises UserError for files that cannot be read as described."""
     found: list[Split] = []
     for number, name in enumerate(source.files):
         path = str(place(name))

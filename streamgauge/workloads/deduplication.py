@@ -1,4 +1,4 @@
-"""One event per key and window, emitted at once.
+"""Query: the first event of each key and window, emitted at once.
 
 An event's duplicates are less than a window away from it in event time. The watermark delay is at least as long, so its
 state lives until they would be late anyway. So the answer does not depend on the order, and equals a plain

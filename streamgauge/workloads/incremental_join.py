@@ -86,7 +86,7 @@ class Join(StatefulProcessor):
         yield from ()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""
 
     def _wake(self, waiting: list[Element]) -> None:
         """Sets a timer at the first expiry, which will set the next one."""

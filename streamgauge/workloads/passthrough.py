@@ -1,4 +1,4 @@
-"""Every event, unchanged: shows what the link and the engine cost without any state."""
+"""Query: events, unchanged; shows the cost of the link and the engine without any state."""
 
 from __future__ import annotations
 

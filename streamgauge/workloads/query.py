@@ -1,4 +1,4 @@
-"""What a query is, apart from its code: how it is asked, what it reads, when it drops, how its answers compare."""
+"""Describes a query apart from its code: how it is asked, what it reads, when it drops, how its answers compare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a streaming answer is compared with the batch answer: by size and hash of its rows.
+    """Rule by which a streaming answer is compared with the batch answer, by size and hash of its rows.
 
     exact: all rows. last per key: of rows with equal key only the one with the largest `by`; a column named revision is
     left out. bounded: as exact, for a query that was bounded in time. invariant: only the sums of `by` per key.

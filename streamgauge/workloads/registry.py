@@ -1,4 +1,4 @@
-"""All queries: one row here, or in nexmark/queries.py, and one file with the query for each."""
+"""The registry of queries: each has a row here, or in nexmark/queries.py, and a file with its code."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ REGISTRY = (
 
 
 def registry() -> tuple[Query, ...]:
-    """All queries."""
+    """Lists the queries of both tables."""
     return (*REGISTRY, *QUERIES)
 
 

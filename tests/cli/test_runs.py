@@ -61,9 +61,7 @@ def test_show(artifacts: Path) -> None:
     assert "void: output wrong" in told
     record = call(artifacts, "runs", "show", "two", "--json").json["records"][1]
     assert (record["stage"], record["state"], record["cause"]) == ("search", "failed", "mistake")
-    call(artifacts, "runs", "show", "three").refused(
-        "run: found 'three', allowed: a run that is there (empty, one, two)"
-    )
+    call(artifacts, "runs", "show", "three").refused("run: found 'three', allowed: an existing run (empty, one, two)")
 
 
 def test_compare(artifacts: Path) -> None:

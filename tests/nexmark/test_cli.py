@@ -41,8 +41,8 @@ def test_one_json_object_with_a_row_per_query_and_mode_and_equal_hashes_in_order
     [
         (["--queries", "q5,q24"], "--queries: found 'q24', allowed: all, or some of q0,q1,"),
         (["--system", "flink"], "--system: found 'flink', allowed: spark, "),
-        (["--run", "nope"], "run: found 'nope', allowed: a run that is there ("),
-        (["--run", "../../x"], "run: found '../../x', allowed: a run that is there ("),
+        (["--run", "nope"], "run: found 'nope', allowed: an existing run ("),
+        (["--run", "../../x"], "run: found '../../x', allowed: an existing run ("),
     ],
 )
 def test_a_wrong_name_is_one_line(arguments: list[str], said: str) -> None:

@@ -83,7 +83,7 @@ class Cluster:
         return self.ask("GET", f"/jobs/{job}")
 
     def reason(self, job: str) -> str:
-        """Why a job failed: the innermost exception, in one line."""
+        """Cause of a job's failure: the innermost exception, in one line."""
         told = self.ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")
         entries = told.get("exceptionHistory", {}).get("entries") or [{}]
         trace = str(entries[0].get("stacktrace") or "no reason given")
@@ -91,7 +91,7 @@ class Cluster:
         return (causes[-1] if causes else trace.splitlines()[0])[:300]
 
     def cancel(self, job: str, patience_s: float = 20.0) -> None:
-        """Ends a job in the middle of whatever it does."""
+        """Cancels a job, whatever it is doing, and waits until it has ended."""
         self.ask("PATCH", f"/jobs/{job}?mode=cancel")
         deadline = time.monotonic() + patience_s
         while self.job(job)["state"] not in ("CANCELED", "FAILED", "FINISHED") and time.monotonic() < deadline:
@@ -114,7 +114,7 @@ class Cluster:
         return told
 
     def exit_code(self) -> int | None:
-        """None while the job manager runs."""
+        """Exit code of the job manager; None while it runs."""
         return self._process.poll()
 
     def stop(self) -> None:
@@ -182,7 +182,7 @@ class Cluster:
 
 
 def _nested(flat: Mapping[str, Any]) -> Json:
-    """{"a.b": 1} as {"a": {"b": 1}}: Flink's file takes no dotted keys beside nested ones."""
+    """Converts {"a.b": 1} to {"a": {"b": 1}}: Flink's file takes no dotted keys beside nested ones."""
     made: Json = {}
     for key, value in flat.items():
         *path, last = key.split(".")

@@ -28,7 +28,7 @@ RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 
 
 class FlinkSystem:
-    """A `SystemUnderTest`: driver/system.py says what each method does."""
+    """Flink as a `SystemUnderTest`; driver/system.py says what each method does."""
 
     def __init__(self, system: System, work: Path) -> None:
         self.name, self.continuous = system.name, True
@@ -45,7 +45,10 @@ class FlinkSystem:
         self._cluster = Cluster(self._system, self._work / f"cluster-{self._starts}")
 
     def begin_trial(self, setup: TrialSetup) -> None:
-        """Raises UserError for a query that Flink is not asked; a job that does not begin is this trial's alone."""
+        """Submits the trial's job; a job that does not begin invalidates this trial only.
+
+        Raises UserError for a query that the Flink part does not have.
+        """
         spec = Spec.of(setup.workload, setup.columns)
         queries.check(self.name, spec)
         assert self._cluster is not None, "start first"
@@ -169,7 +172,7 @@ class FlinkSystem:
 
 
 def _argument(spec: Spec, setup: TrialSetup) -> dict[str, Any]:
-    """The Spec of the Java part."""
+    """Settings of one job, as the Java part reads them (Spec.java)."""
     names, results = queries.columns(spec), queries.results(spec)
     return {
         "attempt": setup.attempt,

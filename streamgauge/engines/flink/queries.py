@@ -17,7 +17,7 @@ RESULTS: dict[str, tuple[str, ...]] = {
 
 
 def check(system: str, spec: Spec) -> None:
-    """Raises UserError for a query that Flink is not asked here, and for windows finer than its milliseconds."""
+    """Raises UserError for a query that the Flink part does not have, and for windows finer than a millisecond."""
     if spec.query not in RESULTS:
         raise UserError(f"systems.{system}.engine: flink has no {spec.query}; allowed: {', '.join(RESULTS)}")
     if spec.window_us % 1000 or spec.step_us % 1000:

@@ -53,7 +53,7 @@ class Application:
             spark.conf.set(MANAGER, manager)
 
     def begin(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Starts the trial's query; says ready to every driver once it waits for rows."""
+        """Starts the trial's query; tells every driver that it is ready once it waits for rows."""
         spec = Spec(**command["spec"])
         endpoints = tuple(Endpoint(**endpoint) for endpoint in command["endpoints"])
         options = options_of(endpoints, command["attempt"])
@@ -110,7 +110,7 @@ class Application:
         }
 
     def _failure(self) -> str | None:
-        """Why the query ended by itself; None if it runs or was never started."""
+        """Reason why the query ended by itself; None if it runs or was never started."""
         if self._query is None or self._query.isActive:
             return None
         problem = self._query.exception()
@@ -135,7 +135,7 @@ def _drain(query: StreamingQuery) -> None:
 
 
 def reason(text: str) -> str:
-    """Line of a JVM or Python trace that says why: the last raised error, else the first line."""
+    """Line of a JVM or Python trace that tells the cause: the last raised error, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if not line.startswith("at ") and ("Error: " in line or "Exception: " in line)]
     return (raised[-1] if raised else lines[0] if lines else "no reason given")[:500]

@@ -1,8 +1,8 @@
-"""Runs a query over a finite stream, micro-batch by micro-batch, and keeps what each of them did.
+"""Runs a query over a finite stream, micro-batch by micro-batch, and records each of them.
 
-This is for answers, not for speed. The caller decides the rows of every micro-batch. Kept are its output, its offsets,
-and each stateful operator's rows, bytes, drops and two watermarks. No progress report has those watermarks; only the
-plan that Spark has just executed does.
+This is for answers, not for speed. The caller decides the rows of every micro-batch. The record has its output, its
+offsets, and each stateful operator's rows, bytes, drops and two watermarks. No progress report has those watermarks;
+only the physical plan that Spark has just executed does.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class FiniteRun:
 
     @property
     def output(self) -> pa.Table:
-        """All result rows, without sentinels."""
+        """Result rows of all batches, without sentinels."""
         whole = pa.concat_tables([batch.output for batch in self.batches])
         if "sentinel" not in whole.schema.names:
             return whole
@@ -194,7 +194,7 @@ def _batch(
 
 
 def _watermarks(spark: SparkSession, running: Any) -> list[dict[str, Any]]:
-    """late_ms and eviction_ms of each stateful operator of the plan that just ran, ordered as in the progress."""
+    """Both watermarks of each stateful operator of the physical plan that just ran, ordered as in the progress."""
     found: list[dict[str, Any]] = []
     writer = state_writer(spark)
     nodes = [running._jsq.streamingQuery().lastExecution().executedPlan()]

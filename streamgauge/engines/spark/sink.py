@@ -1,4 +1,4 @@
-"""The measuring sink, next to the last operator: latencies, counts and a checksum of what comes out.
+"""The measuring sink, next to the last operator: latencies, counts and a checksum of the result rows.
 
 Tasks may run twice; only what Spark commits is reported to the driver, as one body per epoch.
 """
@@ -27,7 +27,7 @@ from streamgauge.search.records import worst_clock
 
 @dataclass
 class Tally(WriterCommitMessage):
-    """What one task saw or, merged, what all tasks of an epoch saw. Times are in ns."""
+    """Latencies, counts and checksum of the rows of one task or, merged, of an epoch. Times are in ns."""
 
     rows: int = 0
     negative: int = 0

@@ -32,7 +32,7 @@ APPLICATION = Path(__file__).with_name("application.py")
 
 
 class SparkSystem:
-    """A `SystemUnderTest`: driver/system.py says what each method does. Only `alive` and `stop` are thread-safe."""
+    """Spark as a `SystemUnderTest` (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
 
     def __init__(self, system: System, work: Path) -> None:
         self.name, self.continuous = system.name, False
@@ -91,7 +91,10 @@ class SparkSystem:
                 raise
 
     def begin_trial(self, setup: TrialSetup) -> None:
-        """Raises UserError if no query of this system could begin yet; later a failed begin is this trial's alone."""
+        """Starts the trial's query; once a query has begun, a later failure to begin invalidates its own trial only.
+
+        Raises UserError if no query of this system has begun yet.
+        """
         spec = Spec.of(setup.workload, setup.columns)
         if find(spec.query).rocksdb and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
@@ -130,12 +133,12 @@ class SparkSystem:
         return figures
 
     def pin(self) -> None:
-        """Pins all of its threads to the CPUs that the benchmark names; until then they may compile on any."""
+        """Pins all threads of the system to the CPUs that the benchmark names; until then they may compile on any."""
         if self._system.cpus and self._session is not None:
             self._session.pin(self._system.cpus)
 
     def frozen(self) -> AbstractContextManager[None]:
-        """A context in which none of its processes here runs."""
+        """Returns a context in which no process of the system runs on this host."""
         return nullcontext() if self._session is None else self._session.frozen()
 
     def cpu_seconds(self) -> float | None:

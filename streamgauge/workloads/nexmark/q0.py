@@ -1,4 +1,4 @@
-"""Every bid, unchanged."""
+"""Query q0: bids, unchanged."""
 
 from __future__ import annotations
 

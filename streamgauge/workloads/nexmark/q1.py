@@ -1,4 +1,4 @@
-"""Every bid with its price in another currency."""
+"""Query q1: bids with their price in another currency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All bids, with the day and minute by which their files are partitioned."""
+"""Query q10: bids with the day and minute by which their files are partitioned."""
 
 from __future__ import annotations
 

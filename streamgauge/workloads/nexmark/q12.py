@@ -13,7 +13,7 @@ CLOSING = "interval 1 day"
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """The clock is the time of the micro-batch. The sentinel comes a day later, so that all windows end."""
+    """Counts by the time of the micro-batch as clock. The sentinel comes a day later, so that all windows end."""
     (frame,) = frames
     now = F.current_timestamp()
     clock = F.when(F.col("kind").isNull(), now + F.expr(CLOSING)).otherwise(now)

@@ -1,4 +1,4 @@
-"""Bids with what a bounded side input says of their auction."""
+"""Query q13: bids joined with the value that a bounded side input has for their auction."""
 
 from __future__ import annotations
 

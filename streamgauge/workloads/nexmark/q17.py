@@ -44,4 +44,4 @@ class Statistics(StatefulProcessor):
         yield row_of(RESULT)(*key, *counts, *ends, total / counts[0], total, *walls)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""

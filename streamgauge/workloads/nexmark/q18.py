@@ -38,4 +38,4 @@ class Last(StatefulProcessor):
             yield last
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""

@@ -47,4 +47,4 @@ class Top(StatefulProcessor):
                 yield row(key[0], place + 1, seen, *bid)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""

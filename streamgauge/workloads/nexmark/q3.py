@@ -1,4 +1,4 @@
-"""Who sells in category 10 in Oregon, Idaho or California.
+"""Query q3: people who sell in category 10 in Oregon, Idaho or California.
 
 Events more than a window apart are not joined, which bounds the state.
 """

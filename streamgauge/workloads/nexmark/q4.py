@@ -34,4 +34,4 @@ class Average(StatefulProcessor):
         yield row_of(RESULT)(key[0], sales, total, total / sales, *walls)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""

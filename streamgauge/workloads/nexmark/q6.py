@@ -38,4 +38,4 @@ class LastSales(StatefulProcessor):
         self._state.update((prices, *walls))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""

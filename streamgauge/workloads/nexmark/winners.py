@@ -21,7 +21,7 @@ Fields = tuple[int, ...]
 
 
 def winners(frames: list[DataFrame], spec: Spec) -> DataFrame:
-    """One row for each auction with a winner."""
+    """Returns a row for each auction with a winner."""
     (frame,) = frames
     named = timed(frame, spec, "auction", "bid").select(
         F.coalesce("auction", "id").alias("auction"),
@@ -72,7 +72,7 @@ class Winner(StatefulProcessor):
             yield from _result(key[0], auction, bids)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""
 
     def _known(self) -> tuple[Fields | None, list[Fields]]:
         auctions, bids = self._state.get() or ([], [])
