@@ -26,12 +26,13 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config import Replay, System, Workload
+from streamgauge.config import Replay, Workload
 from streamgauge.driver.ceiling import HELD_ROWS, ceiling
 from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Drivers, Fleet, RemoteDrivers
-from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.replay import wire_schema
+from streamgauge.engines.known.known_system import KnownSystem
+from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.measure.calibrate import small_stream
 from tests.e2e.hosts import Hosts, Unavailable
 
@@ -43,7 +44,7 @@ Figures = dict[str, float]  # events/s and CPU-µs an event, of generators and c
 
 def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
     found = ceiling(drivers, seconds)
-    known = KnownSystem(System(name="known", engine="known"), work)
+    known = KnownSystem(KnownSettings(name="known", engine="known"), work)
     known.start()
     workload = Workload(name="all", query="passthrough")
     loop = ClosedLoop(known, drivers, workload, work=work, continuous=True)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.config.systems import ENGINES
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "streamgauge"
 #: rooms from the ground up; a room may import itself and what stands before it
@@ -103,7 +105,7 @@ def test_imports_run_downwards(file: Path) -> None:
 
 def test_an_engine_is_known_in_its_own_folder_and_in_one_row() -> None:
     engines = {folder.name for folder in (PACKAGE / "engines").iterdir() if (folder / "__init__.py").exists()}
-    assert engines == {"spark", "flink"}
+    assert engines == set(ENGINES)
     for file in FILES:
         text = file.read_text()
         assert "engine ==" not in text, f"{file} asks which engine it is; see `Engine` in driver/system.py"

@@ -18,9 +18,9 @@ from streamgauge.answers.events import Events
 from streamgauge.answers.record import MODES
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.config import System
 from streamgauge.engines.processes import Session
 from streamgauge.engines.spark import submit
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.spark.session import library_zip
 
 log = logging.getLogger("streamgauge")
@@ -30,7 +30,7 @@ _ERROR = ("Error: ", "Exception: ", "ERROR ")
 
 
 def ask(
-    systems: Mapping[str, System], queries: Sequence[str], events: Events, work: Path
+    systems: Mapping[str, SparkSettings], queries: Sequence[str], events: Events, work: Path
 ) -> dict[str, list[dict[str, Any]]]:
     """Maps each system's key to its rows; there are fewer rows than asked for if its process ended early.
 
@@ -60,7 +60,9 @@ def ask(
     return found
 
 
-def _start(system: System, queries: Sequence[str], work: Path, key: str) -> tuple[subprocess.Popen[bytes], Session]:
+def _start(
+    system: SparkSettings, queries: Sequence[str], work: Path, key: str
+) -> tuple[subprocess.Popen[bytes], Session]:
     given = {
         "events": str(work / "events.parquet"),
         "out": str(work / f"{key}.jsonl"),

@@ -22,7 +22,8 @@ from streamgauge.base.errors import UserError
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
-from streamgauge.config import Benchmark, Experiment, System
+from streamgauge.config import Benchmark, Experiment
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.workloads import Query
 
 log = logging.getLogger("streamgauge")
@@ -50,7 +51,7 @@ def run(
     bad: list[str] = []
     figures: list[Result] = []
 
-    def tell(system: System, events: int, record: Record, software: Mapping[str, str] | None = None) -> None:
+    def tell(system: SparkSettings, events: int, record: Record, software: Mapping[str, str] | None = None) -> None:
         why = record.why or ""
         log.info("%s in %s on %s: %s %s", record.query, record.mode, system.name, record.status, why)
         about = {"system": system.name, "disorder_percent": percent, "events": events}
@@ -88,13 +89,13 @@ def run(
 
 def _ask(
     spark: SparkSession,
-    system: System,
+    system: SparkSettings,
     percent: float,
     queries: Sequence[Query],
     events: Events,
     hard_events: int,
     work: Path,
-    tell: Callable[[System, int, Record], None],
+    tell: Callable[[SparkSettings, int, Record], None],
 ) -> dict[str, Any]:
     """Runs all queries in both modes and gives each record to `tell`. Returns the record of the hard queries."""
     settings = {**conf(system), "spark.sql.shuffle.partitions": "2"}

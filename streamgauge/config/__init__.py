@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from streamgauge.config.benchmark import Benchmark, Cell, Overrides, pick
-from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, System, Workload
+from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, Workload
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nightly import Email, Nightly, Webhook
-from streamgauge.config.reading import load, parse, schema
+from streamgauge.config.reading import load, parse, recorded, schema
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Nexmark, Source, TimeColumn
 from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
+from streamgauge.config.systems import System
 
 __all__ = [
     "DELAY_PARAMETERS",
@@ -38,5 +39,6 @@ __all__ = [
     "load",
     "parse",
     "pick",
+    "recorded",
     "schema",
 ]

@@ -8,12 +8,13 @@ from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.fields import Model, Name
-from streamgauge.config.measuring import Latency, Release, Replay, Search, Suite, System, Workload
+from streamgauge.config.measuring import Latency, Release, Replay, Search, Suite, Workload
 from streamgauge.config.metrics import Metrics
 from streamgauge.config.nightly import Nightly
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Source
 from streamgauge.config.streams import Experiment, Outputs
+from streamgauge.config.systems import AnySystem, System
 from streamgauge.config.timeouts import Timeouts
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class Benchmark(Model):
         description="streams to make; their names differ"
     )
     workloads: tuple[Workload, ...] = Field(default=(), description="queries to measure; their names differ")
-    systems: tuple[System, ...] = Field(default=(), description="systems under test; their names differ")
+    systems: tuple[AnySystem, ...] = Field(default=(), description="systems under test; their names differ")
     cells: tuple[Cell, ...] | None = Field(
         default=None, description="cells to measure; without them, all combinations are measured"
     )

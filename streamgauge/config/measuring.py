@@ -1,4 +1,4 @@
-"""Settings of what is measured, and how: workloads, systems, replay, search, latency, release check, suite."""
+"""Settings of what is measured, and how: workloads, replay, search, latency, release check, suite."""
 
 from __future__ import annotations
 
@@ -25,75 +25,6 @@ class Workload(Model):
     )
     top: Annotated[int, Field(gt=0, le=1000)] = Field(
         default=10, description="query top_n: number of rows per key and window"
-    )
-
-
-class System(Model):
-    """A system under test: an engine, where it runs, and its settings."""
-
-    name: Name = Field(description="name of the system")
-    engine: str = Field(default="spark", description="spark, flink, known, or package.module:Class")
-    master: str = Field(
-        default="local[1]", description="engine spark: the master, such as local[2] or spark://host:7077"
-    )
-    spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
-    python: str | None = Field(
-        default=None,
-        description="Python of that Spark; without spark_home, the PySpark installed with this Python is used",
-    )
-    flink_home: str | None = Field(default=None, description="engine flink: another folder than that of `make flink`")
-    parallelism: Annotated[int, Field(gt=0, le=100)] = Field(
-        default=1, description="engine flink: subtasks of each operator"
-    )
-    state_store: Literal["hdfs", "rocksdb"] = Field(
-        default="hdfs",
-        description="state store: rocksdb, or hdfs, which keeps state in memory (for flink, on its heap)",
-    )
-    changelog_checkpointing: bool = Field(
-        default=False, description="rocksdb of engine spark: checkpoints hold changes instead of whole states"
-    )
-    checkpoint_file_manager: Literal["default", "filesystem"] = Field(
-        default="filesystem", description="engine spark: filesystem, or default: Spark's own, slower on local disks"
-    )
-    checkpoints: str | None = Field(
-        default=None,
-        description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; default: beside the run",
-    )
-    trigger: Delay = Field(
-        default=Duration(0),
-        description="engine spark: interval of micro-batches; 0s: each begins when the one before it ends",
-    )
-    batch_rows: Annotated[int, Field(gt=0)] = Field(default=1_000_000, description="most rows of a micro-batch")
-    memory: str = Field(default="2g", description="memory of the system's process; engine flink: of the task manager")
-    cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
-    conf: dict[str, str] = Field(default_factory=dict, description="further engine settings")
-    capacity: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="engine known: its capacity in events/s"
-    )
-    delay: Delay = Field(default=Duration(0), description="engine known: constant delay of its output")
-    noise: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="engine known: relative standard deviation of a batch's duration"
-    )
-    batch_cost: Delay = Field(default=Duration(0), description="engine known: fixed time of a batch, besides its rows")
-    hiccups: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="engine known: share of batches that take three times as long"
-    )
-    compile: Delay = Field(
-        default=Duration(0),
-        description="engine known: it starts 1.5 times as slow; the excess decays with this time constant",
-    )
-    between: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0,
-        description="engine known: spread of fresh processes: standard deviation of their speed's logarithm",
-    )
-    seed: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="engine known: seed of its random faults; 0: a new seed for each fresh process"
-    )
-    continuous: bool = Field(default=False, description="engine known: it works row by row, without micro-batches")
-    pipeline: Delay = Field(
-        default=Duration(0),
-        description="engine known, continuous: how long a row needs from end to end; with n rows waiting it carries "
-        "n/pipeline at most",
     )
 
 

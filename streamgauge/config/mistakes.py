@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -44,9 +44,9 @@ def check(model: type[M], raw: Any, place: Callable[[Path], str]) -> M:
         meant: set[Path] = set()
         for error in errors:
             path = tuple(error["loc"])
-            near = _near(error, schema)
+            near = _near(error, schema, raw)
             meant |= {(*path[:-1], near)} if near else set()
-            problems.setdefault(path, f"unknown key; did you mean {near}?" if near else _message(error, schema))
+            problems.setdefault(path, f"unknown key; did you mean {near}?" if near else _message(error, schema, raw))
         missing = {tuple(error["loc"]) for error in errors if error["type"] == "missing"}
         for path in meant & missing:  # the misspelt key tells it
             del problems[path]
@@ -60,19 +60,22 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _near(error: Any, schema: Mapping[str, Any]) -> str | None:
-    """Allowed key that an unknown one resembles; None if there is none."""
-    if error["type"] != "extra_forbidden":
+def _near(error: Any, schema: Mapping[str, Any], raw: Any) -> str | None:
+    """The allowed key that an unknown one resembles."""
+    *place, key = error["loc"] or ("",)
+    if error["type"] != "extra_forbidden" or _of_another_kind(key, place, schema, raw):
         return None
-    close = difflib.get_close_matches(str(error["loc"][-1]), _allowed_keys(schema, error["loc"][:-1]), 1, 0.7)
+    close = difflib.get_close_matches(str(key), _allowed_keys(schema, place, raw), 1, 0.7)
     return close[0] if close else None
 
 
-def _message(error: Any, schema: Mapping[str, Any]) -> str:
+def _message(error: Any, schema: Mapping[str, Any], raw: Any) -> str:
     kind, found = error["type"], error.get("input")
     message = str(error["msg"]).removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        return f"unknown key; allowed here: {', '.join(_allowed_keys(schema, error['loc'][:-1]))}"
+        *place, key = error["loc"]
+        told = _of_another_kind(key, place, schema, raw) or "unknown key"
+        return f"{told}; allowed here: {', '.join(_allowed_keys(schema, place, raw))}"
     if kind == "missing":
         return "this key is missing"
     if "found" in message:
@@ -102,7 +105,7 @@ def _shown(value: Any) -> str:
 
 def _booleans(raw: Any, node: Any, schema: Any, path: Path) -> Iterator[tuple[Path, bool]]:
     """Yields each true or false where a number belongs: Python takes them for 1 and 0."""
-    node = _resolve(node, schema)
+    node = _resolve(node, schema, raw)
     if isinstance(raw, bool):
         kinds = node.get("type", ())
         if _NUMBERS & ({kinds} if isinstance(kinds, str) else set(kinds)):
@@ -115,23 +118,53 @@ def _booleans(raw: Any, node: Any, schema: Any, path: Path) -> Iterator[tuple[Pa
             yield from _booleans(value, node.get("items", {}), schema, (*path, number))
 
 
-def _allowed_keys(schema: Mapping[str, Any], location: Path) -> list[str]:
-    """Keys that are allowed where an error lies, found by walking its location through the model's schema."""
+def _allowed_keys(schema: Mapping[str, Any], place: Sequence[int | str], raw: Any) -> list[str]:
+    """Keys that are allowed where an error lies."""
+    node, there = _at(place, schema, raw)
+    return sorted(_resolve(node, schema, there).get("properties", {}))
+
+
+def _of_another_kind(key: int | str, place: Sequence[int | str], schema: Mapping[str, Any], raw: Any) -> str | None:
+    """What is said of a key that belongs to groups of another kind, such as systems with another engine."""
+    node, there = _at(place, schema, raw)
+    kinds = node.get("discriminator")
+    if kinds is None:
+        return None
+    name, mine = kinds["propertyName"], _resolve(node, schema, there)
+    others = [kind for kind, ref in kinds["mapping"].items() if key in _resolve({"$ref": ref}, schema)["properties"]]
+    chosen = mine["properties"][name].get("const")
+    return f"not a key of {name} {chosen}, but of {' and '.join(others)}" if others else None
+
+
+def _at(place: Sequence[int | str], schema: Mapping[str, Any], raw: Any) -> tuple[Any, Any]:
+    """Walks a place through the schema and through what was given; returns what both have there."""
     node: Any = schema
-    for part in location:
-        node = _resolve(node, schema)
+    for part in place:
+        node = _resolve(node, schema, raw)
         node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
-    return sorted(_resolve(node, schema).get("properties", {}))
+        raw = raw.get(part) if isinstance(raw, dict) else raw[int(part)] if isinstance(raw, list) else None
+    return node, raw
 
 
-def _resolve(node: Any, schema: Any) -> Any:
+def _resolve(node: Any, schema: Any, raw: Any = None) -> Any:
     while True:
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
         elif "anyOf" in node:
             node = next((n for n in node["anyOf"] if n.get("type") != "null"), {})
+        elif "discriminator" in node:
+            node = _chosen(node, schema, raw)
         else:
             return node
+
+
+def _chosen(node: Any, schema: Any, raw: Any) -> Any:
+    """The kind of a group that one of its keys names: without that key the kind that does not require it."""
+    name, mapping = node["discriminator"]["propertyName"], node["discriminator"]["mapping"]
+    given = raw.get(name) if isinstance(raw, dict) else None
+    if given is None:
+        return next(kind for kind in node["oneOf"] if name not in _resolve(kind, schema).get("required", ()))
+    return {"$ref": mapping[given]} if isinstance(given, str) and given in mapping else node["oneOf"][-1]
 
 
 def in_file(file: str, text: str) -> Callable[[Path], str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
 from streamgauge.config.fields import Model
-from streamgauge.config.measuring import System
+from streamgauge.config.systems import own_keys
 
 M = TypeVar("M", bound=Model)
 
@@ -73,7 +72,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
             "source": benchmark.source.model_copy(update={"files": files}),
             "experiments": experiments,
             "replay": replay,
-            "systems": tuple(_with_its_spark(system, base) for system in benchmark.systems),
+            "systems": tuple(system.located(base) for system in benchmark.systems),
         }
     )
     return overrides.apply(benchmark) if overrides else benchmark
@@ -135,18 +134,13 @@ def _located(name: str, base: Path) -> str:
     return name if re.match(r"[a-z0-9]+://", name) else str((base / name).resolve())
 
 
-def _with_its_spark(system: System, base: Path) -> System:
-    """The system with spark_home and python resolved from base; a name without a slash is one on PATH.
-
-    Symlinks are kept: a virtual environment's python is one.
-    """
-    places = {"spark_home": system.spark_home, "python": system.python}
-    there = {key: os.path.normpath(base.absolute() / name) for key, name in places.items() if name and "/" in name}
-    return system.model_copy(update=there)
-
-
 def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
     """The configuration in a release check's manifest. Raises UserError if the manifest was changed."""
     if not holds(raw):
         raise UserError(f"{path}: its sha256 does not match: the file was changed after it was written")
-    return raw["configuration"]
+    return recorded(raw["configuration"])
+
+
+def recorded(raw: dict[str, Any]) -> dict[str, Any]:
+    """A benchmark as a run has recorded it, in the words of this version."""
+    return {**raw, "systems": [own_keys(system) for system in raw.get("systems", ())]}

@@ -85,58 +85,16 @@ def is_continuous(system: SystemUnderTest) -> bool:
     return bool(getattr(system, "continuous", False))
 
 
-@dataclass(frozen=True)
-class Engine:
-    """An engine as the rest of the project knows it; its code is named as text, so that nothing here imports it.
-
-    adapter: module:class, called with (System, directory). home: module:function, called with a System, which returns
-    where the engine is installed; it raises UserError if it is not. suites: whole suites of queries can be asked of it.
-    """
-
-    adapter: str
-    home: str | None = None
-    suites: bool = False
-
-
-#: by the name that a benchmark file gives as `engine`
-ENGINES = {
-    "spark": Engine(
-        "streamgauge.engines.spark.spark_system:SparkSystem", "streamgauge.engines.spark.submit:spark_home", suites=True
-    ),
-    "flink": Engine("streamgauge.engines.flink.flink_system:FlinkSystem", "streamgauge.engines.flink.cluster:home"),
-    "known": Engine("streamgauge.driver.known:KnownSystem"),
-}
-
-
-def engine_row(system: System) -> Engine:
-    """The engine of a system; a user's own is named by its adapter."""
-    return ENGINES.get(system.engine) or Engine(system.engine)
-
-
-def check_installed(system: System) -> None:
-    """Raises UserError if the engine of a system is not installed where its settings say."""
-    if (home := engine_row(system).home) is not None:
-        module, _, name = home.partition(":")
-        getattr(importlib.import_module(module), name)(system)
-
-
-def engine_of(system: System) -> tuple[str, str]:
-    """Returns module and class name of a system's adapter, without importing it. Raises UserError if malformed."""
-    module, colon, name = engine_row(system).adapter.partition(":")
-    if not (module and colon and name):
-        raise UserError(
-            f"systems.{system.name}.engine: found {system.engine!r}, allowed: {', '.join(ENGINES)}, "
-            "or package.module:Class"
-        )
-    return module, name
-
-
 def make_system(system: System, work: Path) -> SystemUnderTest:
-    """Makes a system's adapter, not yet started. Raises UserError for an unknown or unusable engine."""
-    module, name = engine_of(system)
-    target = f"{module}:{name}"
+    """Makes a system's adapter, not yet started. Raises UserError for an unusable engine or settings it refuses.
+
+    The class may have an attribute `Settings`, a model of the keys that a user's own engine takes.
+    """
+    target = system.adapter or system.engine
+    module, _, name = target.partition(":")
     try:
-        made = getattr(importlib.import_module(module), name)(system, work)
+        adapter = getattr(importlib.import_module(module), name)
+        made = adapter(_declared(system, adapter), work)
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
@@ -148,3 +106,11 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
             f"systems.{system.name}.engine: {target} does not implement SystemUnderTest; see docs/driver.md"
         )
     return made
+
+
+def _declared(system: System, adapter: Any) -> System:
+    """The settings, checked by the model that a user's adapter declares for them. Raises UserError."""
+    from streamgauge.config import parse
+
+    model = getattr(adapter, "Settings", None)
+    return system if model is None else parse(model, system.model_dump(), f"systems.{system.name}")

@@ -23,7 +23,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.runs import RunLog
-from streamgauge.config import Benchmark, Nightly, parse
+from streamgauge.config import Benchmark, Nightly, parse, recorded
 from streamgauge.index import Index
 from streamgauge.index.results import series_key
 from streamgauge.judge.ab import LEAST, Comparison, compare
@@ -220,7 +220,7 @@ class Night:
         """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
         file = self.store.root / "runs" / run_id / BENCHMARK
         try:
-            return parse(Benchmark, json.loads(file.read_text()), str(file))
+            return parse(Benchmark, recorded(json.loads(file.read_text())), str(file))
         except (OSError, ValueError, UserError):
             return self.benchmark
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.answers.systems import askable
 from streamgauge.base.canonical import canonical, signed
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json
@@ -23,7 +24,6 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement, Result
 from streamgauge.catalog.runs import commit, environment
 from streamgauge.config import RELEASE_METRICS, Benchmark, Cell
-from streamgauge.driver.system import check_installed, engine_row
 from streamgauge.judge import release_rules
 from streamgauge.judge.release_rules import TURNS, Reason, Release, Repetition, Side
 from streamgauge.measure import timing
@@ -55,8 +55,8 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
         if name not in known:
             raise UserError(f"--{side}: found {name!r}, allowed: {', '.join(known) or 'none'}")
         system = benchmark.system(name)
-        check_installed(system)
-        if benchmark.release.queries and not engine_row(system).suites:
+        system.check_installed()
+        if benchmark.release.queries and not askable(system):
             raise UserError(
                 f"systems.{name}.engine: found {system.engine}, which cannot run the queries; set release.queries: []"
             )
@@ -114,7 +114,8 @@ class _Check:
 
         wanted = benchmark(self.plan.events, self.plan.seed, self.plan.disorder_percent)
         events = make_events(self.store, wanted)
-        asked = {side: self.benchmark.system(self.systems[side]) for side in ("baseline", "candidate")}
+        sides: tuple[Side, ...] = ("baseline", "candidate")
+        asked = {str(side): one for side in sides if askable(one := self.benchmark.system(self.systems[side]))}
         log.info("asking %s, %d events, of both systems", ", ".join(self.plan.queries), self.plan.events)
         rows = ask(asked, self.plan.queries, events, self._work / "answers")
         features = []

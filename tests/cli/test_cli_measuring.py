@@ -130,7 +130,7 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
     ("engine", "told"),
     [
         ("no.such:Thing", "no.such:Thing cannot be made: ModuleNotFoundError: No module named 'no'"),
-        ("streamgauge.driver.known:Nobody", "cannot be made: AttributeError: "),
+        ("streamgauge.engines.known.known_system:Nobody", "cannot be made: AttributeError: "),
         ("json:JSONDecoder", "json:JSONDecoder cannot be made: TypeError: "),
         ("no_system:Engine", "no_system:Engine does not implement SystemUnderTest; see docs/driver.md"),
         ("broken_engine:Engine", "broken_engine:Engine cannot be made: RuntimeError: at import"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from pydantic import TypeAdapter
@@ -298,6 +300,37 @@ def test_the_schema_is_one_that_editors_take() -> None:
     assert set(config.Benchmark.model_fields) == set(schema["properties"])
     assert schema["additionalProperties"] is False
     assert json.loads(json.dumps(schema)) == schema
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda file: file.stem)
+def test_an_editor_finds_nothing_wrong_in_our_own_systems(file: Path) -> None:
+    jsonschema.validate({**SOUND, "systems": yaml.safe_load(file.read_text()).get("systems", [])}, config.schema())
+
+
+@pytest.mark.parametrize(
+    ("system", "wrong"),
+    [
+        ({}, False),
+        ({"master": "local[2]"}, False),
+        ({"engine": "flink", "parallelism": 2}, False),
+        ({"engine": "mine:Engine", "threads": 2}, False),
+        ({"engine": "flink", "master": "local[2]"}, True),
+        ({"parallelism": 2}, True),
+        ({"engine": "sparrow"}, True),
+    ],
+)
+def test_an_editor_knows_the_keys_of_each_engine(system: dict[str, Any], wrong: bool) -> None:
+    raw = {**SOUND, "systems": [{"name": "s", **system}]}
+    with pytest.raises(jsonschema.ValidationError) if wrong else nullcontext():
+        jsonschema.validate(raw, config.schema())
+
+
+def test_a_record_of_an_earlier_version_has_keys_of_all_engines_in_each_system() -> None:
+    system = {"name": "s", "engine": "flink", "master": "local[1]", "capacity": None, "memory": "3g", "parallelism": 2}
+    (found,) = config.parse(config.Benchmark, config.recorded({**SOUND, "systems": [system]}), "here").systems
+    assert found.model_dump(exclude_defaults=True) == {
+        "name": "s", "engine": "flink", "memory": "3g", "parallelism": 2,
+    }  # fmt: skip
 
 
 def test_the_schema_describes_each_property_and_shows_defaults_that_can_be_written() -> None:

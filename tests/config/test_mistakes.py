@@ -78,3 +78,42 @@ def test_keys_within_keys_without_end(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
         with pytest.raises(UserError, match=r"found keys within keys beyond 100 levels"):
             config.load(tmp_path / name)
+
+
+def test_each_engine_has_keys_of_its_own(tmp_path: Path) -> None:
+    text = """\
+name: b
+source: {files: events.csv, time: {column: t}}
+experiments: [{name: late, target_percent: 20}]
+systems:
+- {name: a, master: "local[1]", batch_rows: 10, parallelism: 2}
+- {name: b, engine: flink, master: "local[2]", memmory: 1g, parallelism: true, capacity: 5}
+- {name: c, engine: sparrow}
+- {name: d, engine: [], x: 1}
+- {name: e, engine: "mine:Engine", master: far, parallelism: two}
+- 5
+"""
+    found = sorted(lines(tmp_path, text), key=lambda line: [int(n) for n in line.split(":")[:2]])
+    flink = "conf, cpus, engine, flink_home, memory, name, parallelism, state_store"
+    assert [line for line in found if not line.startswith("5:")] == [
+        f"6:28: systems.1.master: not a key of engine flink, but of spark; allowed here: {flink}",
+        "6:48: systems.1.memmory: unknown key; did you mean memory?",
+        "6:61: systems.1.parallelism: found true, allowed: a number",
+        f"6:80: systems.1.capacity: not a key of engine flink, but of known; allowed here: {flink}",
+        "7:13: systems.2.engine: found 'sparrow', allowed: spark, flink, known, or package.module:Class",
+        "8:13: systems.3.engine: found a list, allowed: text",
+        "10:3: systems.5: found 5, allowed: keys with values",
+    ]
+    assert found[0].startswith("5:49: systems.0.parallelism: not a key of engine spark, but of flink; allowed here: ")
+
+
+def test_an_engine_of_one_s_own_has_free_keys_until_its_adapter_names_them(tmp_path: Path) -> None:
+    raw = {
+        "name": "x",
+        "source": {"files": "f.csv", "time": {"column": "t"}},
+        "experiments": [{"name": "e", "target_percent": 1}],
+        "systems": [{"name": "m", "engine": "mine:Engine", "threads": 4}],
+    }
+    (tmp_path / "b.json").write_text(json.dumps(raw))
+    (system,) = config.load(tmp_path / "b.json").systems
+    assert system.model_dump() == {"name": "m", "engine": "mine:Engine", "cpus": None, "threads": 4}

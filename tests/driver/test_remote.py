@@ -16,19 +16,21 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config import Replay, Search, System, Workload, parse
+from streamgauge.config import Replay, Search, Workload, parse
 from streamgauge.driver.ceiling import ceiling
 from streamgauge.driver.client import Connection, RefusedError
 from streamgauge.driver.fleet import Drivers, RemoteDrivers, drivers
-from streamgauge.driver.known import KnownSystem
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.process import TOKEN
 from streamgauge.driver.trial import run_trial
+from streamgauge.engines.known.known_system import KnownSystem
+from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.search.verdict import judge
 from tests.driver.conftest import COLUMNS, Certificate, Serve
 from tests.measure.benches import write_bench
 
 NAMES = ",".join(COLUMNS)
+KNOWN = KnownSettings(name="k", engine="known")
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def named(place: Path, **more: str) -> Artifact:
 
 def counted(found: Drivers, work: Path, rate: float, seconds: float) -> TrialRun:
     """A trial whose every event is counted once."""
-    known, workload = KnownSystem(System(name="k", engine="known"), work), Workload(name="w", query="passthrough")
+    known, workload = KnownSystem(KNOWN, work), Workload(name="w", query="passthrough")
     found.start()
     run = run_trial(known, found, workload, rate=rate, seconds=seconds, work=work, bounds=Bounds(max_slip_s=10))
     assert run.observation.invalid is None
@@ -107,7 +109,7 @@ def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
         processes[1].wait()
         found.start()
         lost = run_trial(
-            KnownSystem(System(name="k", engine="known"), tmp_path), found, Workload(name="w", query="passthrough"),
+            KnownSystem(KNOWN, tmp_path), found, Workload(name="w", query="passthrough"),
             rate=3000, seconds=0.5, work=tmp_path,
         )  # fmt: skip
         assert str(lost.observation.invalid).startswith(f"driver {addresses[1]}: ")

@@ -17,16 +17,18 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
-from streamgauge.config import Replay, Search, System, Workload
+from streamgauge.config import Replay, Search, Workload
+from streamgauge.config.systems import OwnSettings
 from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.driver.known import KnownSystem, Wired, run
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
+from streamgauge.engines.known.known_system import KnownSystem, Wired, run
+from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.verdict import judge
 from tests.driver.conftest import COLUMNS, stream_of, stream_table
@@ -224,7 +226,7 @@ def test_a_killed_driver_makes_the_trial_invalid_and_is_replaced(artifact: Path)
 
 @pytest.mark.e2e
 def test_a_killed_system_makes_the_trial_invalid(artifact: Path) -> None:
-    system = KnownSystem(System(name="k", engine="known"), artifact)
+    system = KnownSystem(KnownSettings(name="k", engine="known"), artifact)
 
     def kill() -> None:
         assert system._process is not None
@@ -348,7 +350,7 @@ def test_a_driver_that_cannot_go_on_says_why(tmp_path: Path) -> None:
 
 
 def test_the_known_system_is_an_engine_and_measures_in_its_own_process(fleet: Fleet) -> None:
-    wanted = System(name="k", engine="known", capacity=50_000, delay=Duration.parse("20ms"), noise=0.1)
+    wanted = KnownSettings(name="k", engine="known", capacity=50_000, delay=Duration.parse("20ms"), noise=0.1)
     system = make_system(wanted, Path("."))
     found = trial(fleet, system, rate=2000, seconds=1)
     assert found.details["emitted"] == 2000
@@ -357,7 +359,7 @@ def test_the_known_system_is_an_engine_and_measures_in_its_own_process(fleet: Fl
     assert system.alive()
 
 
-@pytest.mark.parametrize("engine", ["sparrow", "streamgauge.driver.known:Nobody", "no.such:Thing", "json:JSONDecoder"])
+@pytest.mark.parametrize("engine", ["streamgauge.engines.known.known_system:Nobody", "no.such:Thing", "json:Decoder"])
 def test_an_unknown_engine_is_one_line(engine: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"systems\.k\.engine: "):
-        make_system(System(name="k", engine=engine), tmp_path)
+        make_system(OwnSettings(name="k", engine=engine), tmp_path)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.config import Replay, System, Workload
+from streamgauge.config.systems import OwnSettings
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.observed import Bounds
 from streamgauge.driver.replay import load_stream, offered_rows
@@ -32,7 +33,7 @@ WORKLOAD = Workload.model_validate(ABOUT | {"window": "3s", "watermark": "1s"})
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[System]:
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    yield System(name="bytewax", engine="bytewax_engine:Bytewax")
+    yield OwnSettings(name="bytewax", engine="bytewax_engine:Bytewax")
     sys.modules.pop("bytewax_engine", None)
 
 

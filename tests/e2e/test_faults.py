@@ -23,12 +23,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.config import Replay, System, Workload
+from streamgauge.config import Replay, Workload
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
+from streamgauge.engines.known.settings import KnownSettings
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.engines.spark.spark_system import SparkSystem
 from streamgauge.oracle.checksum import checksum
 from tests.driver.conftest import COLUMNS, stream_table
@@ -122,7 +124,7 @@ class Proxied(SparkSystem):
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
     local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    settings = System(
+    settings = SparkSettings(
         name="sut", master="local-cluster[1,1,1024]", memory="1g", batch_rows=4000,
         conf={**local, "spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "1"},
     )  # fmt: skip
@@ -254,7 +256,7 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
     fleet: Fleet, tmp_path: Path
 ) -> None:
     fleet.start()
-    known = make_system(System(name="k", engine="known"), tmp_path)
+    known = make_system(KnownSettings(name="k", engine="known"), tmp_path)
     with Proxy(fleet.endpoints[0]) as proxy:
         remote = RemoteDrivers((proxy.endpoint,), "ns", COLUMNS)
         cut = DuringATrial(proxy.cut, 0.5)
@@ -262,7 +264,7 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
         cut.done()
         # whoever of both notices first
         assert re.search(rf"driver {proxy.endpoint.address}: (closed the connection|.*reset|.*refused)", invalid(run))
-        assert our_processes("streamgauge.driver.known") == []
+        assert our_processes("streamgauge.engines.known") == []
         proxy.mend()
         run = run_trial(known, remote, WORKLOAD, rate=1000, seconds=0.5, work=tmp_path, bounds=PATIENT)
         assert run.observation.invalid is None

@@ -19,7 +19,7 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
-from streamgauge.config import Nexmark, Replay, System, Workload
+from streamgauge.config import Nexmark, Replay, Workload
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
@@ -27,6 +27,7 @@ from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.flink.cluster import HOME, JAR
 from streamgauge.engines.flink.flink_system import FlinkSystem
+from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.oracle.check import Check, check
 from streamgauge.workloads import Spec, find
@@ -75,7 +76,7 @@ class Proxied(FlinkSystem):
 
 @contextmanager
 def started(work: Path, **settings: Any) -> Iterator[Proxied]:
-    made = Proxied(System(name="flink", engine="flink", memory="1536m", **settings), work)
+    made = Proxied(FlinkSettings(name="flink", engine="flink", memory="1536m", **settings), work)
     made.start()
     try:
         yield made
@@ -274,7 +275,7 @@ def test_a_driver_that_leaves_ends_the_trial_with_its_reason(flink: Proxied, fle
 
 
 def test_what_flink_is_not_asked_is_one_line(tmp_path: Path, fleet: Fleet) -> None:
-    system = make_system(System(name="f", engine="flink"), tmp_path)
+    system = make_system(FlinkSettings(name="f", engine="flink"), tmp_path)
     workload = Workload.model_validate({"name": "w", "query": "sessions", **ABOUT})
     setup = TrialSetup("a", fleet.endpoints, workload, COLUMNS, "ns", tmp_path, 1.0)
     with pytest.raises(
@@ -282,6 +283,6 @@ def test_what_flink_is_not_asked_is_one_line(tmp_path: Path, fleet: Fleet) -> No
         match=r"systems\.f\.engine: flink has no sessions; allowed: passthrough, windowed_aggregation, nexmark.q0",
     ):
         system.begin_trial(setup)
-    missing = make_system(System(name="f", engine="flink", flink_home=str(tmp_path)), tmp_path)
+    missing = make_system(FlinkSettings(name="f", engine="flink", flink_home=str(tmp_path)), tmp_path)
     with pytest.raises(UserError, match=r"systems\.f\.engine: found no Flink with Streamgauge's part in .*make flink"):
         missing.start()

@@ -15,9 +15,10 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import System, Workload
+from streamgauge.config import Workload
 from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.engines.processes import Session
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.engines.spark.spark_system import SparkSystem
 from tests.e2e.processes import alive
 from tests.engines.hand import COLUMNS, HandDriver, row, sentinel
@@ -28,7 +29,7 @@ FIRST = min(os.sched_getaffinity(0))
 
 @pytest.fixture
 def system(tmp_path: Path) -> Iterator[SparkSystem]:
-    sut = System(
+    sut = SparkSettings(
         name="sut", memory="1g", state_store="rocksdb", batch_rows=50, cpus=(FIRST,),
         checkpoints=f"file:{tmp_path}/checkpoints/",
     )  # fmt: skip
@@ -128,7 +129,7 @@ def test_a_query_that_cannot_begin_is_a_mistake_at_first_and_later_its_trial_s_f
             return self.answer if command["do"] == "begin" else {}
 
     driver = HandDriver()
-    system = Refusing(System(name="s"), tmp_path)
+    system = Refusing(SparkSettings(name="s"), tmp_path)
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as standing_in:
         system._process, system._session = standing_in, Session(standing_in.pid)
         said = "the query did not begin: No space left on device"
@@ -143,10 +144,10 @@ def test_a_query_that_cannot_begin_is_a_mistake_at_first_and_later_its_trial_s_f
 
 def test_what_cannot_start_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"systems\.s\.spark_home: found /nowhere, which has no bin/spark-submit"):
-        SparkSystem(System(name="s", spark_home="/nowhere"), tmp_path).start()
+        SparkSystem(SparkSettings(name="s", spark_home="/nowhere"), tmp_path).start()
     with pytest.raises(UserError, match="no Spark master answers there"):
-        SparkSystem(System(name="s", master="spark://127.0.0.1:1"), tmp_path).start()
+        SparkSystem(SparkSettings(name="s", master="spark://127.0.0.1:1"), tmp_path).start()
     with pytest.raises(
         UserError, match=r"systems\.s: Spark did not start: .*initialization of VM; .*heap.*see .*system\.log"
     ):
-        SparkSystem(System(name="s", memory="1k"), tmp_path).start()
+        SparkSystem(SparkSettings(name="s", memory="1k"), tmp_path).start()

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.config import Replay, System, Workload
+from streamgauge.config import Replay, Workload
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.observed import Bounds
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.split import PARTS
 from streamgauge.driver.system import make_system
 from streamgauge.driver.trial import run_trial
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.oracle.check import check
 from streamgauge.workloads import Spec
 
@@ -50,7 +51,7 @@ def disordered(place: Path, count: int = 3000) -> Path:
 def test_the_output_of_a_trial_is_duckdbs_answer_minus_what_was_rightly_dropped(tmp_path: Path) -> None:
     (tmp_path / "stream").mkdir()
     stream = disordered(tmp_path / "stream")
-    system = make_system(System(name="hdfs", memory="1g", batch_rows=400), tmp_path / "system")
+    system = make_system(SparkSettings(name="hdfs", memory="1g", batch_rows=400), tmp_path / "system")
     system.start()
     holds = []
     try:

@@ -17,7 +17,7 @@ import pytest
 
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.config import Cell, load
-from streamgauge.driver.known import KnownSystem
+from streamgauge.engines.known.known_system import KnownSystem
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.measure.measured import Measured
@@ -58,7 +58,7 @@ def bench(tmp_path: Path) -> Bench:
 def cell(bench: Bench, tmp_path: Path) -> Iterator[ReadyCell]:
     with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as made:
         yield made
-    assert children("streamgauge.driver") == children("streamgauge.driver.known") == []
+    assert children("streamgauge.driver") == children("streamgauge.engines.known") == []
 
 
 def counted_once(measured: Measured, events: int) -> None:
@@ -85,7 +85,7 @@ def test_a_window_that_breaks_is_invalid_and_the_next_has_a_new_system(cell: Rea
     step = Hold(1, "ladder", 100, "as told", 0.3, 1.0)
     assert cell.window(step, token=1).invalid is None
     assert cell.running
-    [victim] = children("streamgauge.driver.known")
+    [victim] = children("streamgauge.engines.known")
     victim.kill()
     broken = cell.window(step, token=1)
     assert (broken.batches, broken.invalid) == ((), "system known ended with -9: no error output")
@@ -111,7 +111,7 @@ def test_what_ran_and_does_not_start_again_is_an_outage_and_no_mistake(tmp_path:
 
 def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
     def kill() -> None:
-        while not children("streamgauge.driver.known"):
+        while not children("streamgauge.engines.known"):
             time.sleep(0.05)
         time.sleep(1.5)
         [victim] = children(module)
@@ -127,7 +127,7 @@ def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
 @pytest.mark.parametrize(
     ("module", "reason"),
     [
-        ("streamgauge.driver.known", r"system known ended with -9: no error output"),
+        ("streamgauge.engines.known", r"system known ended with -9: no error output"),
         ("streamgauge.driver", r"driver process 0 \(pid \d+\) ended with -9: its measurements are lost"),
     ],
 )

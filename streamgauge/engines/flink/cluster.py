@@ -18,12 +18,9 @@ import urllib3
 import yaml
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import System
+from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.engines.processes import Session
 
-ROOT = Path(__file__).resolve().parents[3]
-HOME = ROOT / ".venvs" / "flink"  # as `make flink` makes it
-JAR = "streamgauge-flink.jar"
 START_SECONDS = 120.0
 Json = dict[str, Any]
 #: starts both, and the task manager again whenever it dies, as a resource manager would
@@ -35,23 +32,12 @@ kill -9 0
 """
 
 
-def home(system: System) -> Path:
-    """The folder of Flink's bin, conf and lib. Raises UserError if `make flink` was not run."""
-    place = Path(system.flink_home) if system.flink_home else HOME
-    found = place / "pyflink"
-    if not (found / "lib" / JAR).exists():
-        raise UserError(
-            f"systems.{system.name}.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes one"
-        )
-    return found
-
-
 class Cluster:
     """Starts Flink's processes, and asks them over REST. Raises UserError if they do not come up."""
 
-    def __init__(self, system: System, work: Path) -> None:
+    def __init__(self, system: FlinkSettings, work: Path) -> None:
         self._system, self._work = system, work
-        self._home = home(system)
+        self._home = system.home()
         self._port = _free_port()
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(total=30.0), retries=False)
         self._jar = ""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import System
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.engines.flink import queries
 from streamgauge.engines.flink.cluster import Cluster
+from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.oracle.batches import Rules
 from streamgauge.oracle.checksum import salt
 from streamgauge.workloads import Spec, find
@@ -30,7 +30,7 @@ RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 class FlinkSystem:
     """Flink as a `SystemUnderTest`; driver/system.py says what each method does."""
 
-    def __init__(self, system: System, work: Path) -> None:
+    def __init__(self, system: FlinkSettings, work: Path) -> None:
         self.name, self.continuous = system.name, True
         self._system, self._work = system, work
         self._cluster: Cluster | None = None

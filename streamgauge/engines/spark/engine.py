@@ -11,7 +11,7 @@ from streamgauge.base.errors import UserError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamgauge.config import System
+    from streamgauge.engines.spark.settings import SparkSettings
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -38,7 +38,7 @@ TRANSPORT = {
 }
 
 
-def state_store(system: System) -> dict[str, str]:
+def state_store(system: SparkSettings) -> dict[str, str]:
     """Spark's settings for the state store of a system."""
     provider = ROCKSDB if system.state_store == "rocksdb" else HDFS
     return {PROVIDER: provider, CHANGELOG: str(system.changelog_checkpointing).lower()}

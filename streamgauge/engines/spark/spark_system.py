@@ -17,10 +17,10 @@ from typing import IO, Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.config import System
 from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.processes import Session
 from streamgauge.engines.spark import submit
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.spark.session import check_master, library_zip
 from streamgauge.workloads import Spec, find
 
@@ -34,7 +34,7 @@ APPLICATION = Path(__file__).with_name("application.py")
 class SparkSystem:
     """Spark as a `SystemUnderTest` (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
 
-    def __init__(self, system: System, work: Path) -> None:
+    def __init__(self, system: SparkSettings, work: Path) -> None:
         self.name, self.continuous = system.name, False
         self._system, self._work = system, work
         self._process: subprocess.Popen[bytes] | None = None

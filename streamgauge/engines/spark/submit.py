@@ -6,42 +6,17 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from streamgauge.base.errors import UserError
-from streamgauge.config import System
 from streamgauge.engines.spark.engine import TRANSPORT, state_store
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.spark.session import driver_address
 
 OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = Path(__file__).parents[2] / "spark" / "log4j2.properties"
 
 
-def spark_home(system: System) -> Path:
-    """Returns the system's spark_home, else the PySpark beside its Python, else the built-in one. Raises UserError."""
-    where = f"systems.{system.name}"
-    if system.spark_home is not None:
-        home = Path(system.spark_home)
-    elif system.python is not None and "/" in system.python:
-        if not Path(system.python).exists():
-            raise UserError(f"{where}.python: found {system.python}, which does not exist; `make spark-env` builds one")
-        beside = Path(system.python).parents[1]
-        homes = [*beside.glob("lib/python3*/site-packages/pyspark")]
-        if not homes:
-            raise UserError(f"{where}.python: found {system.python}, which has no PySpark; give spark_home")
-        home = homes[0]
-    else:
-        try:  # no import: within a spark-submit it would find the zip that Spark has put first on the path
-            home = Path(str(distribution("pyspark").locate_file("pyspark")))
-        except PackageNotFoundError:
-            raise UserError(f"{where}: Spark is not installed; install the extra `jobs` or give spark_home") from None
-    if not (home / "bin" / "spark-submit").exists():
-        raise UserError(f"{where}.spark_home: found {home}, which has no bin/spark-submit")
-    return home
-
-
-def environment(system: System, library: Path | None) -> dict[str, str]:
+def environment(system: SparkSettings, library: Path | None) -> dict[str, str]:
     """Returns the environment of the spark-submit process; library: a folder or zip that holds this package."""
     python = system.python or sys.executable
     kept = {
@@ -50,25 +25,25 @@ def environment(system: System, library: Path | None) -> dict[str, str]:
         if k == "SPARK_CONF_DIR" or not k.startswith(("PYSPARK_", "SPARK_", "PYTHONPATH"))
     }  # fmt: skip
     return kept | {
-        "SPARK_HOME": str(spark_home(system)),
+        "SPARK_HOME": str(system.home()),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
         "PYTHONPATH": str(library),
     }
 
 
-def command(system: System, application: Path, options: Sequence[str] = ()) -> list[str]:
+def command(system: SparkSettings, application: Path, options: Sequence[str] = ()) -> list[str]:
     local = re.fullmatch(r"local\[(\d+|\*)\]", system.master)
     # without a second number, a local Spark tries every task only once
     master = f"local[{local[1]},4]" if local else system.master
-    made = [str(spark_home(system) / "bin" / "spark-submit"), "--master", master, "--driver-memory", system.memory]
+    made = [str(system.home() / "bin" / "spark-submit"), "--master", master, "--driver-memory", system.memory]
     made += ["--name", f"streamgauge {system.name}", *options]
     for key, value in conf(system, local[1] if local else None).items():
         made += ["--conf", f"{key}={value}"]
     return [*made, str(application)]
 
 
-def conf(system: System, cores: str | None) -> dict[str, str]:
+def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
     """Returns the Spark settings of a system; cores: of a local master, which may be *; None for another master."""
     options = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"]
     if system.cpus:  # it will be pinned to them when it is warm

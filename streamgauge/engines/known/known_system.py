@@ -25,11 +25,11 @@ import psutil
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import System
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.process import end_with_parent, pin
 from streamgauge.driver.schedule import NS, Ints
 from streamgauge.driver.system import Endpoint, TrialSetup
+from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.search.behaviour import Behaviour, Process
 from streamgauge.search.histogram import Histogram
 
@@ -211,7 +211,7 @@ def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[in
 class KnownSystem:
     """The adapter (`SystemUnderTest`) of the known system; each trial runs in a process of its own."""
 
-    def __init__(self, system: System, work: Path, *, stall: tuple[float, float] | None = None) -> None:
+    def __init__(self, system: KnownSettings, work: Path, *, stall: tuple[float, float] | None = None) -> None:
         self.name = system.name
         self._work, self._cpus = work, system.cpus
         behaviour = Behaviour(
@@ -247,7 +247,7 @@ class KnownSystem:
         self.stop()
         self._failure = None
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "streamgauge.driver.known"],
+            [sys.executable, "-m", __spec__.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

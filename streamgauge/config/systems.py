@@ -1,0 +1,108 @@
+"""Settings of a system under test. Each engine has its own model, in its folder below engines/, found by its name."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from streamgauge.config.fields import Model, Name
+
+#: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.
+#: It is text, so that nothing here imports an engine; a model is loaded when a file is checked.
+ENGINES = {
+    "spark": "streamgauge.engines.spark.settings:SparkSettings",
+    "flink": "streamgauge.engines.flink.settings:FlinkSettings",
+    "known": "streamgauge.engines.known.settings:KnownSettings",
+}
+#: what a user's own engine is called
+OWN = "package.module:Class"
+#: the engine of a system that names none
+DEFAULT = next(iter(ENGINES))
+
+
+class System(Model):
+    """A system under test: an engine and its settings. The keys here are those of every engine."""
+
+    #: module:Class of its `SystemUnderTest` (driver/system.py), called with (settings, directory)
+    adapter: ClassVar[str] = ""
+
+    name: Name = Field(description="name of the system")
+    engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")
+    cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
+
+    def located(self, base: Path) -> Self:  # noqa: ARG002 - without file names there is nothing to resolve
+        """The settings with file names resolved from base, the folder of the benchmark file."""
+        return self
+
+    def check_installed(self) -> None:
+        """Raises UserError if the engine is not installed where the settings say."""
+
+
+def resolved(base: Path, **names: str | None) -> dict[str, str]:
+    """Resolves file names from base, for `located`; a name without a slash is one on PATH and is left out.
+
+    Symlinks are kept: a virtual environment's python is one.
+    """
+    return {key: os.path.normpath(base.absolute() / name) for key, name in names.items() if name and "/" in name}
+
+
+def _own(engine: str) -> str:
+    module, colon, name = engine.partition(":")
+    if not (module and colon and name):
+        raise ValueError(f"found {engine!r}, allowed: {', '.join(ENGINES)}, or {OWN}")
+    return engine
+
+
+class OwnSettings(System):
+    """Settings of an engine of the user's own: further keys are free, unless its adapter has a model for them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    engine: Annotated[str, AfterValidator(_own), WithJsonSchema({"type": "string", "pattern": ".:."})] = Field(
+        description="package.module:Class, an adapter of your own; its folder must be on PYTHONPATH"
+    )
+
+
+def settings_of(engine: str) -> type[System]:
+    """The model of an engine's settings."""
+    if engine not in ENGINES:
+        return OwnSettings
+    module, _, name = ENGINES[engine].partition(":")
+    found: type[System] = getattr(importlib.import_module(module), name)
+    return found
+
+
+class _ByEngine:
+    """Checks a system by the model of its engine, and describes all of them in the JSON Schema."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(_checked)
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        models = {engine: settings_of(engine) for engine in (*ENGINES, OWN)}
+        choices = {engine: model.__pydantic_core_schema__ for engine, model in models.items()}
+        return handler(core_schema.tagged_union_schema(choices, "engine"))
+
+
+AnySystem = Annotated[System, _ByEngine()]
+
+
+def _checked(given: object) -> System:
+    if isinstance(given, System):
+        return given
+    engine = given.get("engine", DEFAULT) if isinstance(given, dict) else DEFAULT
+    return settings_of(engine if isinstance(engine, str) else "").model_validate(given)
+
+
+def own_keys(system: Mapping[str, Any]) -> dict[str, Any]:
+    """A recorded system without keys of other engines: until version 0.2 records had those of all in each system."""
+    mine = settings_of(str(system.get("engine", DEFAULT)))
+    foreign = {key for engine in ENGINES for key in settings_of(engine).model_fields} - set(mine.model_fields)
+    return {key: value for key, value in system.items() if key not in foreign}

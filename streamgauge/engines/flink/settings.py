@@ -1,0 +1,48 @@
+"""Settings of the engine `flink`, and where it is installed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from streamgauge.base.errors import UserError
+from streamgauge.config.systems import System, resolved
+
+HOME = Path(__file__).resolve().parents[3] / ".venvs" / "flink"  # as `make flink` makes it
+JAR = "streamgauge-flink.jar"
+
+
+class FlinkSettings(System):
+    """The engine flink: a standalone cluster of Apache Flink on this host."""
+
+    adapter: ClassVar[str] = "streamgauge.engines.flink.flink_system:FlinkSystem"
+
+    engine: Literal["flink"] = Field(description="Apache Flink, row by row")
+    flink_home: str | None = Field(default=None, description="another folder than that of `make flink`")
+    parallelism: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="subtasks of each operator")
+    state_store: Literal["hdfs", "rocksdb"] = Field(
+        default="hdfs", description="where state is kept; hdfs: on the task manager's heap"
+    )
+    memory: str = Field(default="2g", description="memory of the task manager's process")
+    conf: dict[str, str] = Field(default_factory=dict, description="further settings of Flink")
+
+    def located(self, base: Path) -> Self:
+        return self.model_copy(update=resolved(base, flink_home=self.flink_home))
+
+    def home(self) -> Path:
+        """The folder of Flink's bin, conf and lib. Raises UserError if `make flink` was not run."""
+        place = Path(self.flink_home) if self.flink_home else HOME
+        found = place / "pyflink"
+        if not (found / "lib" / JAR).exists():
+            needs = "" if shutil.which("javac") else ", with a JDK, 17 or newer: here is no javac on PATH"
+            raise UserError(
+                f"systems.{self.name}.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes "
+                f"one{needs}"
+            )
+        return found
+
+    def check_installed(self) -> None:
+        self.home()

@@ -1,0 +1,1 @@
+"""The calibration instrument: a plain system of known behaviour over the real wire."""

@@ -1,0 +1,80 @@
+"""Settings of the engine `spark`, and where it is installed. Needs no Spark."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Duration
+from streamgauge.config.fields import Delay
+from streamgauge.config.systems import System, resolved
+
+
+class SparkSettings(System):
+    """The engine spark: Spark Structured Streaming, in micro-batches."""
+
+    adapter: ClassVar[str] = "streamgauge.engines.spark.spark_system:SparkSystem"
+
+    engine: Literal["spark"] = Field(default="spark", description="Spark Structured Streaming, in micro-batches")
+    master: str = Field(default="local[1]", description="the master, such as local[2] or spark://host:7077")
+    spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
+    python: str | None = Field(
+        default=None, description="that Spark's Python; alone: use the PySpark installed with it"
+    )
+    state_store: Literal["hdfs", "rocksdb"] = Field(default="hdfs", description="where state is kept; hdfs: in memory")
+    changelog_checkpointing: bool = Field(
+        default=False, description="rocksdb: checkpoints hold changes instead of whole states"
+    )
+    checkpoint_file_manager: Literal["default", "filesystem"] = Field(
+        default="filesystem", description="filesystem, or default: Spark's own, slower on local disks"
+    )
+    checkpoints: str | None = Field(
+        default=None,
+        description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; none: beside the run",
+    )
+    trigger: Delay = Field(
+        default=Duration(0), description="interval of micro-batches; 0s: each begins when the one before it ends"
+    )
+    batch_rows: Annotated[int, Field(gt=0)] = Field(default=1_000_000, description="most rows of a micro-batch")
+    memory: str = Field(default="2g", description="memory of the driver's process, where a local master does the work")
+    conf: dict[str, str] = Field(default_factory=dict, description="further settings of Spark")
+
+    def located(self, base: Path) -> Self:
+        return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
+
+    def home(self) -> Path:
+        """Returns spark_home, else the PySpark beside its Python, else the built-in one. Raises UserError."""
+        where = f"systems.{self.name}"
+        if self.spark_home is not None:
+            home = Path(self.spark_home)
+        elif self.python is not None and "/" in self.python:
+            if not Path(self.python).exists():
+                raise UserError(
+                    f"{where}.python: found {self.python}, which does not exist; `make spark-env` builds one"
+                )
+            homes = [*Path(self.python).parents[1].glob("lib/python3*/site-packages/pyspark")]
+            if not homes:
+                raise UserError(f"{where}.python: found {self.python}, which has no PySpark; give spark_home")
+            home = homes[0]
+        else:
+            try:  # no import: within a spark-submit it would find the zip that Spark has put first on the path
+                home = Path(str(distribution("pyspark").locate_file("pyspark")))
+            except PackageNotFoundError:
+                raise UserError(
+                    f"{where}: Spark is not installed; install the extra `jobs` or give spark_home"
+                ) from None
+        if not (home / "bin" / "spark-submit").exists():
+            raise UserError(f"{where}.spark_home: found {home}, which has no bin/spark-submit")
+        return home
+
+    def check_installed(self) -> None:
+        self.home()
+
+    @property
+    def foreign(self) -> bool:
+        """True for another Spark or Python than those of this library."""
+        return self.spark_home is not None or self.python is not None
