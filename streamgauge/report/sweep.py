@@ -7,7 +7,7 @@ from collections.abc import Callable
 from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Section, Table, between, number, share
 from streamgauge.report.charts import SYMBOLS, axis, figure, line
 from streamgauge.report.model import ratio
-from streamgauge.report.records import CellRecord, Json, Records, is_sound
+from streamgauge.report.run_records import CellRecord, Json, Records, is_sound
 
 #: returns further columns of a cell's row in a chart's table
 More = Callable[[CellRecord], list[Cell]]

@@ -20,9 +20,9 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import app
 from streamgauge.config import load
 from streamgauge.index import Index, default_url, index_run
-from streamgauge.judge import release
+from streamgauge.judge import release_check
 from streamgauge.judge.release_rules import LEAST
-from streamgauge.report.release import build
+from streamgauge.report.release_page import build
 from tests.measure.benches import write_bench
 
 pytestmark = pytest.mark.e2e
@@ -45,7 +45,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
         },
     )  # fmt: skip
     directory = bench.store.run("check")
-    found = release.run(bench.benchmark, bench.store, "old", "new", directory)
+    found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
 
     assert found["verdict"] == "no-go"
     assert found["reasons"][0]["what"] == "e.all event_latency_ms_p50"

@@ -23,7 +23,7 @@ from streamgauge.base.jsonl import append_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
 from streamgauge.index import Index, database
-from streamgauge.index.results import _key_until_0003, series_key
+from streamgauge.index.result_index import _key_until_0003, series_key
 from streamgauge.index.tables import judgements, points, series
 from tests.index.example import MACHINE, result, run, three_runs
 

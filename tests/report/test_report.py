@@ -16,7 +16,7 @@ from streamgauge.report import build
 from streamgauge.report.blocks import Table
 from streamgauge.report.charts import edges, steps
 from streamgauge.report.overview import Verdict, verdict
-from streamgauge.report.records import Records, is_sound
+from streamgauge.report.run_records import Records, is_sound
 from tests.example_run import (
     CELLS,
     RUN,

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay
+from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import System
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay
+from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import System, resolved
 
 

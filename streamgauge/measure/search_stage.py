@@ -18,7 +18,7 @@ from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
-from streamgauge.catalog.runs import environment
+from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.driver.ceiling import Ceiling
 from streamgauge.driver.offer import ROW_BYTES
@@ -60,7 +60,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
         measuring(f"{run_directory.name} {cell.name}", expected_s=timing.search_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
-        searcher = Searcher(bench, benchmark.search, token, directory, plan_hash(benchmark, cell))
+        searcher = Searcher(bench, benchmark.search, token, directory, settings_hash(benchmark, cell))
         found = searcher.run()
         if long_run_s and found["outcome"] in SOUND:
             found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
@@ -70,8 +70,8 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
     return found
 
 
-def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
-    """Hash (16 hexadecimal digits) of all that decides a cell's trials: those of another plan are not resumed."""
+def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
+    """Hash (16 hex digits) of everything that decides a cell's trials: trials with another hash are not resumed."""
     parts = [
         benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
         benchmark.system(cell.system), benchmark.replay, benchmark.search,
@@ -83,11 +83,11 @@ class Searcher:
     """A search of a ready cell; it continues with the measurements that exist for the same settings."""
 
     def __init__(
-        self, bench: ReadyCell, plan: Search, token: int, directory: Path | None = None, plan_key: str = ""
+        self, bench: ReadyCell, settings: Search, token: int, directory: Path | None = None, settings_key: str = ""
     ) -> None:
         """Keeps no records if there is no directory."""
-        self._bench, self._plan, self._token = bench, plan, token
-        self._directory, self._key = directory, plan_key
+        self._bench, self._settings, self._token = bench, settings, token
+        self._directory, self._key = directory, settings_key
         self._records = [*self._earlier(WINDOWS), *self._earlier(TRIALS)]
         self._records.sort(key=lambda record: record["number"])
         self._life = max((record["window"]["life"] for record in self._records if "window" in record), default=0)
@@ -111,7 +111,7 @@ class Searcher:
         if self._records:
             log.info("resuming after %d measurements", len(self._records))
         known = [_measured(record) for record in self._records]
-        done = run_search(self._plan, self._limits_now, self._measure, known)
+        done = run_search(self._settings, self._limits_now, self._measure, known)
         self._bench.end_loop()
         log.info("%.6g events/s: %s", done.rate_events_per_s, done.reason)
         return done
@@ -119,9 +119,9 @@ class Searcher:
     def _limits(self, ceiling: Ceiling) -> Limits:
         known = next((record["limits"] for record in self._records), None)
         if known is not None:
-            return Limits(**known)  # the same plan as before the interruption
+            return Limits(**known)  # as before the interruption
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
-        most = max(self._plan.min_rate, min(self._plan.max_rate, most))
+        most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         replay = self._bench.benchmark.replay
         rows = min(MOST_ROWS, replay.max_memory_mb * 2**20 // 2 // ROW_BYTES * len(self._bench.fleet.endpoints))
         return Limits(most, rows, self._bench.continuous, pinned=bool(self._bench.settings.cpus) and self._bench.pins)
@@ -133,9 +133,11 @@ class Searcher:
         self._process = step.process
         if fresh:
             self._life += 1
-            if self._plan.warmup_seconds and not (isinstance(step, Hold) and step.purpose in ("compile", "warm-up")):
+            if self._settings.warmup_seconds and not (
+                isinstance(step, Hold) and step.purpose in ("compile", "warm-up")
+            ):
                 # the process that was measured is gone: a new one begins with its warm-up
-                step = warm_up_step(self._plan, step.process, self._limits_now, ())
+                step = warm_up_step(self._settings, step.process, self._limits_now, ())
         measured = self._window(step) if isinstance(step, Hold) else self._recovery(step)
         return measured
 
@@ -253,7 +255,7 @@ class Searcher:
             "outcome": done.outcome,
             "reason": done.reason,
             "constraint": done.constraint,
-            "allowed_age_s": self._plan.max_age.seconds,
+            "allowed_age_s": self._settings.max_age.seconds,
             "processes": [
                 {**dataclasses.asdict(one), "process": number} for number, one in enumerate(done.processes, 1)
             ],
@@ -305,6 +307,6 @@ def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any
             low, high = [end / speed for end in found["interval"] or ()] or (None, None)
             yield Result(
                 benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, rate / speed,
-                run_id, plan_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
+                run_id, settings_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
                 software=environment()["software"] | found.get("software", {}),
             )  # fmt: skip
