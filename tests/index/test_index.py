@@ -154,15 +154,15 @@ def test_a_figure_that_is_no_number_is_void_in_both(url: str, tmp_path: Path) ->
 KILLED = """
 import sys, time
 from pathlib import Path
-from streamgauge.index import Index, results
-insert = results._insert
+from streamgauge.index import Index, result_index
+insert = result_index._insert
 def stops(connection, table, rows):
     new = insert(connection, table, rows)
     if table.name == "points" and rows:
         print("in mid-transaction", flush=True)
         time.sleep(600)
     return new
-results._insert = stops
+result_index._insert = stops
 getattr(Index(sys.argv[1]), sys.argv[2])(eval(sys.argv[3]))
 """
 
