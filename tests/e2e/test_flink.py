@@ -25,8 +25,7 @@ from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
-from streamgauge.engines.flink.cluster import JAR
-from streamgauge.engines.flink.settings import HOME
+from streamgauge.engines.flink.settings import HOME, JAR
 from streamgauge.engines.flink.flink_system import FlinkSystem
 from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.nexmark.generator import Generator, rows
