@@ -11,7 +11,7 @@ from streamgauge.spark.session import session_conf
 
 
 def own_address() -> str:
-    """This host's address as other hosts see it; loopback without a network."""
+    """Address of this host as other hosts see it; loopback without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing
