@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -27,11 +28,41 @@ OWN = "package.module:Class"
 DEFAULT = next(iter(ENGINES))
 
 
+@dataclass(frozen=True)
+class Semantics:
+    """How an engine follows event time, in words, for a table beside its figures; `Rules` of oracle/ is what decides.
+
+    Each text completes the words that stand in front of it in `WORDS`.
+    """
+
+    takes: str
+    watermark: str
+    queues: str
+    late: str
+    counts: str
+    final: str
+    emits: str
+
+
+#: the first column of a table of Semantics
+WORDS = {
+    "takes": "rows are taken",
+    "watermark": "a watermark follows",
+    "queues": "of several queues it is",
+    "late": "an event is late",
+    "counts": "late events are counted",
+    "final": "an answer is final",
+    "emits": "a row is emitted",
+}
+
+
 class System(Model):
     """A system under test: an engine and its settings. The keys here are those of every engine."""
 
     #: module:Class of its `SystemUnderTest` (driver/system.py), called with (settings, directory)
     adapter: ClassVar[str] = ""
+    #: None: nobody has declared it
+    semantics: ClassVar[Semantics | None] = None
 
     name: Name = Field(description="name of the system")
     engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")
@@ -43,6 +74,10 @@ class System(Model):
 
     def check_installed(self) -> None:
         """Raises UserError if the engine is not installed where the settings say."""
+
+    def commands(self, software: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 - nothing to install
+        """Commands that install what was measured, for a person who repeats it. software: versions by name."""
+        return ()
 
 
 def resolved(base: Path, **names: str | None) -> dict[str, str]:

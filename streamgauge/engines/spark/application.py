@@ -105,7 +105,7 @@ class Application:
                 "gc_seconds": round(gc_seconds(self._spark) - self._gc, 3),
                 "checkpoint_manager": self._spark.conf.get(MANAGER, None) or "default",
                 "application": application(self._spark),
-                **versions(self._spark),
+                "software": versions(self._spark),
             }
         }
 
