@@ -25,14 +25,14 @@ ENGINES = {
 #: what a user's own engine is called
 OWN = "package.module:Class"
 #: the engine of a system that names none
-DEFAULT = next(iter(ENGINES))
+DEFAULT = "spark"
 
 
 @dataclass(frozen=True)
 class Semantics:
-    """How an engine follows event time, in words, for a table beside its figures; `Rules` of oracle/ is what decides.
+    """Words on how an engine follows event time, for a table beside its figures; the oracle follows `Rules`.
 
-    Each text completes the words that stand in front of it in `WORDS`.
+    Each text completes the one of the same key in `WORDS`.
     """
 
     takes: str
@@ -48,7 +48,7 @@ class Semantics:
 WORDS = {
     "takes": "rows are taken",
     "watermark": "a watermark follows",
-    "queues": "of several queues it is",
+    "queues": "with several queues, the watermark",
     "late": "an event is late",
     "counts": "late events are counted",
     "final": "an answer is final",

@@ -23,7 +23,7 @@ class FlinkSettings(System):
     semantics: ClassVar[Semantics] = Semantics(
         takes="one by one",
         watermark="at most 1000 rows",
-        queues="the least of all queues' own",
+        queues="is the smallest of the queues' own watermarks",
         late="when its window has ended",
         counts="as events that no window holds",
         final="when a checkpoint is complete, every second",

@@ -22,7 +22,7 @@ class SparkSettings(System):
     semantics: ClassVar[Semantics] = Semantics(
         takes="in micro-batches, of `batch_rows` at most",
         watermark="every micro-batch, by the largest event time of the one before",
-        queues="that of the latest event of any",
+        queues="follows the latest event of any queue",
         late="when its window had ended before its micro-batch began",
         counts="as groups of a micro-batch in aggregations, as rows in joins",
         final="when a micro-batch is committed",
