@@ -23,6 +23,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 ASK_BOTH = """
 from pyspark.sql import SparkSession
 from streamgauge import workloads
+from streamgauge.engines.spark import queries
 from streamgauge.oracle.checksum import checksum
 from streamgauge.oracle.duck import ask
 from tests.oracle.test_duck import events
@@ -31,7 +32,7 @@ spec = workloads.Spec("largest", "name", "amount", 10_000_000)
 rows = events([(1, "a", 3), (2, "a", 7), (3, "b", 5), (12, "a", 1)])
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 spark.conf.set("spark.sql.session.timeZone", "UTC")
-found, wanted = workloads.run([spark.createDataFrame(rows)], spec).toArrow(), ask(spec, (rows,))
+found, wanted = queries.run([spark.createDataFrame(rows)], spec).toArrow(), ask(spec, (rows,))
 assert sorted(zip(found["key"].to_pylist(), found["largest"].to_pylist())) == [("a", 1), ("a", 7), ("b", 5)], found
 assert checksum(found) == checksum(wanted), (found.to_pylist(), wanted.to_pylist())
 """
@@ -96,10 +97,10 @@ def run(checkout: Path, *command: str, mistake: bool = False) -> str:
 
 
 def test_a_query_is_two_files_and_a_row(checkout: Path) -> None:
-    rooms = checkout / "streamgauge" / "workloads"
-    for number, name in enumerate(("largest.py", "largest.sql")):
+    rooms = checkout / "streamgauge"
+    for number, name in enumerate(("workloads/largest.sql", "engines/spark/queries/largest.py")):
         (rooms / name).write_text(example("A query", number))
-    insert(rooms / "registry.py", "REGISTRY = (\n", example("A query", 2))
+    insert(rooms / "workloads" / "registry.py", "REGISTRY = (\n", example("A query", 2))
     listed = run(checkout, "-c", "from streamgauge.cli import main; main()", "workloads")
     assert "largest" in listed
     run(checkout, "-c", ASK_BOTH)

@@ -39,7 +39,6 @@ FLOORS = [
 ]
 HEAVY = {"pyspark", "great_expectations", "airflow", "plotly", "jinja2", "selenium", "duckdb", "polars", "sqlalchemy"}
 ALLOWED_HEAVY = {
-    "workloads": {"pyspark"},
     "metrics": {"pyspark"},
     "oracle": {"duckdb"},
     "index": {"sqlalchemy"},
