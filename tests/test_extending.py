@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from tests.measure.benches import write_bench
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -117,11 +117,25 @@ ALLOWED_NAMES = {
     "cli/hard.py": "one of those is the default",
     # the Spark on which our own stages run, which is no engine under test
     "airflow/home.py": "a connection's type",
-    "catalog/runs.py": "a version of our own software",
+    "catalog/run_log.py": "a version of our own software",
     "report/machine.py": "the log of a stage",
     "spark/job.py": "the log of a stage",
     "spark/validate.py": "an engine of Great Expectations",
 }
+
+
+def test_an_exception_goes_with_what_it_was_made_for() -> None:
+    for name in ALLOWED_NAMES:
+        assert set(ENGINES) & set(constants(PACKAGE / name)), f"{name} names no engine"
+    for there, engine in ALLOWED_ENGINES:
+        mine = f"streamgauge.engines.{engine}"
+        assert any(
+            module.startswith(mine) for file in FILES if room(name_of(file)) == there for module in imports(file)
+        )
+
+
+def constants(file: Path) -> list[object]:
+    return [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
 
 
 def folder_of(engine: str) -> Path:
@@ -149,8 +163,9 @@ def test_an_engine_is_named_in_its_own_folder_and_in_one_row(engine: str) -> Non
     for file in FILES:
         if file.is_relative_to(folder_of(engine)) or str(file.relative_to(PACKAGE)) in ALLOWED_NAMES:
             continue
-        texts = [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
-        assert engine not in texts, f"{file} names the engine {engine}; its settings or its adapter should say it"
+        assert engine not in constants(file), (
+            f"{file} names the engine {engine}; its settings or its adapter should say it"
+        )
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
