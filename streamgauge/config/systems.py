@@ -137,7 +137,7 @@ def _checked(given: object) -> System:
 
 
 def own_keys(system: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded system without keys of other engines: until version 0.2 records had those of all in each system."""
+    """A recorded system without keys of other engines: earlier versions recorded those of all engines."""
     mine = settings_of(str(system.get("engine", DEFAULT)))
     foreign = {key for engine in ENGINES for key in settings_of(engine).model_fields} - set(mine.model_fields)
     return {key: value for key, value in system.items() if key not in foreign}
