@@ -86,7 +86,7 @@ def insert(file: Path, place: str, text: str, *, before: bool = False) -> None:
 
 
 def run(checkout: Path, *command: str, mistake: bool = False) -> str:
-    """What the command prints; its error line for a mistake, which it must refuse."""
+    """Returns what the command prints; for a mistake, which it must refuse, its error line."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(checkout), str(ROOT)))}
     environment |= {"AIRFLOW_HOME": str(checkout / "airflow")}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What an engine's settings say besides its keys: how it follows event time, and whether it is installed."""
+"""Settings of engines, besides their keys: how one follows event time, and whether it is installed."""
 
 from __future__ import annotations
 
