@@ -9,7 +9,7 @@ import logging
 import shutil
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -232,11 +232,8 @@ class _Check:
     def _commands(self) -> Iterable[str]:
         yield f"git checkout {commit() or '<commit>'}"
         yield "make setup"
-        built_in = environment()["software"]["spark"]
-        for name in dict.fromkeys(self.systems.values()):
-            version = self.versions.get(name, {}).get("spark")
-            if version and version != built_in:
-                yield f"make spark-env SPARK={version}"
+        each = (self.benchmark.system(name).commands(self.versions.get(name, {})) for name in self.systems.values())
+        yield from dict.fromkeys(chain.from_iterable(each))
         yield (
             f"streamgauge release-check {MANIFEST} --baseline {self.systems['baseline']} "
             f"--candidate {self.systems['candidate']}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, distribution
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -11,13 +12,22 @@ from pydantic import Field
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay
-from streamgauge.config.systems import System, resolved
+from streamgauge.config.systems import Semantics, System, resolved
 
 
 class SparkSettings(System):
     """The engine spark: Spark Structured Streaming, in micro-batches."""
 
     adapter: ClassVar[str] = "streamgauge.engines.spark.spark_system:SparkSystem"
+    semantics: ClassVar[Semantics] = Semantics(
+        takes="in micro-batches, of `batch_rows` at most",
+        watermark="every micro-batch, by the largest event time of the one before",
+        queues="follows the latest event of any queue",
+        late="when its window had ended before its micro-batch began",
+        counts="as groups of a micro-batch in aggregations, as rows in joins",
+        final="when a micro-batch is committed",
+        emits="at the end of its micro-batch",
+    )
 
     engine: Literal["spark"] = Field(default="spark", description="Spark Structured Streaming, in micro-batches")
     master: str = Field(default="local[1]", description="the master, such as local[2] or spark://host:7077")
@@ -77,6 +87,14 @@ class SparkSettings(System):
 
     def check_installed(self) -> None:
         self.home()
+
+    def commands(self, software: Mapping[str, str]) -> tuple[str, ...]:
+        found = software.get("spark")
+        try:
+            other = found is not None and found != version("pyspark")
+        except PackageNotFoundError:
+            other = found is not None
+        return (f"make spark-env SPARK={found}",) if other else ()
 
     @property
     def foreign(self) -> bool:
