@@ -282,6 +282,7 @@ class Searcher:
             "events_per_yardstick_unit": done.rate_events_per_s / float(np.median(yards)) if yards else None,
             "yardstick_spread": (max(yards) - min(yards)) / float(np.median(yards)) if yards else None,
             "steal": max(stolen, default=None),
+            "semantics": self._bench.semantics,
             "software": software,
             "application": application,
         }

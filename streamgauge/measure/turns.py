@@ -1,7 +1,7 @@
-"""The stage turns: the cells take turns, a fresh process of each a round, so that a day's noise meets all of them alike.
+"""The stage turns: cells take turns, a fresh process of each a round, so that a day's noise meets all of them alike.
 
-A turn is one ladder; in the last round the proof and the latency runs follow it in the same process. What was measured
-is kept, so a stage that was killed goes on with the turn in which it was. A cell that fails costs no other its turn.
+A turn is one ladder. In the last round the proof and the latency runs follow it in the same process. Measurements are
+kept, so a stage that was killed goes on with the turn in which it was. A cell that fails costs no other its turn.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from streamgauge.config import Experiment
 from streamgauge.report.model import estimates, ratio
 from streamgauge.report.records import CellRecord, Json, Records, is_sound
+from streamgauge.report.trials import batches_of
 from streamgauge.search.estimate import geometric_mean, interval
 
 
@@ -123,8 +124,7 @@ def share_lost(run: Json | None) -> float | None:
 def state_of(record: CellRecord) -> tuple[int | None, int | None]:
     """(Bytes, rows) of the state, the largest that the engine told of in a latency run; None where it tells none."""
     systems = [(run.get("details") or {}).get("system") or {} for run in record.latency_trials]
-    batches: list[Json] = [batch for system in systems for batch in system.get("batches") or []]
-    told: list[Json] = [*batches, *systems]
+    told = [*(batch for run in record.latency_trials for batch in batches_of(run)), *systems]
     sizes, rows = ([one[key] for one in told if one.get(key)] for key in ("state_bytes", "state_rows"))
     return max(sizes, default=None), max(rows, default=None)
 
