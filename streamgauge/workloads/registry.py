@@ -18,6 +18,14 @@ REGISTRY = (
         features=("projection",),
     ),
     Query(
+        "discard",
+        "Discard",
+        "no event: all are read, and none is answered",
+        "none",
+        "append",
+        late="never",
+    ),
+    Query(
         "windowed_aggregation",
         "Keyed windowed aggregation",
         "count, sum and mean of the value per key and window (Karimov et al., ICDE 2018)",
