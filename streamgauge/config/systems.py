@@ -44,6 +44,10 @@ class System(Model):
     def check_installed(self) -> None:
         """Raises UserError if the engine is not installed where the settings say."""
 
+    def installed_by(self, versions: Mapping[str, str]) -> str | None:  # noqa: ARG002 - `make setup` is enough
+        """Returns the command that installs these versions of the engine; None if `make setup` does."""
+        return None
+
 
 def resolved(base: Path, **names: str | None) -> dict[str, str]:
     """Resolves file names from base, for `located`; a name without a slash is one on PATH and is left out.

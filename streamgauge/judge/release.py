@@ -232,11 +232,9 @@ class _Check:
     def _commands(self) -> Iterable[str]:
         yield f"git checkout {commit() or '<commit>'}"
         yield "make setup"
-        built_in = environment()["software"]["spark"]
-        for name in dict.fromkeys(self.systems.values()):
-            version = self.versions.get(name, {}).get("spark")
-            if version and version != built_in:
-                yield f"make spark-env SPARK={version}"
+        names = dict.fromkeys(self.systems.values())
+        installs = (self.benchmark.system(name).installed_by(self.versions.get(name, {})) for name in names)
+        yield from dict.fromkeys(filter(None, installs))
         yield (
             f"streamgauge release-check {MANIFEST} --baseline {self.systems['baseline']} "
             f"--candidate {self.systems['candidate']}"

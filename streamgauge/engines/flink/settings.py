@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -46,3 +47,7 @@ class FlinkSettings(System):
 
     def check_installed(self) -> None:
         self.home()
+
+    def installed_by(self, versions: Mapping[str, str]) -> str | None:  # noqa: ARG002 - one version is known
+        # another home holds what its owner has put there
+        return None if self.flink_home else "make flink"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -12,6 +13,13 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.config.fields import Delay
 from streamgauge.config.systems import System, resolved
+
+
+def _built_in() -> str | None:
+    try:
+        return distribution("pyspark").version
+    except PackageNotFoundError:
+        return None
 
 
 class SparkSettings(System):
@@ -73,6 +81,10 @@ class SparkSettings(System):
 
     def check_installed(self) -> None:
         self.home()
+
+    def installed_by(self, versions: Mapping[str, str]) -> str | None:
+        found = versions.get("spark")
+        return f"make spark-env SPARK={found}" if found and found != _built_in() else None
 
     @property
     def foreign(self) -> bool:
