@@ -107,7 +107,9 @@ class _Check:
     def _answers(self) -> list[Reason]:
         """Differences between both systems' answers, and between what they can do."""
         if not self.plan.queries:
-            return release_rules.answers([], [])
+            systems = map(self.benchmark.system, dict.fromkeys(self.systems.values()))
+            others = sorted({system.engine for system in systems if not askable(system)})
+            return release_rules.not_asked(others) if others else release_rules.answers([], [])
         from streamgauge.answers.capabilities import capabilities
         from streamgauge.answers.events import benchmark, make_events
         from streamgauge.answers.runner import ask
@@ -156,7 +158,9 @@ class _Check:
         values = {metric: value for metric, value in zip(RELEASE_METRICS, given, strict=True) if value is not None}
         wrong = measured.check["wrong"] if measured.check else None
         void = None if figures["valid"] or wrong else figures["reason"]
-        return Repetition(".".join(pair), side, number, values, measured.verdict.outcome, void, wrong)
+        return Repetition(
+            ".".join(pair), side, number, values, measured.verdict.outcome, void, wrong, measured.check is not None
+        )
 
     # -- what remains
 

@@ -180,7 +180,7 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
-    """Lists the doubts that searches tell, those in which a cell is not in doubt last; cells with the same share a line."""
+    """Lists the doubts that searches tell; cells with the same doubt share a line, and plain remarks come last."""
     said: dict[str, list[str]] = {}
     for record in cells:
         for doubt in _told(record.search or {}):

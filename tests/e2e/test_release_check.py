@@ -21,7 +21,7 @@ from streamgauge.cli import app
 from streamgauge.config import load
 from streamgauge.index import Index, default_url, index_run
 from streamgauge.judge import release, release_rules
-from streamgauge.judge.release_rules import LEAST
+from streamgauge.judge.release_rules import LEAST, Side
 from streamgauge.report.release import build
 from tests.measure.benches import write_bench
 
@@ -117,10 +117,11 @@ def test_two_engines_are_compared_by_their_outputs_and_the_manifest_tells_how_to
     systems = [{"name": "old", "engine": "spark"}, {"name": "new", "engine": "flink"}]
     plan = {"rate": 1000, "seconds": 0.3, "queries": []}
     bench = write_bench(tmp_path, systems=systems, release=plan)
-    one = release._Check(
-        bench.benchmark, bench.store, {"baseline": "old", "candidate": "new", "control": "old"}, tmp_path / "run"
-    )
-    assert one._answers() == [], "the suite is asked of two Sparks alone"
+    directory = bench.store.run("check")
+    sides: dict[Side, str] = {"baseline": "old", "candidate": "new", "control": "old"}
+    one = release._Check(bench.benchmark, bench.store, sides, directory)
+    [note] = one._answers()  # the suite is asked of two Sparks alone
+    assert (note.state, note.why[:41]) == ("note", "not asked: the suite does not run on flin")
     one.versions = {"old": {"spark": "4.0.1", "java": "17"}, "new": {"flink": "2.3.0"}}
     assert list(one._commands())[2:] == [
         "make spark-env SPARK=4.0.1", "make flink",
@@ -128,7 +129,7 @@ def test_two_engines_are_compared_by_their_outputs_and_the_manifest_tells_how_to
     ]  # fmt: skip
     publish = one.publish(release_rules.decide([], []))
     assert publish["versions"]["new"] == {"flink": "2.3.0"}
-    page = build(tmp_path / "run").read_text()
+    page = build(directory).read_text()
     assert [name in page for name in (">Spark<", ">Java<", ">Flink<", "2.3.0")] == [True] * 4
 
 
