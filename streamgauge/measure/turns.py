@@ -63,12 +63,14 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, numbe
                 found = searcher.run()
                 search.publish(benchmark, cell, path, found)
                 outcome |= {"rate_events_per_s": found["sustainable_rate_events_per_s"], "reason": found["reason"]}
+                outcome["system"] = found["application"]
             else:
                 searcher.turn(number)
         if last:
             with run_log.stage("latency", scope) as outcome:
                 runs = latency.measure(bench, benchmark, path, token)
                 outcome |= {"runs": len(runs), "valid": sum(one["valid"] for one in runs)}
+                outcome["system"] = next((one["application"] for one in reversed(runs)), {})
 
 
 def _is_due(benchmark: Benchmark, run_log: RunLog, cell: Cell, number: int) -> bool:
