@@ -48,7 +48,7 @@ class TrialSetup:
 
 @dataclass(frozen=True)
 class Semantics:
-    """How an engine treats event time, in words for a reader: `semantics` of an adapter.
+    """An engine's treatment of event time, in words for a reader: `semantics` of an adapter.
 
     late: when an event is late. watermark: when one follows. emission: when a row of the answer is emitted. final: when
     it is safe against a crash. state: where open windows lie. revises: True if an answer may be given once more.

@@ -71,7 +71,7 @@ class ReadyCell:
 
     @property
     def semantics(self) -> dict[str, Any] | None:
-        """How the engine treats event time, as its adapter declares it; None if it declares nothing."""
+        """The engine's treatment of event time, as its adapter declares it; None if it declares nothing."""
         told = getattr(make_system(self.settings, self._work / "system"), "semantics", None)
         return None if told is None else dataclasses.asdict(told)
 

@@ -49,7 +49,7 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
 
 
 def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, number: int, token: int) -> None:
-    """One process of a cell; with the last one, what it found and its latency. Each is recorded as a stage."""
+    """Measures one process of a cell, and after the last one its latency. Each is recorded as a stage."""
     path, scope, last = run_log.path, cell.model_dump(), number == benchmark.search.processes
     directory = search.cell_directory(path, cell)
     directory.mkdir(parents=True, exist_ok=True)

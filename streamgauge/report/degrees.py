@@ -1,4 +1,4 @@
-"""What disorder costs, as numbers: ratios of rates of the same rounds, axes of experiments, events lost, state."""
+"""Costs of disorder, as numbers: ratios of rates of the same rounds, axes of experiments, events lost, state."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _largest(experiments: Iterable[Experiment], alike: Callable[[Experiment], ob
 
 
 def line_of(record: CellRecord) -> tuple[str, str]:
-    """What a curve is drawn for."""
+    """Workload and system, for which a curve is drawn."""
     return record.cell.workload, record.cell.system
 
 

@@ -1,4 +1,4 @@
-"""How each engine treats event time, from what it declares, and the words and limits of the page of disorder."""
+"""Each engine's treatment of event time, as it declares it, and the words and limits of the page of disorder."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def section(records: Records) -> Section:
 
 
 def declared_by(record: CellRecord) -> Json:
-    """What the adapter of a cell's engine declared about event time."""
+    """The declaration of a cell's engine about event time; empty without one."""
     found: Json = (record.search or {}).get("semantics") or {}
     return found
 
@@ -90,7 +90,7 @@ def words(records: Records) -> Section:
 
 
 def limits(records: Records) -> str:
-    """What this machine cannot show, in one or two sentences."""
+    """Sentences on what this machine cannot show."""
     machines = [found.get("machine") or {} for found in records.environments]
     cores = next((machine["cores"] for machine in machines if machine.get("cores")), None)
     if cores is None:

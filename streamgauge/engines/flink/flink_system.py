@@ -28,7 +28,7 @@ RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 
 
 def semantics(system: FlinkSettings) -> Semantics:
-    """How Flink treats event time: its operators' rules, and the watermarks of our source."""
+    """Returns Flink's treatment of event time: its operators' rules, and the watermarks of our source."""
     interval = system.conf.get("execution.checkpointing.interval", "1s")
     return Semantics(
         late="when the watermark has passed the end of every window that could hold it",

@@ -32,7 +32,7 @@ APPLICATION = Path(__file__).with_name("application.py")
 
 
 def semantics(system: SparkSettings) -> Semantics:
-    """How Structured Streaming treats event time in append mode, the mode of all queries here."""
+    """Returns Spark's treatment of event time in append mode, the mode of all queries here."""
     return Semantics(
         late="when its window had ended before its micro-batch began",
         watermark="with every micro-batch, from the latest event of the one before",
