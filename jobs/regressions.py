@@ -2,9 +2,9 @@
 
 from streamgauge.base.errors import UserError
 from streamgauge.index import Index, default_url
-from streamgauge.judge.nightly import BAD, Night
+from streamgauge.judge.night import BAD, Night
 from streamgauge.report import dashboard
-from streamgauge.report.records import Records, expected
+from streamgauge.report.run_records import Records, expected
 from streamgauge.spark.job import job
 
 with job("regressions") as j:

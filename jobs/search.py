@@ -1,11 +1,11 @@
 """spark-submit application: finds one cell's sustainable rate. It only controls; the system is a process of its own."""
 
-from streamgauge.measure import search
+from streamgauge.measure import search_stage
 from streamgauge.spark.job import job
 
 if __name__ == "__main__":
     with job("search") as j:
         j.require("validate")
-        found = search.run(j.benchmark, j.store, j.cell, j.run.path)
+        found = search_stage.run(j.benchmark, j.store, j.cell, j.run.path)
         j.outcome |= {"rate_events_per_s": found["sustainable_rate_events_per_s"], "reason": found["reason"]}
         j.outcome["system"] = found["application"]

@@ -51,7 +51,7 @@ ALLOWED_HEAVY = {
 QUIET = {"base", "config", "disorder", "search", "catalog"}
 NETWORK = {"socket", "socketserver", "http", "urllib", "requests"}
 #: they name the machine in a record; they do not talk over the network
-SOCKET_ALLOWED = {"runs.py"}
+SOCKET_ALLOWED = {"run_log.py"}
 MOST_LINES = 350
 
 

@@ -39,7 +39,7 @@ from streamgauge.catalog.stages import Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark, Overrides, load, parse
 from streamgauge.config.streams import Output
 from streamgauge.measure import timing
-from streamgauge.measure.plan import check_names
+from streamgauge.measure.checks import check_names
 
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
 ARTIFACTS = place(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"))

@@ -20,7 +20,7 @@ import urllib3
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Email, Nightly, Webhook
 from streamgauge.metrics.sinks.http import secret_headers
 
@@ -35,19 +35,19 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
     Nothing is delivered where only problems are to be reported and there are none. Raises UserError for channels that
     failed.
     """
-    plan, report = benchmark.nightly or Nightly(), report_of(benchmark, run)
+    settings, report = benchmark.nightly or Nightly(), report_of(benchmark, run)
     for line in report["lines"]:
         log.info("%s: %s: %s", line["state"], line["what"], line["said"])
-    if plan.heartbeat is not None:
-        beat(plan.heartbeat, report)
-    if report["state"] == "good" and plan.notify == "problems":
+    if settings.heartbeat is not None:
+        beat(settings.heartbeat, report)
+    if report["state"] == "good" and settings.notify == "problems":
         return []
     run.mkdir(parents=True, exist_ok=True)  # it is missing if not even the first stage could start
     delivered = {record["channel"] for record in read_jsonl(run / DELIVERED)}
     channels: dict[str, Callable[[], None]] = {}
-    if webhook := plan.webhook:
+    if webhook := settings.webhook:
         channels["webhook"] = lambda: post(webhook, report)
-    if email := plan.email:
+    if email := settings.email:
         channels["email"] = lambda: mail(email, report)
     problems = []
     for name in channels.keys() - delivered:

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import (
 from streamgauge.airflow.submission import settings
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import Stage
 from streamgauge.spark.session import check_master
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamgauge.airflow import home
-from streamgauge.base import processes
+from streamgauge.base import process_sessions
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
@@ -54,14 +54,14 @@ def ui(
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",  # a dead scheduler's tasks soon go on
     }
     environment.pop("STREAMGAUGE_RUN_ID", None)
-    started: list[processes.Leader] = []
-    with processes.stoppable():
+    started: list[process_sessions.Leader] = []
+    with process_sessions.stoppable():
         try:
             say("starting Airflow")
             home.prepare(environment)
             for service in SERVICES:
                 log = base / f"{service[0]}.log"
-                started.append(processes.Leader([*home.AIRFLOW, *service], environment, log))
+                started.append(process_sessions.Leader([*home.AIRFLOW, *service], environment, log))
             _await_health(port, started, base)
             password = json.loads((base / "passwords.json").read_text())[USER]
             say(f"http://127.0.0.1:{port}  user {USER}  password {password}")
@@ -73,7 +73,7 @@ def ui(
             say("stopping Airflow")
             return 0
         finally:
-            processes.stop(*started)
+            process_sessions.stop(*started)
 
 
 def _free_port(wanted: int) -> int:
@@ -88,7 +88,7 @@ def _free_port(wanted: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _await_health(port: int, started: list[processes.Leader], base: Path) -> None:
+def _await_health(port: int, started: list[process_sessions.Leader], base: Path) -> None:
     """Waits until the page answers and scheduler and DAG processor are healthy. Raises UserError if that takes long."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -104,7 +104,7 @@ def _await_health(port: int, started: list[processes.Leader], base: Path) -> Non
     raise UserError(f"Airflow was not ready after {START_SECONDS:.0f} s; see the logs in {base}")
 
 
-def _check_alive(started: list[processes.Leader], base: Path) -> None:
+def _check_alive(started: list[process_sessions.Leader], base: Path) -> None:
     for service, process in zip(SERVICES, started, strict=True):
         if process.poll() is not None:
             raise UserError(f"airflow {service[0]} exited unexpectedly; see {base / service[0]}.log")

@@ -7,11 +7,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.report.model import limited_by
-from streamgauge.report.records import CellRecord, Json, Records, is_settled
+from streamgauge.report.run_records import CellRecord, Json, Records, is_settled
 
 COLOUR = {"done": "green", "failed": "red", "started": "yellow"}
 _COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}

@@ -9,7 +9,7 @@ from streamgauge.answers.functional import CORRECT, HASH, ROWS, SUPPORTED
 from streamgauge.answers.record import Record
 from streamgauge.base.canonical import canonical
 from streamgauge.catalog.results import Result
-from streamgauge.catalog.runs import environment
+from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Experiment
 
 SECONDS = "query_seconds"

@@ -112,6 +112,6 @@ def keep(directory: Path, row: Mapping[str, Any]) -> None:
 
 
 def keep_hard(directory: Path, system: str, disorder_percent: float, record: Mapping[str, Any]) -> None:
-    """Writes what answers.hard found, for the run's page."""
+    """Writes what answers.hard_queries found, for the run's page."""
     about = {"system": system, "disorder_percent": disorder_percent}
     write_json(directory / f"hard-{system}-{disorder_percent:g}.json", {**about, **record})

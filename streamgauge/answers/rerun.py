@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from streamgauge.answers.events import read_events
 from streamgauge.answers.figures import SECONDS
-from streamgauge.answers.nexmark import chosen, run_suite
+from streamgauge.answers.finite_stream import read_events
+from streamgauge.answers.nexmark_suite import chosen, run_suite
 from streamgauge.answers.record import MODES
 from streamgauge.answers.systems import asked, conf
 from streamgauge.catalog.artifacts import Store

@@ -11,12 +11,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamgauge.answers.events import Events, make_events, read_events, smaller
+from streamgauge.answers.ask_systems import ask
 from streamgauge.answers.figures import results_of
-from streamgauge.answers.hard import run_example, run_hard
-from streamgauge.answers.nexmark import chosen, run_suite
+from streamgauge.answers.finite_stream import Events, make_events, read_events, smaller
+from streamgauge.answers.hard_queries import run_example, run_hard
+from streamgauge.answers.nexmark_suite import chosen, run_suite
 from streamgauge.answers.record import MODES, Record, keep, keep_hard, short
-from streamgauge.answers.runner import ask
 from streamgauge.answers.systems import asked, conf, foreign
 from streamgauge.base.errors import UserError
 from streamgauge.catalog import results

@@ -33,7 +33,7 @@ from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
 
 MANIFEST = "manifest.json"
-#: what is left of an artifact whose data was deleted to save space (index/retention.py): its manifest, for results
+#: the manifest of an artifact whose data was deleted to save space (index/garbage_collection.py); results need it
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
 ALGORITHM = {"events": 2, "profile": 2, "stream": 1, "validation": 1}

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from streamgauge.base.jsonl import append_json, numbered_jsonl
-from streamgauge.catalog.runs import environment
+from streamgauge.catalog.run_log import environment
 
 T = TypeVar("T")
 

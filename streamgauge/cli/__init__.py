@@ -9,19 +9,19 @@ import typer
 
 from streamgauge import __version__
 from streamgauge.base.errors import Outage, Stopped, UserError
-from streamgauge.base.processes import stoppable
+from streamgauge.base.process_sessions import stoppable
 from streamgauge.cli import (
+    event_files,
     hard,
     init,
     judging,
-    measuring,
+    measurements,
     nexmark,
     pages,
     planning,
     releasing,
     results,
     runs,
-    streams,
     usage,
 )
 
@@ -31,7 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for module in (init, planning, streams, measuring, judging, results, runs, hard, nexmark, releasing):
+for module in (init, planning, event_files, measurements, judging, results, runs, hard, nexmark, releasing):
     module.register(app)
 
 pages.arrange(app)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.catalog.runs import known_run
+from streamgauge.catalog.run_log import known_run
 from streamgauge.cli.nexmark import COLUMNS, SYSTEM_HELP
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 
@@ -27,7 +27,7 @@ def hard(
     as_json: AsJson = False,
 ) -> None:
     """Run the hard queries in batch and streaming, check their answers, record state and watermarks."""
-    from streamgauge.answers.hard import run_example, run_hard
+    from streamgauge.answers.hard_queries import run_example, run_hard
     from streamgauge.answers.record import keep, keep_hard
     from streamgauge.answers.systems import system as settings_of
     from streamgauge.spark.session import batch_session, end

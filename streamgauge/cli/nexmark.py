@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.runs import known_run
+from streamgauge.catalog.run_log import known_run
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
@@ -39,7 +39,7 @@ def nexmark(
     as_json: AsJson = False,
 ) -> None:
     """Run the Nexmark suite in batch and streaming, and check every answer against DuckDB's."""
-    from streamgauge.answers import nexmark as suite
+    from streamgauge.answers import nexmark_suite as suite
     from streamgauge.answers.record import keep
     from streamgauge.answers.systems import system as settings_of
 
@@ -66,8 +66,8 @@ def nexmark(
 
 def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
     """Yields a record per query and mode. There is one Spark application per mode; the first one makes the events."""
-    from streamgauge.answers.events import benchmark, make_events
-    from streamgauge.answers.nexmark import run_suite
+    from streamgauge.answers.finite_stream import benchmark, make_events
+    from streamgauge.answers.nexmark_suite import run_suite
     from streamgauge.catalog import preflight
     from streamgauge.spark.session import batch_session, end
 

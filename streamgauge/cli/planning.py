@@ -128,16 +128,16 @@ def check_all(benchmark: config.Benchmark) -> Sample | None:
     Returns the sample read from the source's first lines; None for a generated source.
     """
     from streamgauge.disorder.delays import table
-    from streamgauge.measure import plan
+    from streamgauge.measure import checks
     from streamgauge.text import splits
     from streamgauge.text.sample import sample
 
-    plan.check(benchmark)
+    checks.check(benchmark)
     if find_spec("croniter"):  # comes with Airflow, without which nothing is scheduled
         from streamgauge.airflow import schedules
 
         schedules.check(benchmark)
-    splits.plan(benchmark.source, 1 << 40)
+    splits.source_splits(benchmark.source, 1 << 40)
     for experiment in benchmark.experiments:
         try:
             table(experiment.delay, benchmark.source.tick)
@@ -173,8 +173,8 @@ def run(
 
     check_all(benchmark)
     preflight.check(store_at(artifacts), benchmark.source.files)
-    runner = _airflow_runner()
-    raise typer.Exit(runner.run(file, artifacts, overrides, master=master, run_id=run_id))
+    dag_run = _airflow_runner()
+    raise typer.Exit(dag_run.run(file, artifacts, overrides, master=master, run_id=run_id))
 
 
 def ui(
@@ -192,7 +192,7 @@ def ui(
 def _airflow_runner() -> Any:
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     try:
-        from streamgauge.airflow import runner
+        from streamgauge.airflow import dag_run
     except ImportError as problem:
         raise UserError(f"Airflow is not installed here ({problem}); `make setup` installs everything") from None
-    return runner
+    return dag_run

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
-from streamgauge.cli.measuring import checked, prepared
+from streamgauge.cli.measurements import checked, prepared
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
@@ -22,7 +22,7 @@ EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
 NO_VERDICT = 3
 
 
-class _Verdict(TyperCommand):
+class _VerdictCommand(TyperCommand):
     """A command whose exit codes 0, 1 and 2 are verdicts, so that every error ends it with NO_VERDICT instead."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
@@ -46,7 +46,7 @@ class _Verdict(TyperCommand):
 
 
 def register(app: typer.Typer) -> None:
-    app.command("release-check", cls=_Verdict)(release_check)
+    app.command("release-check", cls=_VerdictCommand)(release_check)
 
 
 def release_check(
@@ -61,15 +61,15 @@ def release_check(
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge import index
-    from streamgauge.judge import release
-    from streamgauge.report.release import build
+    from streamgauge.judge import release_check
+    from streamgauge.report.release_page import build
 
     benchmark = config.load(file)
-    release.check(benchmark, baseline, candidate)
+    release_check.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     with prepared(benchmark, store, directory, *(experiment.name for experiment in benchmark.experiments)):
-        found = release.run(benchmark, store, baseline, candidate, directory)
+        found = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
     page = build(directory)
     if as_json:
@@ -77,7 +77,7 @@ def release_check(
     else:
         _show(found)
         typer.echo(f"page: {page}")
-        typer.echo(f"manifest: {directory / release.MANIFEST}")
+        typer.echo(f"manifest: {directory / release_check.MANIFEST}")
     raise typer.Exit(EXITS[found["verdict"]])
 
 

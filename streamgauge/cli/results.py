@@ -195,13 +195,13 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove leftovers, and the oldest data that can be made again until the artifacts fit the budget."""
-    from streamgauge.index import retention
+    from streamgauge.index import garbage_collection
 
     try:
         allowed = parse_bytes(budget)
     except ValueError as problem:
         raise UserError(f"--budget: {problem}") from None
-    found = retention.collect(store_at(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
+    found = garbage_collection.collect(store_at(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
     if as_json:
         typer.echo(json.dumps(found.record()))
         return

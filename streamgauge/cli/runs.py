@@ -12,7 +12,7 @@ import typer
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog import results
-from streamgauge.catalog.runs import RunLog, StageRecord, known_run
+from streamgauge.catalog.run_log import RunLog, StageRecord, known_run
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from streamgauge import config
 from streamgauge.base.errors import Stopped, UserError
 from streamgauge.base.places import Remote, as_user_error, copy, place, remove
-from streamgauge.base.processes import postponed, stoppable
+from streamgauge.base.process_sessions import postponed, stoppable
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store, stat_source
 from streamgauge.cli import options
 
@@ -73,7 +73,7 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
         check_master(master)
     preflight.check_files(store, source.files)
     with options.speaking():
-        splits.plan(source, 1 << 40)  # finds a file that is not as described before anything starts
+        splits.source_splits(source, 1 << 40)  # finds a file that is not as described before anything starts
     size = sum(stat_source(file).st_size for file in source.files)
     large = size > (_HERE_BYTES if source.order == "file" else _SORTED_HERE_BYTES)
     try:

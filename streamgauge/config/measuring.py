@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay, Model, Name, Percent, PositiveFloat
+from streamgauge.config.field_types import Delay, Model, Name, Percent, PositiveFloat
 
 
 class Workload(Model):

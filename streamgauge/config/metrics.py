@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay, Model, SecretHeaders, check_delivery
+from streamgauge.config.field_types import Delay, Model, SecretHeaders, check_delivery
 
 
 class MetricsSink(Model):

@@ -125,7 +125,7 @@ def _allowed_keys(schema: Mapping[str, Any], place: Sequence[int | str], raw: An
 
 
 def _of_another_kind(key: int | str, place: Sequence[int | str], schema: Mapping[str, Any], raw: Any) -> str | None:
-    """What is said of a key that belongs to groups of another kind, such as systems with another engine."""
+    """Message for a key that belongs to groups of another kind, such as systems with another engine."""
     node, there = _at(place, schema, raw)
     kinds = node.get("discriminator")
     if kinds is None:

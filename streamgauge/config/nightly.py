@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay, Model, SecretHeaders, check_delivery
+from streamgauge.config.field_types import Delay, Model, SecretHeaders, check_delivery
 
 
 class Webhook(Model):

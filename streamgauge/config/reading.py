@@ -17,7 +17,7 @@ from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
-from streamgauge.config.fields import Model
+from streamgauge.config.field_types import Model
 from streamgauge.config.systems import own_keys
 
 M = TypeVar("M", bound=Model)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from streamgauge.base.units import parse_bytes
-from streamgauge.config.fields import ByteCount, Model
+from streamgauge.config.field_types import ByteCount, Model
 
 
 class Retention(Model):

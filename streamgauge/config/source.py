@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 
 from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
-from streamgauge.config.fields import Delay, Model, Ratio
+from streamgauge.config.field_types import Delay, Model, Ratio
 
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 _LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay, Model, Name, Percent
+from streamgauge.config.field_types import Delay, Model, Name, Percent
 
 
 def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:

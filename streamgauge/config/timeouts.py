@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay, Model
+from streamgauge.config.field_types import Delay, Model
 
 
 class Timeouts(Model):

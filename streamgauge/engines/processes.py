@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.base.processes import members
+from streamgauge.base.process_sessions import members
 from streamgauge.engines.account import Account, Reading, read
 from streamgauge.engines.cgroup import Group
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here, place
-from streamgauge.index.results import Index
+from streamgauge.index.result_index import Index
 
 __all__ = ["Index", "default_url", "index_run"]
 

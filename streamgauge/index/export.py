@@ -14,7 +14,7 @@ from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.catalog.results import MEASURED
-from streamgauge.index.results import Row
+from streamgauge.index.result_index import Row
 
 _FLOATS = ("value", "low", "high")
 _TEXTS = ("series_key", *MEASURED, "at", "run_id", "reason", "config_hash", "machine", "software")

@@ -16,7 +16,7 @@ from streamgauge.config import Benchmark, Cell
 from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of, results_of
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.search import PER_UNIT, RATE, Searcher
+from streamgauge.measure.search_stage import PER_UNIT, RATE, Searcher
 
 log = logging.getLogger("streamgauge")
 _FRACTION = re.compile(r"_at_([\d.e+-]+)pct$")
@@ -86,8 +86,8 @@ def of_cell(
                     found |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted or PER_UNIT in wanted:
                     bench.stop()
-                    plan = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
-                    answer = Searcher(bench, plan, token).run()
+                    settings = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
+                    answer = Searcher(bench, settings, token).run()
                     rates = {RATE: answer[RATE], PER_UNIT: answer["events_per_yardstick_unit"]}
                     found |= {metric: rate for metric, rate in rates.items() if rate}
         finally:

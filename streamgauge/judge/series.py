@@ -11,7 +11,7 @@ from streamgauge.answers.figures import SECONDS
 from streamgauge.judge.changes import SEGMENT, Change, find
 from streamgauge.judge.reruns import Subject
 from streamgauge.judge.suspects import SELF, SUSPECT_ALPHA, known_moments, suspects
-from streamgauge.measure.search import PER_UNIT, RATE
+from streamgauge.measure.search_stage import PER_UNIT, RATE
 
 State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
 

@@ -19,7 +19,7 @@ from streamgauge.config import Benchmark, Search, parse
 from streamgauge.driver.fleet import Fleet
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.search import Searcher
+from streamgauge.measure.search_stage import Searcher
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.simulate import Calibration
 from streamgauge.search.steps import Done
@@ -27,7 +27,7 @@ from streamgauge.search.steps import Done
 ROWS = 100_000
 
 
-def calibrate_for_real(behaviour: Behaviour, plan: Search, seeds: int, first_seed: int = 0) -> Calibration:
+def calibrate_for_real(behaviour: Behaviour, settings: Search, seeds: int, first_seed: int = 0) -> Calibration:
     """Runs a whole search per seed in real time, a minute or two for each process. Raises UserError."""
     behaviour.check()
     if behaviour.capacity is None or behaviour.capacity >= 2_000_000:
@@ -38,18 +38,18 @@ def calibrate_for_real(behaviour: Behaviour, plan: Search, seeds: int, first_see
             tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
             measuring(f"calibration {uuid.uuid4().hex[:8]}") as token,
         ):
-            bench = _bench(behaviour, plan, Path(scratch), seed)
+            bench = _bench(behaviour, settings, Path(scratch), seed)
             began = time.monotonic()
             with bench.fleet:
                 try:
-                    found.append(Searcher(bench, plan, token).search())
+                    found.append(Searcher(bench, settings, token).search())
                 finally:
                     bench.close()
             seconds.append(time.monotonic() - began)
-    return Calibration(behaviour.truth(plan.max_age.seconds), tuple(found), tuple(seconds))
+    return Calibration(behaviour.truth(settings.max_age.seconds), tuple(found), tuple(seconds))
 
 
-def _bench(behaviour: Behaviour, plan: Search, scratch: Path, seed: int) -> ReadyCell:
+def _bench(behaviour: Behaviour, settings: Search, scratch: Path, seed: int) -> ReadyCell:
     """Makes a cell of the known system over a small stream, without a benchmark file."""
     system = {
         "name": "known",
@@ -71,7 +71,7 @@ def _bench(behaviour: Behaviour, plan: Search, scratch: Path, seed: int) -> Read
         "workloads": [{"name": "all", "query": "passthrough"}],
         "systems": [system],
     }
-    benchmark = parse(Benchmark, told, "calibrate").model_copy(update={"search": plan})
+    benchmark = parse(Benchmark, told, "calibrate").model_copy(update={"search": settings})
     stream = small_stream(scratch, seed)
     fleet = Fleet(stream, benchmark.replay, tick="ns", columns={})
     artifact = Artifact("stream", "calibration", stream, {})

@@ -113,14 +113,14 @@ class ReadyCell:
     def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
         """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
         windows: list[Window] = []
-        plan = self.benchmark.search
-        plan = plan if seconds is None else plan.model_copy(update={"warmup_seconds": seconds})
+        settings = self.benchmark.search
+        settings = settings if seconds is None else settings.model_copy(update={"warmup_seconds": seconds})
         limits = Limits(most_rows=MOST_ROWS, continuous=self.continuous)
-        while not is_warm(plan, windows, is_continuous=limits.continuous):
-            step = warm_up_step(plan, 1, limits, windows)
-            round_s = min(step.least_s, plan.warmup_seconds)
+        while not is_warm(settings, windows, is_continuous=limits.continuous):
+            step = warm_up_step(settings, 1, limits, windows)
+            round_s = min(step.least_s, settings.warmup_seconds)
             step = replace(step, least_s=round_s, most_s=round_s)
-            early = sum(w.seconds for w in windows) < UNPINNED * plan.warmup_seconds
+            early = sum(w.seconds for w in windows) < UNPINNED * settings.warmup_seconds
             windows.append(self.window(replace(step, purpose="compile") if early else step, token=token))
             if windows[-1].invalid:
                 log.info("  the warm-up ended: %s", windows[-1].invalid)

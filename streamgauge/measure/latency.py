@@ -13,13 +13,13 @@ from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
-from streamgauge.catalog.runs import environment
+from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import timing
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of
-from streamgauge.measure.search import cell_directory, plan_hash
+from streamgauge.measure.search_stage import cell_directory, settings_hash
 
 log = logging.getLogger("streamgauge")
 #: quantiles that become results
@@ -149,7 +149,7 @@ def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str,
     return [
         Result(
             benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
-            plan_hash(benchmark, cell), samples=figures["event_latency"]["count"], valid=figures["valid"],
+            settings_hash(benchmark, cell), samples=figures["event_latency"]["count"], valid=figures["valid"],
             reason=figures["reason"] or "", replaces=True, software=environment()["software"] | figures["software"],
         )
         for metric, (unit, value) in values.items()

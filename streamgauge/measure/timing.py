@@ -45,45 +45,44 @@ def stage_seconds(stage: Stage, benchmark: Benchmark) -> float:
 
 def search_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of the search for one cell."""
-    plan = benchmark.search
-    ladder = START_S + plan.warmup_seconds + _WINDOWS * 2 * plan.window_seconds
-    proof = 2 * plan.proof_steps * _TRIALS * (plan.recovery_seconds + plan.max_age.seconds)
-    return START_S + plan.processes * (ladder + proof)
+    settings = benchmark.search
+    ladder = START_S + settings.warmup_seconds + _WINDOWS * 2 * settings.window_seconds
+    proof = 2 * settings.proof_steps * _TRIALS * (settings.recovery_seconds + settings.max_age.seconds)
+    return START_S + settings.processes * (ladder + proof)
 
 
 def latency_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of the latency runs of one cell."""
-    plan = benchmark.latency
-    return (
-        START_S + benchmark.search.warmup_seconds + (len(plan.fractions) + len(plan.rates)) * (plan.seconds + START_S)
-    )
+    settings = benchmark.latency
+    runs = len(settings.fractions) + len(settings.rates)
+    return START_S + benchmark.search.warmup_seconds + runs * (settings.seconds + START_S)
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of judging a night, if as many suspects as allowed are rerun to the end."""
-    plan = benchmark.nightly
-    if plan is None:
+    settings = benchmark.nightly
+    if settings is None:
         return START_S
     once = START_S + benchmark.search.warmup_seconds + benchmark.latency.seconds
-    return START_S + (plan.max_reruns + plan.self_tests) * 2 * sum(plan.repetitions) * once
+    return START_S + (settings.max_reruns + settings.self_tests) * 2 * sum(settings.repetitions) * once
 
 
 def release_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of a release check with a rerun of every cell."""
-    plan = benchmark.release
-    if plan is None:
+    settings = benchmark.release
+    if settings is None:
         return START_S
-    queries = _NEXMARK_QUERIES if "all" in plan.queries else len(plan.queries)
-    answers = 2 * queries * 2 * (10 + plan.events / _NEXMARK_EVENTS_PER_S)
+    queries = _NEXMARK_QUERIES if "all" in settings.queries else len(settings.queries)
+    answers = 2 * queries * 2 * (10 + settings.events / _NEXMARK_EVENTS_PER_S)
     pairs = {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
-    rounds = len(pairs) * (plan.repetitions + plan.reruns) * 3
-    return START_S + answers + rounds * (START_S + plan.warmup_seconds + plan.seconds)
+    rounds = len(pairs) * (settings.repetitions + settings.reruns) * 3
+    return START_S + answers + rounds * (START_S + settings.warmup_seconds + settings.seconds)
 
 
 def timeout_seconds(stage: Stage, benchmark: Benchmark) -> float:
     """The seconds after which a task of the stage counts as hung."""
-    plan = benchmark.timeouts
-    return max(plan.least.seconds, plan.factor * stage_seconds(stage, benchmark))
+    settings = benchmark.timeouts
+    return max(settings.least.seconds, settings.factor * stage_seconds(stage, benchmark))
 
 
 def run_seconds(benchmark: Benchmark, *, nightly: bool = False) -> float:

@@ -15,10 +15,10 @@ from pathlib import Path
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.config import Benchmark, Cell
-from streamgauge.measure import latency, search, timing
+from streamgauge.measure import latency, search_stage, timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.lock import measuring
 
@@ -51,17 +51,17 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
 def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, number: int, token: int) -> None:
     """Measures one process of a cell, and after the last one its latency. Each is recorded as a stage."""
     path, scope, last = run_log.path, cell.model_dump(), number == benchmark.search.processes
-    directory = search.cell_directory(path, cell)
+    directory = search_stage.cell_directory(path, cell)
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         with run_log.stage("search", scope) as outcome:
             bench = stack.enter_context(ready(benchmark, store, cell, here(directory) / "work"))
-            key = search.plan_hash(benchmark, cell)
-            searcher = search.Searcher(bench, benchmark.search, token, directory, key)
+            key = search_stage.settings_hash(benchmark, cell)
+            searcher = search_stage.Searcher(bench, benchmark.search, token, directory, key)
             outcome |= {"turn": number, "of": benchmark.search.processes}
             if last:
                 found = searcher.run()
-                search.publish(benchmark, cell, path, found)
+                search_stage.publish(benchmark, cell, path, found)
                 outcome |= {"rate_events_per_s": found["sustainable_rate_events_per_s"], "reason": found["reason"]}
                 outcome["system"] = found["application"]
             else:
@@ -75,9 +75,9 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, numbe
 
 def _is_due(benchmark: Benchmark, run_log: RunLog, cell: Cell, number: int) -> bool:
     """True if something of that round is still to be measured. The last round also has the answer and the latency."""
-    directory, key = search.cell_directory(run_log.path, cell), search.plan_hash(benchmark, cell)
+    directory, key = search_stage.cell_directory(run_log.path, cell), search_stage.settings_hash(benchmark, cell)
     if number < benchmark.search.processes:
-        return search.is_due(benchmark.search, search.earlier(directory, key), number)
+        return search_stage.is_due(benchmark.search, search_stage.earlier(directory, key), number)
     ended = [run_log.latest(stage, **cell.model_dump()) for stage in ("search", "latency")]
     return _plan_of(directory) != key or any(one is None or one.state != "done" for one in ended)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
 from streamgauge.metrics import scope
-from streamgauge.metrics.cells import Cell, Count, Key, Latest, Spread, check_name, number, spread_of
+from streamgauge.metrics.values import Cell, Count, Key, Latest, Spread, check_name, number, spread_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_STEP = "main"

@@ -21,7 +21,7 @@ from streamgauge.metrics.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamgauge.metrics.engine import SparkLink
+    from streamgauge.metrics.spark_link import SparkLink
 
 log = logging.getLogger("streamgauge")
 _lock = threading.Lock()
@@ -81,7 +81,7 @@ class Pipeline:
         if self._settings is None:
             return
         try:
-            from streamgauge.metrics.engine import SparkLink
+            from streamgauge.metrics.spark_link import SparkLink
 
             self._link = SparkLink(spark, self.registry)
         except Exception as problem:  # Spark Connect has no such way to its executors

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from streamgauge.metrics.cells import Cell, Cells, Key, decode, merge_into
+from streamgauge.metrics.values import Cell, Cells, Key, decode, merge_into
 
 LIVE_RUNS = 2_000  # runs of killed tasks never report their end; beyond this number the oldest is taken as ended
 KNOWN_RUNS = 50_000

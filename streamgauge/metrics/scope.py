@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from streamgauge.metrics.cells import Cell, Key, decode, encode
 from streamgauge.metrics.registry import Registry
+from streamgauge.metrics.values import Cell, Key, decode, encode
 
 _registry = Registry()
 

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from streamgauge.metrics.cells import Cell, Cells, Key, encode, merge_into
+from streamgauge.metrics.values import Cell, Cells, Key, encode, merge_into
 
 #: holds host, port, token, id of the accumulator; an environment variable reaches every kind of Python function
 VARIABLE = "STREAMGAUGE_METRICS"

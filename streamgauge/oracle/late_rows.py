@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgauge.oracle.batches import SPARK, BatchLog, Rules, taken_by
-from streamgauge.oracle.sessions import deals
+from streamgauge.oracle.session_deals import deals
 from streamgauge.oracle.watermarks import recomputed
 from streamgauge.workloads import Query, Spec, find
 

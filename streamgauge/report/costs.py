@@ -8,7 +8,7 @@ from streamgauge.report import semantics
 from streamgauge.report.blocks import Block, Cell, Chart, Hole, Table, number
 from streamgauge.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.report.degrees import Ratio, axes, by_line, common_rates, kept, line_of
-from streamgauge.report.records import CellRecord, Json, Records
+from streamgauge.report.run_records import CellRecord, Json, Records
 
 Value = Callable[[CellRecord], float | None]
 _X = "out-of-order events (%)"

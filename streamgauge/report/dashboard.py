@@ -19,7 +19,7 @@ from streamgauge.judge.suspects import SELF, higher_is_better
 from streamgauge.report import standing
 from streamgauge.report.blocks import Block, Cell, Chart, Note, Section, State, Table, Text, number, share
 from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
-from streamgauge.report.overview import Verdict
+from streamgauge.report.overview import Outcome
 from streamgauge.report.page import fill, publish
 
 Row = dict[str, Any]
@@ -69,7 +69,7 @@ def build(index: Index, out: Path) -> list[str]:
     """Writes the page and returns one line per change on it. Raises UserError if it cannot be written."""
     series = index.series()
     curves = [_curve(index, one, len(series)) for one in series]
-    verdict = _verdict(curves)
+    outcome = _outcome(curves)
     drawn = [curve for curve in curves if curve.series["metric"] not in standing.TOLD_APART]
     sections = [*standing.sections(index, [(curve.series, curve.points) for curve in curves]), _summary(drawn)]
     for (benchmark, workload), some in _grouped(drawn, "benchmark", "workload"):
@@ -81,8 +81,8 @@ def build(index: Index, out: Path) -> list[str]:
         sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
     nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
     lead = "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure."
-    publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], verdict, sections))
-    return [f"{what}: {reason}" for _, what, reason in verdict.problems]
+    publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], outcome, sections))
+    return [f"{what}: {reason}" for _, what, reason in outcome.problems]
 
 
 def _curve(index: Index, series: Row, together: int) -> Curve:
@@ -132,12 +132,12 @@ def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...]
     return [(group, list(some)) for group, some in groupby(sorted(curves, key=key), key)]
 
 
-def _verdict(curves: list[Curve]) -> Verdict:
+def _outcome(curves: list[Curve]) -> Outcome:
     problems = [change for curve in curves for change in _changes(curve)]
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
     said = "No series has changed" if not problems else f"{len(problems)} changes in {len(curves)} series"
-    return Verdict(state, said if len(problems) != 1 else f"1 change in {len(curves)} series", problems)
+    return Outcome(state, said if len(problems) != 1 else f"1 change in {len(curves)} series", problems)
 
 
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streamgauge.config import Experiment
 from streamgauge.report.model import estimates, ratio
-from streamgauge.report.records import CellRecord, Json, Records, is_sound
+from streamgauge.report.run_records import CellRecord, Json, Records, is_sound
 from streamgauge.report.trials import batches_of
 from streamgauge.search.estimate import geometric_mean, interval
 

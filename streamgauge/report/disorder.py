@@ -31,9 +31,9 @@ from streamgauge.report.degrees import (
     share_lost,
     state_of,
 )
-from streamgauge.report.overview import Verdict, verdict
+from streamgauge.report.overview import Outcome, outcome
 from streamgauge.report.page import fill
-from streamgauge.report.records import CellRecord, Json, Records
+from streamgauge.report.run_records import CellRecord, Json, Records
 
 _MIB = 2**20
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
@@ -50,7 +50,7 @@ def render(records: Records) -> str:
     sections = [semantics.section(records), *(_whole(make, costs) for make in makers), semantics.words(records)]
     lead = "What events that come out of order cost each engine and state store, and what each does with them."
     meta = [f"run {records.run_id}"]
-    return fill(f"What disorder costs: {records.benchmark.name}", lead, meta, _verdict(costs), sections)
+    return fill(f"What disorder costs: {records.benchmark.name}", lead, meta, _outcome(costs), sections)
 
 
 def _whole(make: Callable[[Costs], Section], costs: Costs) -> Section:
@@ -63,7 +63,7 @@ def _whole(make: Callable[[Costs], Section], costs: Costs) -> Section:
         return Section(name, name.capitalize(), blocks=[Hole("Not shown", why)])
 
 
-def _verdict(costs: Costs) -> Verdict:
+def _outcome(costs: Costs) -> Outcome:
     """The ratios at the highest degree, in the file's order: what an engine gives for its rate is told below."""
     records, last = costs.records, costs.axes.degrees[-1]
     told = []
@@ -74,8 +74,8 @@ def _verdict(costs: Costs) -> Verdict:
     sentence = f"No rate was measured both at {degree} of disorder and at the least"
     if told:
         sentence = f"With {degree} of the events out of order, a system keeps of its rate in order: {'; '.join(told)}"
-    whole = verdict(records)
-    return Verdict(whole.state, sentence, [one for one in whole.problems if one[0] != "plain"])
+    whole = outcome(records)
+    return Outcome(whole.state, sentence, [one for one in whole.problems if one[0] != "plain"])
 
 
 def _ratio(found: Ratio) -> str:

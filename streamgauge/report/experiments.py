@@ -18,8 +18,8 @@ from streamgauge.report.blocks import (
     percent,
 )
 from streamgauge.report.charts import axis, delay_axis, edges, figure, steps
-from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, tick_of
-from streamgauge.report.records import Check, Json, Records, Stream, Validation
+from streamgauge.report.delay_format import QUANTILES, bin_rows, quantile_cells, tick_of
+from streamgauge.report.run_records import Check, Json, Records, Stream, Validation
 
 
 def section(records: Records) -> Section:

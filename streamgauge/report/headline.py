@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
 from streamgauge.report.model import limited_by, ratio
-from streamgauge.report.records import CellRecord, Records, is_sound, one_line
+from streamgauge.report.run_records import CellRecord, Records, is_sound, one_line
 
 #: cells whose tiles are shown; a table below has all
 MOST = 6

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from streamgauge.catalog.runs import StageRecord
+from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, count, seconds
 from streamgauge.report.charts import BLUE, ORANGE, RED, SKY, axis, figure
-from streamgauge.report.records import Json, Records, one_line
+from streamgauge.report.run_records import Json, Records, one_line
 
 _NAMES = {
     "cpu": "CPU",

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 
 from streamgauge.report.blocks import count, number
-from streamgauge.report.records import Json
+from streamgauge.report.run_records import Json
 from streamgauge.search import verdict
 from streamgauge.search.estimate import Estimate, geometric_mean
 

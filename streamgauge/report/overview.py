@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, between, count, number, percent, share
 from streamgauge.report.model import limited_by
-from streamgauge.report.records import (
+from streamgauge.report.run_records import (
     CellRecord,
     Json,
     Records,
@@ -26,21 +26,23 @@ _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Outcome:
+    """The head of a page: a state, a sentence, and the problems."""
+
     state: State
     sentence: str
     problems: list[tuple[State, str, str]]  # state, what, reason
 
 
-def verdict(records: Records) -> Verdict:
-    """Verdict on the run: good only if every stage is done, every stream is validated and no cell is in doubt."""
+def outcome(records: Records) -> Outcome:
+    """Outcome of the run: good only if every stage is done, every stream is validated and no cell is in doubt."""
     problems = [
         (_MARK[s.outcome], s.what, s.reason)
         for s in expected(records)
         if s.outcome != "done" and not records.blocker(s)
     ]
     for stream in records.streams:
-        if stream.validate.outcome == "done" and stream.verdict != "passed":
+        if stream.validate.outcome == "done" and stream.validated != "passed":
             failed = (
                 [check.name for check in stream.validation.checks if not check.success] if stream.validation else []
             )
@@ -48,7 +50,7 @@ def verdict(records: Records) -> Verdict:
             problems.append(("bad" if failed else "open", f"validate {stream.experiment.name}", reason))
     problems += [problem for record in records.cells for problem in _doubts(record)]
     problems += _notes(records.cells)
-    passed = sum(stream.verdict == "passed" for stream in records.streams)
+    passed = sum(stream.validated == "passed" for stream in records.streams)
     sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
     if records.cells:
         confirmed = sum(cell.confirmed for cell in records.cells)
@@ -56,7 +58,7 @@ def verdict(records: Records) -> Verdict:
     sentence = sentence[0].upper() + sentence[1:]
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
-    return Verdict(state, sentence, problems)
+    return Outcome(state, sentence, problems)
 
 
 def summary(records: Records) -> Section:
@@ -108,11 +110,11 @@ def _achieved(achieved: int | None, target: int | None, events: int | None) -> C
 
 
 def _validated(stream: Stream) -> Text:
-    if stream.verdict == "passed":
+    if stream.validated == "passed":
         return Text("passed", "good")
     if stream.generate.outcome == "failed":
         return Text("no stream", "bad", hint=stream.generate.reason)
-    if stream.verdict == "failed":
+    if stream.validated == "failed":
         return Text("failed", "bad", hint=stream.validate.reason)
     return Text("not run" if stream.validate.outcome == "missing" else "no result", "open", hint=stream.validate.reason)
 

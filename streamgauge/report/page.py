@@ -13,9 +13,19 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from streamgauge.base.places import as_user_error, write_whole
-from streamgauge.report import cells, experiments, hard, headline, machine, nexmark, overview, source, sweep
+from streamgauge.report import (
+    cells_section,
+    experiments,
+    hard_section,
+    headline,
+    machine,
+    nexmark_section,
+    overview,
+    source_section,
+    sweep,
+)
 from streamgauge.report.blocks import Section
-from streamgauge.report.records import Records
+from streamgauge.report.run_records import Records
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -33,23 +43,27 @@ def render(records: Records) -> str:
         *([headline.section(records)] if records.cells else []),
         overview.summary(records),
         *([sweep.section(records)] if len(records.streams) > 1 and records.cells else []),
-        source.section(records),
+        source_section.section(records),
         experiments.section(records),
-        *([cells.section(records)] if records.cells else []),
-        *([nexmark.section(records.nexmark, nexmark.expected(records))] if records.nexmark or records.suites else []),
-        *([hard.section(records.hard)] if records.hard else []),
+        *([cells_section.section(records)] if records.cells else []),
+        *(
+            [nexmark_section.section(records.nexmark, nexmark_section.expected(records))]
+            if records.nexmark or records.suites
+            else []
+        ),
+        *([hard_section.section(records.hard)] if records.hard else []),
         machine.environment(records),
         machine.timings(records),
     ]
     benchmark = records.benchmark
     words = "An event is out of order if its time lies before the running maximum. Its delay is the difference."
     return fill(
-        benchmark.name, benchmark.description, [f"run {records.run_id}"], overview.verdict(records), sections, words
+        benchmark.name, benchmark.description, [f"run {records.run_id}"], overview.outcome(records), sections, words
     )
 
 
 def fill(
-    title: str, lead: str, meta: list[str], verdict: overview.Verdict, sections: list[Section], footer: str = ""
+    title: str, lead: str, meta: list[str], outcome: overview.Outcome, sections: list[Section], footer: str = ""
 ) -> str:
     """Renders the page's template."""
     environment = Environment(
@@ -64,7 +78,7 @@ def fill(
         title=title,
         lead=lead,
         meta=[*meta, datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")],
-        verdict=verdict,
+        verdict=outcome,
         sections=sections,
         footer=footer,
         plotly=_plotly(),

@@ -7,7 +7,7 @@ from pathlib import Path
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.report import disorder, page, sweep
-from streamgauge.report.records import Records
+from streamgauge.report.run_records import Records
 
 
 def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:

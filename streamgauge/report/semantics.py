@@ -1,9 +1,9 @@
-"""Each engine's treatment of event time, as it declares it, and the words and limits of the page of disorder."""
+"""Rules of each engine for event time, as it declares them; words and limits of the page of disorder."""
 
 from __future__ import annotations
 
 from streamgauge.report.blocks import Block, Cell, Note, Section, Table, between, number
-from streamgauge.report.records import CellRecord, Json, Records
+from streamgauge.report.run_records import CellRecord, Json, Records
 
 UNKNOWN = "unknown"
 #: the query that reads every event and answers none: what it carries is the ceiling of an engine's link

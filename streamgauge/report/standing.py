@@ -7,7 +7,7 @@ from typing import Any
 
 from streamgauge.answers.functional import CORRECT, HASH, SUPPORTED
 from streamgauge.index import Index
-from streamgauge.report import nexmark
+from streamgauge.report import nexmark_section
 from streamgauge.report.blocks import Cell, Section, State, Table, Text, attempt
 
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Sect
         found.append(Section("releases", "Release checks", blocks=[attempt("Release checks", _releases, checks)]))
     if rows:
         lead = "State of the latest night. A feature is as good as the worst of its queries. Hints have the reasons."
-        found.append(Section("capabilities", "Capabilities", lead, nexmark.matrices(rows)))
+        found.append(Section("capabilities", "Capabilities", lead, nexmark_section.matrices(rows)))
     return found
 
 

@@ -8,7 +8,7 @@ from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Note, S
 from streamgauge.report.charts import SYMBOLS, axis, figure, line
 from streamgauge.report.degrees import factor
 from streamgauge.report.model import ratio
-from streamgauge.report.records import CellRecord, Json, Records, is_sound
+from streamgauge.report.run_records import CellRecord, Json, Records, is_sound
 
 #: the page of what disorder costs, beside this one
 PAGE = "disorder.html"

@@ -21,7 +21,7 @@ from streamgauge.report.charts import (
     figure,
     line,
 )
-from streamgauge.report.records import Json, load_of
+from streamgauge.report.run_records import Json, load_of
 
 #: most points of a line: more could not be told apart on a screen
 MOST_POINTS = 200

@@ -39,33 +39,35 @@ _ROUGH = 0.02
 _ALIKE = 0.8
 
 
-def next_window(plan: Search, limits: Limits, process: int, windows: Sequence[Window], *, again: bool) -> Hold | None:
+def next_window(
+    settings: Search, limits: Limits, process: int, windows: Sequence[Window], *, again: bool
+) -> Hold | None:
     """The next window of a process; None when its ladder is complete. again: it was warm, and climbs once more."""
     most = limits.most_rows
     compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
-    if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < plan.warmup_seconds * UNPINNED:
-        step = warm_up_step(plan, process, limits, windows)
+    if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < settings.warmup_seconds * UNPINNED:
+        step = warm_up_step(settings, process, limits, windows)
         return dataclasses.replace(step, purpose="compile", reason="on all CPUs, to compile")
     warm = [w for w in windows if w.purpose == "warm-up" and w.invalid is None]
     ladder = [w for w in windows if w.purpose == "ladder" and w.invalid is None]
     first = int(min(WARM_UP_ROWS, most))
-    if not ladder and not again and not is_warm(plan, warm, is_continuous=limits.continuous):
+    if not ladder and not again and not is_warm(settings, warm, is_continuous=limits.continuous):
         begun = [w for w in windows if w.invalid is None] if limits.continuous else warm
-        return warm_up_step(plan, process, limits, begun)
+        return warm_up_step(settings, process, limits, begun)
     if len(ladder) >= _MOST_RUNGS:
         return None
     sound = [*warm, *ladder]
-    estimate = fit(sound, plan.max_age.seconds, continuous=limits.continuous, most_rows=most)
-    rows, reason, long = _next_rung(plan, limits, estimate, warm, ladder, first)
+    estimate = fit(sound, settings.max_age.seconds, continuous=limits.continuous, most_rows=most)
+    rows, reason, long = _next_rung(settings, limits, estimate, warm, ladder, first)
     if rows is None:
         return None
-    seconds = plan.window_seconds * (2 if long else 1)
+    seconds = settings.window_seconds * (2 if long else 1)
     rough = long and estimate is not None and estimate.hiccups > _ROUGH
-    return Hold(process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, plan.window_error)
+    return Hold(process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, settings.window_error)
 
 
 def _next_rung(
-    plan: Search,
+    settings: Search,
     limits: Limits,
     estimate: Estimate | None,
     warm: Sequence[Window],
@@ -73,7 +75,7 @@ def _next_rung(
     first: int,
 ) -> tuple[int | None, str, bool]:
     """(rows to hold or None, why, whether the answer lies there)."""
-    age, most = plan.max_age.seconds, limits.most_rows
+    age, most = settings.max_age.seconds, limits.most_rows
     held = [w.held_rows for w in ladder]
     if estimate is None:
         return first, "the first rung", False
@@ -119,7 +121,7 @@ def _has(held: Sequence[float], rows: float) -> bool:
     return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
 
 
-def warm_up_step(plan: Search, process: int, limits: Limits, before: Sequence[Window]) -> Hold:
+def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequence[Window]) -> Hold:
     """The next window of the warm-up after these: small batches and large ones in turns.
 
     Large ones are ten times as large, and last for half of the allowed age at most. Without batches, it is the backlog
@@ -127,18 +129,18 @@ def warm_up_step(plan: Search, process: int, limits: Limits, before: Sequence[Wi
     """
     rows = min(WARM_UP_ROWS, limits.most_rows)
     if limits.continuous:
-        rows = continuous.warm_up_rows(before, plan.max_age.seconds, limits.most_rows)
+        rows = continuous.warm_up_rows(before, settings.max_age.seconds, limits.most_rows)
     elif len(before) % 2 and before[-1].batches:
         spent = before[-1].seconds / len(before[-1].batches)
-        rows *= min(_LARGER, max(1.0, _PARTS[-1] * plan.max_age.seconds / max(spent, 1e-9)))
+        rows *= min(_LARGER, max(1.0, _PARTS[-1] * settings.max_age.seconds / max(spent, 1e-9)))
     why = "until the cost of a batch is steady"
     return Hold(process, "warm-up", int(min(rows, limits.most_rows)), why, _ROUND_S, _ROUND_S, 1.0, 2)
 
 
-def is_warm(plan: Search, warm: Sequence[Window], *, is_continuous: bool) -> bool:
+def is_warm(settings: Search, warm: Sequence[Window], *, is_continuous: bool) -> bool:
     """True once the cost of a batch, or of a row, has no trend over several windows, or the time for it is over."""
     spent = sum(w.seconds for w in warm)
-    if spent >= plan.warmup_seconds:
+    if spent >= settings.warmup_seconds:
         return True
     points = [Point.of(w) for w in (continuous.near_the_top(warm) if is_continuous else warm) if w.batches]
     skipped = len(points) // 3
@@ -152,16 +154,16 @@ def is_warm(plan: Search, warm: Sequence[Window], *, is_continuous: bool) -> boo
     trend = float((weight * centre * cost).sum()) / information * _TREND_S
     if abs(trend) + _TREND_S / math.sqrt(information) > _STEADY:
         return False
-    found = fit(warm, plan.max_age.seconds, continuous=is_continuous, most_rows=math.inf)
+    found = fit(warm, settings.max_age.seconds, continuous=is_continuous, most_rows=math.inf)
     return found is not None and abs(found.drift) <= _STEADY
 
 
-def estimates(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> list[Estimate]:
+def estimates(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> list[Estimate]:
     """The estimate of each process that has one."""
     found = []
-    for process in range(1, plan.processes + 1):
+    for process in range(1, settings.processes + 1):
         windows = windows_of(measured, process)
-        one = fit(windows, plan.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
+        one = fit(windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
         if one is not None:
             found.append(one)
     return found

@@ -1,4 +1,4 @@
-"""The search: a pure function from (plan, measurements so far) to the next step, and the loop around it.
+"""The search: a pure function from (settings, measurements so far) to the next step, and the loop around it.
 
 Each fresh process warms up and climbs a ladder of closed-loop windows (`ladder.py`). The last process proves the
 estimate by open-loop recovery trials below and above it (`recovery.py`). Nothing else is remembered: the same
@@ -22,29 +22,32 @@ from streamgauge.search.steps import Done, Hold, Limits, Recover, Step
 _GIVE_UP = 4
 
 
-def next_step(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
+def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
     """Returns the step that follows these measurements, which are given in the order in which they were made."""
-    if stop := _gives_up(plan, measured):
-        return _done(plan, limits, measured, stop)
+    if stop := _gives_up(settings, measured):
+        return _done(settings, limits, measured, stop)
     begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
-    for process in range(begun, plan.processes + 1):
+    for process in range(begun, settings.processes + 1):
         windows = windows_of(measured, process)
-        if hold := next_window(plan, limits, process, windows, again=refuted(measured, process) > 0):
+        if hold := next_window(settings, limits, process, windows, again=refuted(measured, process) > 0):
             return hold
-    return next_recovery(plan, limits, measured) or _done(plan, limits, measured, None)
+    return next_recovery(settings, limits, measured) or _done(settings, limits, measured, None)
 
 
 def run_search(
-    plan: Search, limits: Limits, measure: Callable[[Hold | Recover], Measurement], measured: Sequence[Measurement] = ()
+    settings: Search,
+    limits: Limits,
+    measure: Callable[[Hold | Recover], Measurement],
+    measured: Sequence[Measurement] = (),
 ) -> Done:
     """Measures step by step until Done. The simulated, the known and the real system all run this loop."""
-    done = run_turn(plan, limits, measure, measured, plan.processes)
+    done = run_turn(settings, limits, measure, measured, settings.processes)
     assert done is not None, "no step is of a later process"
     return done
 
 
 def run_turn(
-    plan: Search,
+    settings: Search,
     limits: Limits,
     measure: Callable[[Hold | Recover], Measurement],
     measured: Sequence[Measurement],
@@ -52,28 +55,28 @@ def run_turn(
 ) -> Done | None:
     """Measures until that process is complete, and returns None; returns the answer once it stands."""
     known = list(measured)
-    while not isinstance(step := next_step(plan, limits, known), Done):
+    while not isinstance(step := next_step(settings, limits, known), Done):
         if step.process > process:
             return None
         known.append(measure(step))
     return step
 
 
-def _gives_up(plan: Search, measured: Sequence[Measurement]) -> str | None:
+def _gives_up(settings: Search, measured: Sequence[Measurement]) -> str | None:
     """Reason to end the search without an answer: the last measurements were all invalid; None to go on."""
     last = measured[-_GIVE_UP:]
     reasons = [m.invalid if isinstance(m, Window) else (None if m.valid else m.verdict.reason) for m in last]
     lives = {m.life for m in measured if isinstance(m, Window)}
-    if len(lives) > plan.processes + _GIVE_UP:
-        return f"the system was lost {len(lives) - plan.processes} times: {next(filter(None, reasons), 'it ended')}"
+    if len(lives) > settings.processes + _GIVE_UP:
+        return f"the system was lost {len(lives) - settings.processes} times: {next(filter(None, reasons), 'it ended')}"
     if len(reasons) == _GIVE_UP and all(reasons):
         return f"the last {_GIVE_UP} measurements were invalid: {reasons[-1]}"
     return None
 
 
-def _done(plan: Search, limits: Limits, measured: Sequence[Measurement], stop: str | None) -> Done:
-    found = estimates(plan, limits, measured)
-    loads = loads_of(plan, measured)
+def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], stop: str | None) -> Done:
+    found = estimates(settings, limits, measured)
+    loads = loads_of(settings, measured)
     passed = [load.rate_events_per_s for load in loads if classify(load.trials) == "recovers"]
     failed = [load.rate_events_per_s for load in loads if classify(load.trials) == "falls behind"]
     proven = (max(passed, default=None), min(failed, default=None))
@@ -93,9 +96,9 @@ def _done(plan: Search, limits: Limits, measured: Sequence[Measurement], stop: s
     missing = [side for side, bound in zip(("below", "above"), proven, strict=True) if bound is None]
     if outcome == "all_sustained":
         missing = [side for side in missing if side == "below"]
-    if not plan.proof_steps:
+    if not settings.proof_steps:
         missing = []  # nobody asked for a proof, which is told as a doubt
-    doubts = _doubts(plan, found)
+    doubts = _doubts(settings, found)
     if stop:
         outcome, reason = "inconclusive", stop
     elif contradicted:
@@ -103,21 +106,21 @@ def _done(plan: Search, limits: Limits, measured: Sequence[Measurement], stop: s
     elif missing:
         outcome, reason = "unproven", f"no recovery trial was clear {' and '.join(missing)} the estimate"
     else:
-        reason = why(own, constraint, plan)
+        reason = why(own, constraint, settings)
     low_high = between if between else (min(own.low, rate), max(own.high, rate))
     return Done(
         rate, low_high, "processes" if between else "fit", proven, outcome, reason, constraint, tuple(found), doubts
     )
 
 
-def why(own: Estimate, constraint: Constraint, plan: Search) -> str:
+def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
     """Sentence that says what limits the rate."""
     a, b = own.batch_cost_s, own.row_cost_s
     cost = "" if a is None else f": a batch costs {1000 * a:,.0f} ms and {1e6 * b:,.3g} µs a row"
     if constraint == "batch cap":
         return f"limited by the engine's cap of {own.cap_rows:,} rows a batch{cost}"
     if constraint == "age":
-        return f"limited by the allowed age of {plan.max_age}{cost}"
+        return f"limited by the allowed age of {settings.max_age}{cost}"
     if constraint == "queue memory":
         return f"limited by the rows that the driver's queues hold (replay.max_memory_mb){cost}"
     if constraint == "driver's ceiling":
@@ -125,15 +128,15 @@ def why(own: Estimate, constraint: Constraint, plan: Search) -> str:
     return "limited by what the engine carries"
 
 
-def _doubts(plan: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
+def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
     """Doubts that a reader should know before trusting the figure."""
     doubts = []
     if len(found) == 1:
         doubts.append("one process: how much processes differ is unknown; raise search.processes to know it")
-    if not plan.proof_steps:
+    if not settings.proof_steps:
         doubts.append("no recovery trial proved the estimate, as search.proof_steps is 0")
     drift = max((one.drift for one in found), key=abs, default=0.0)
-    if abs(drift) > plan.max_drift:
+    if abs(drift) > settings.max_drift:
         became = "cheaper" if drift > 0 else "dearer"
         doubts.append(
             f"a batch still became {abs(drift):.0%} {became} when the ladder ended, which was estimated; raise "

@@ -68,8 +68,8 @@ def refuted(measured: Sequence[Measurement], process: int) -> int:
     return 0
 
 
-def loads_of(plan: Search, measured: Sequence[Measurement]) -> list[Load]:
+def loads_of(settings: Search, measured: Sequence[Measurement]) -> list[Load]:
     """The recovery trials by rate, ascending."""
-    trials = [m for m in measured[refuted(measured, plan.processes) :] if isinstance(m, TrialRecord)]
+    trials = [m for m in measured[refuted(measured, settings.processes) :] if isinstance(m, TrialRecord)]
     rates = sorted({t.rate_events_per_s for t in trials})
     return [Load(rate, tuple(t for t in trials if t.rate_events_per_s == rate)) for rate in rates]

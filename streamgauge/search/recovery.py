@@ -17,23 +17,23 @@ from streamgauge.search.steps import Limits, Recover
 _TOLD = 4.5
 
 
-def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:
+def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:
     """Returns the next recovery trial; None when both sides of the last estimate are decided, or tries are spent.
 
     A trial that agrees with the ladder settles its load. One that contradicts it is repeated, and the majority decides.
     After a refuted load comes one twice as far from the estimate.
     """
-    found = estimates(plan, limits, measured)
-    if len(found) < plan.processes:
+    found = estimates(settings, limits, measured)
+    if len(found) < settings.processes:
         return None
-    own, loads = found[-1], loads_of(plan, measured)
+    own, loads = found[-1], loads_of(settings, measured)
     rate = min(own.rate_now, limits.max_rate)
     sides: tuple[tuple[Purpose, float], ...] = (("below", -1.0), ("above", 1.0))
     for purpose, sign in sides:
         if purpose == "above" and own.rate_now >= limits.max_rate:
             continue  # more than the driver offers: nothing above can be tried
         tried = [load for load in loads if load.trials[0].purpose == purpose]
-        away, steps = _first_load(plan, own)
+        away, steps = _first_load(settings, own)
         for _ in range(steps):
             wanted = float(f"{rate * (1 + sign * away):.6g}")
             if wanted <= 0:
@@ -44,7 +44,8 @@ def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement])
                 why = "must catch up" if sign < 0 else "must fall further behind"
                 again = f", look {len(load.trials) + 1}" if load else ""
                 return Recover(
-                    plan.processes, purpose, wanted, _behind_s(plan, limits, wanted), plan.recovery_seconds, own.noise,
+                    settings.processes, purpose, wanted, _behind_s(settings, limits, wanted),
+                    settings.recovery_seconds, own.noise,
                     f"{abs(wanted / rate - 1):.0%} {purpose} the estimate: {why}{again}",
                 )  # fmt: skip
             if state == ("recovers" if sign < 0 else "falls behind"):
@@ -53,24 +54,24 @@ def next_recovery(plan: Search, limits: Limits, measured: Sequence[Measurement])
     return None
 
 
-def _behind_s(plan: Search, limits: Limits, rate: float) -> float:
+def _behind_s(settings: Search, limits: Limits, rate: float) -> float:
     """Age of the backlog to begin with: the allowed one, or half of what the driver's queues hold.
 
     Only an engine without micro-batches may begin with less, as its rate does not depend on how far it is behind.
     """
-    age = plan.max_age.seconds
+    age = settings.max_age.seconds
     return min(age, limits.most_rows / 2 / rate) if limits.continuous else age
 
 
-def _first_load(plan: Search, own: Estimate) -> tuple[float, int]:
+def _first_load(settings: Search, own: Estimate) -> tuple[float, int]:
     """(How far away the first load is, how many there may be): the first whose sign a trial may tell, or the last one.
 
     A batch varies by `noise`, so the drift of a trial of S seconds with batches of T varies by noise·√(T/S).
     """
     a, b = own.batch_cost_s or 0.0, own.row_cost_s
-    batch_s = 0.0 if own.batch_cost_s is None else min(plan.max_age.seconds, a + b * own.backlog_rows)
-    least = _TOLD * own.noise * math.sqrt(batch_s / plan.recovery_seconds)
-    away, steps = plan.margin, plan.proof_steps
+    batch_s = 0.0 if own.batch_cost_s is None else min(settings.max_age.seconds, a + b * own.backlog_rows)
+    least = _TOLD * own.noise * math.sqrt(batch_s / settings.recovery_seconds)
+    away, steps = settings.margin, settings.proof_steps
     while away < least and steps > 1:
         away, steps = 2 * away, steps - 1
     return away, steps

@@ -113,21 +113,21 @@ class Calibration:
         return sum(held) / len(held)
 
 
-def calibrate(behaviour: Behaviour, plan: Search, seeds: int, first_seed: int = 0) -> Calibration:
+def calibrate(behaviour: Behaviour, settings: Search, seeds: int, first_seed: int = 0) -> Calibration:
     """Runs whole searches against the known system on a virtual clock, one for each seed. Raises UserError."""
     behaviour.check()
     if behaviour.capacity is None:
         raise UserError("capacity: found none, allowed: a number of events per second above 0")
-    truth = behaviour.truth(plan.max_age.seconds)
+    truth = behaviour.truth(settings.max_age.seconds)
     if truth <= 0:
         raise UserError(
-            f"batch_cost_s: found {behaviour.batch_cost_s:g}, which is no less than the allowed age of {plan.max_age}"
+            f"batch_cost_s: found {behaviour.batch_cost_s:g}, allowed: less than the allowed age of {settings.max_age}"
         )
-    found = [_search(behaviour, plan, seed) for seed in range(first_seed, first_seed + seeds)]
+    found = [_search(behaviour, settings, seed) for seed in range(first_seed, first_seed + seeds)]
     return Calibration(truth, tuple(done for done, _ in found), tuple(seconds for _, seconds in found))
 
 
-def _search(behaviour: Behaviour, plan: Search, seed: int) -> tuple[Done, float]:
+def _search(behaviour: Behaviour, settings: Search, seed: int) -> tuple[Done, float]:
     processes: dict[int, VirtualProcess] = {}
 
     def measure(step: Hold | Recover) -> Measurement:
@@ -136,12 +136,12 @@ def _search(behaviour: Behaviour, plan: Search, seed: int) -> tuple[Done, float]
             return Window(step.process, step.purpose, step.rows, process.hold(step.rows, step.enough))
         observation = process.offer(
             step.rate_events_per_s, step.behind_s, step.longest_s, step.noise,
-            lambda so_far: judge(so_far, plan).outcome != "inconclusive",
+            lambda so_far: judge(so_far, settings).outcome != "inconclusive",
         )  # fmt: skip
         lasted = observation.samples[-1].at_s
         return TrialRecord(
-            step.process, step.purpose, step.rate_events_per_s, lasted, judge(observation, plan), correct=True
+            step.process, step.purpose, step.rate_events_per_s, lasted, judge(observation, settings), correct=True
         )
 
-    done = run_search(plan, Limits(continuous=behaviour.continuous), measure)
+    done = run_search(settings, Limits(continuous=behaviour.continuous), measure)
     return done, sum(process.clock_s for process in processes.values())

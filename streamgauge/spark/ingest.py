@@ -31,7 +31,7 @@ from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.sample import no_data, sample, too_many_bad
-from streamgauge.text.splits import Split, plan
+from streamgauge.text.splits import Split, source_splits
 
 QUARANTINE_FILE = "quarantine.parquet"
 INGESTED = metrics.counter("rows", "ingested")
@@ -41,7 +41,7 @@ QUARANTINED = metrics.counter("rows", "quarantined")
 def run(workers: Workers, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20) -> Artifact:
     """Returns the events of a benchmark's source, built unless they are there. Raises UserError."""
     source = benchmark.source
-    splits = plan(source, split_bytes)
+    splits = source_splits(source, split_bytes)
 
     def make(build: Build) -> None:
         build.manifest["doubts"] = sample(source).doubts if source.files else []

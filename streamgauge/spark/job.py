@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from streamgauge import config, metrics
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.spark.tasks import OnSpark

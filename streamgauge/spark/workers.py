@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened, publish
-from streamgauge.base.processes import postponed
+from streamgauge.base.process_sessions import postponed
 
 T = TypeVar("T")
 R = TypeVar("R")

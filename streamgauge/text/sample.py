@@ -11,7 +11,7 @@ from streamgauge.text import patterns
 from streamgauge.text.fields import texts
 from streamgauge.text.parse import TOO_LONG, Layout, Parsed, lines_of, parse
 from streamgauge.text.ranges import first_lines, line_count
-from streamgauge.text.splits import plan
+from streamgauge.text.splits import source_splits
 
 LINES = 1000
 _BYTES = 1 << 20
@@ -46,7 +46,7 @@ class Sample:
 
 def sample(source: Source, count: int = LINES) -> Sample:
     """Reads at most `count` lines, and no more than the first MiB of text. Raises UserError if all of them are bad."""
-    splits = plan(source, _BYTES)
+    splits = source_splits(source, _BYTES)
     data = next(splits[0].blocks(_BYTES), b"") if splits else b""
     lines = min(count, line_count(data))
     if not lines:

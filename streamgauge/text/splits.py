@@ -1,4 +1,4 @@
-"""Plans how a source is read: a list of splits, pieces of its files in order that a task can read on its own."""
+"""Cuts a source into splits: consecutive pieces of its files, each of which a task can read on its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Split:
     low: int
     high: int
     layout: Layout
-    mark: tuple[int, int]  # size and mtime of the file when the plan was made
+    mark: tuple[int, int]  # size and mtime of the file when the split was made
 
     def count(self) -> int:
         """Number of lines, counted in bounded memory."""
@@ -53,7 +53,7 @@ class Split:
             yield ranges.ended(data)
 
     def changed(self) -> bool:
-        """True if the file is no longer the one that the plan was made for, by size and mtime."""
+        """True if the file is no longer the one that the split was made for, by size and mtime."""
         return mark_of(self.path) != self.mark
 
 
@@ -98,7 +98,7 @@ def _header(path: str, source: Source) -> bytes:
     return ranges.ended(ranges.first_line(path)[1]) if source.header else b""
 
 
-def plan(source: Source, split_bytes: int) -> list[Split]:
+def source_splits(source: Source, split_bytes: int) -> list[Split]:
     """Lists the splits in the order of their lines. Raises UserError for files that cannot be read as described."""
     found: list[Split] = []
     for number, name in enumerate(source.files):

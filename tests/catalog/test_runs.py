@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.catalog.runs import RunLog, environment
+from streamgauge.catalog.run_log import RunLog, environment
 from streamgauge.catalog.stages import BY_NAME, needed_before
 
 

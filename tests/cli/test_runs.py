@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog import results
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from tests.command import Answer, Call, run
 
 

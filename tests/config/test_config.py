@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Model
+from streamgauge.config.field_types import Model
 from tests.conftest import ROOT
 
 SOUND: dict[str, Any] = {

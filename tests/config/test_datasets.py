@@ -13,7 +13,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, datasets
 from streamgauge.text.parse import parse
-from streamgauge.text.splits import plan
+from streamgauge.text.splits import source_splits
 
 SECOND = 10**9
 
@@ -26,7 +26,7 @@ def rows_of(source: Source) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows without seq and line, and the reasons of bad lines."""
     rows: list[dict[str, Any]] = []
     reasons: list[str] = []
-    for split in plan(source, 1 << 20):
+    for split in source_splits(source, 1 << 20):
         for data in split.blocks(1 << 20):
             found = parse(data, split.layout, 0)
             rows += found.events.drop_columns(["seq", "line"]).to_pylist()
@@ -157,7 +157,7 @@ def test_the_parquet_edition_of_the_taxi_trips_is_read(tmp_path: Path) -> None:
         {"event_time": t, "arrival_time": t, "PULocationID": p, "DOLocationID": d, "total_amount": a}
         for t, p, d, a in ((first, 186, 79, 22.7), (second, 140, 236, 18.0))
     ]
-    (split,) = plan(source, 1 << 20)
+    (split,) = source_splits(source, 1 << 20)
     assert list(split.blocks(1 << 20)) == [
         b"2,2024-01-01 00:00:00.123456,2024-01-01 00:00:00.123456,1,N,186,79,22.7\n"
         b'1,2024-01-01 00:01:00.000000,2024-01-01 00:01:00.000000,,"Y,N",140,236,18\n'

@@ -30,7 +30,7 @@ from rich.table import Table
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
 from tests.e2e.hosts import Hosts, Unavailable
 from tests.e2e.processes import FLIGHTS, QUICK, start, wait_for

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from tests.e2e.processes import alive, left_behind, start, wait_for, write_config
 from tests.e2e.rest import come_up, end_ui, start_ui
 

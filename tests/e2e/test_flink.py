@@ -25,9 +25,8 @@ from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
-from streamgauge.engines.flink.cluster import HOME, JAR
 from streamgauge.engines.flink.flink_system import FlinkSystem
-from streamgauge.engines.flink.settings import FlinkSettings
+from streamgauge.engines.flink.settings import HOME, JAR, FlinkSettings
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.oracle.check import Check, check
 from streamgauge.workloads import Spec, find

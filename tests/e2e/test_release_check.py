@@ -20,9 +20,9 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import app
 from streamgauge.config import load
 from streamgauge.index import Index, default_url, index_run
-from streamgauge.judge import release, release_rules
+from streamgauge.judge import release_check, release_rules
 from streamgauge.judge.release_rules import LEAST, Side
-from streamgauge.report.release import build
+from streamgauge.report.release_page import build
 from tests.measure.benches import write_bench
 
 pytestmark = pytest.mark.e2e
@@ -45,7 +45,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
         },
     )  # fmt: skip
     directory = bench.store.run("check")
-    found = release.run(bench.benchmark, bench.store, "old", "new", directory)
+    found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
 
     assert found["verdict"] == "no-go"
     assert found["reasons"][0]["what"] == "e.all event_latency_ms_p50"
@@ -119,7 +119,7 @@ def test_two_engines_are_compared_by_their_outputs_and_the_manifest_tells_how_to
     bench = write_bench(tmp_path, systems=systems, release=plan)
     directory = bench.store.run("check")
     sides: dict[Side, str] = {"baseline": "old", "candidate": "new", "control": "old"}
-    one = release._Check(bench.benchmark, bench.store, sides, directory)
+    one = release_check._Check(bench.benchmark, bench.store, sides, directory)
     [note] = one._answers()  # the suite is asked of two Sparks alone
     assert (note.state, note.why[:41]) == ("note", "not asked: the suite does not run on flin")
     one.versions = {"old": {"spark": "4.0.1", "java": "17"}, "new": {"flink": "2.3.0"}}

@@ -21,8 +21,8 @@ import psycopg
 import pytest
 import yaml
 
-from streamgauge.base import processes
-from streamgauge.catalog.runs import RunLog
+from streamgauge.base import process_sessions
+from streamgauge.catalog.run_log import RunLog
 from tests.conftest import ROOT
 from tests.e2e.processes import free_port, wait_for, write_config
 from tests.index.conftest import serving
@@ -47,16 +47,18 @@ class Service:
     database: int
     server: Path
     programs: Path
-    started: dict[str, processes.Leader] = field(default_factory=dict)
+    started: dict[str, process_sessions.Leader] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
         """One of the documented services, as systemd would."""
         environment = dict(line.split("=", 1) for line in (self.place / "environment").read_text().split("\0")[:-1])
         [line] = [line for line in documented("services").splitlines() if line.split()[-1] == name]
-        self.started[name] = processes.Leader(["bash", "-c", f"exec {line}"], environment, self.place / f"{name}.log")
+        self.started[name] = process_sessions.Leader(
+            ["bash", "-c", f"exec {line}"], environment, self.place / f"{name}.log"
+        )
 
     def restart(self, name: str) -> None:
-        processes.stop(self.started[name])
+        process_sessions.stop(self.started[name])
         self.start(name)
 
     def keep(self) -> None:
@@ -140,7 +142,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             wait_for(lambda: healthy(found), "healthy Airflow", 240)
             yield found
         finally:
-            processes.stop(*found.started.values())
+            process_sessions.stop(*found.started.values())
 
 
 def healthy(service: Service) -> bool:
@@ -172,7 +174,7 @@ def test_only_who_may_can_trigger_a_run_and_no_secret_is_seen_in_it(service: Ser
     arguments: set[str] = set()
 
     def ended() -> bool:
-        for process in processes.members({leader.pid: leader.since for leader in service.started.values()}):
+        for process in process_sessions.members({leader.pid: leader.since for leader in service.started.values()}):
             try:
                 arguments.update(process.cmdline())
             except psutil.Error:

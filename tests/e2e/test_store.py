@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
 from tests.e2e.processes import start, write_config
 from tests.metrics.backend import Backend

@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 
 from streamgauge import workloads
 from streamgauge.answers.capabilities import HARD
-from streamgauge.answers.hard import SPECS, batch_output, events, judge, offered, rows, run_example, slices, stream
+from streamgauge.answers.hard_queries import (
+    SPECS,
+    batch_output,
+    events,
+    judge,
+    offered,
+    rows,
+    run_example,
+    slices,
+    stream,
+)
 from streamgauge.answers.record import MODES
 from streamgauge.base.errors import UserError
 from streamgauge.config import Workload
@@ -24,7 +34,7 @@ from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.engines.spark.finite import FiniteRun, MicroBatch
 from streamgauge.oracle.duck import answer, ask, size_and_hash
 from streamgauge.oracle.late_rows import expectation, late_watermarks_us
-from streamgauge.oracle.sessions import deals
+from streamgauge.oracle.session_deals import deals
 from streamgauge.workloads import Rule, Spec
 
 S = 1_000_000

@@ -14,8 +14,8 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import parse_bytes
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.runs import RunLog
-from streamgauge.index import index_run, retention
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.index import garbage_collection, index_run
 from tests.command import Answer, Call, run
 from tests.index import example
 
@@ -197,9 +197,9 @@ def test_dry_run_only_tells(store: Store) -> None:
 
 
 def test_a_budget_that_cannot_be_met_is_told_before_a_run(store: Store) -> None:
-    retention.require_budget(store, 12 * 2**20, keep_runs=1)
+    garbage_collection.require_budget(store, 12 * 2**20, keep_runs=1)
     with pytest.raises(UserError, match=r"artifacts take \d+ MiB after collection, budget 0 MiB; raise"):
-        retention.require_budget(store, 2**10, keep_runs=3)
+        garbage_collection.require_budget(store, 2**10, keep_runs=3)
 
 
 @pytest.mark.parametrize(("text", "size"), [("20GiB", 20 * 2**30), ("1.5 MB", 1_500_000), (4096, 4096), ("7", 7)])

@@ -14,7 +14,7 @@ from sqlalchemy import event
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.index import Index, default_url
 from tests.index.example import result
 

@@ -23,7 +23,7 @@ from streamgauge.base.jsonl import append_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
 from streamgauge.index import Index, database
-from streamgauge.index.results import _key_until_0003, series_key
+from streamgauge.index.result_index import _key_until_0003, series_key
 from streamgauge.index.tables import judgements, points, series
 from tests.index.example import MACHINE, result, run, three_runs
 
@@ -154,15 +154,15 @@ def test_a_figure_that_is_no_number_is_void_in_both(url: str, tmp_path: Path) ->
 KILLED = """
 import sys, time
 from pathlib import Path
-from streamgauge.index import Index, results
-insert = results._insert
+from streamgauge.index import Index, result_index
+insert = result_index._insert
 def stops(connection, table, rows):
     new = insert(connection, table, rows)
     if table.name == "points" and rows:
         print("in mid-transaction", flush=True)
         time.sleep(600)
     return new
-results._insert = stops
+result_index._insert = stops
 getattr(Index(sys.argv[1]), sys.argv[2])(eval(sys.argv[3]))
 """
 

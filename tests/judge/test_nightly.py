@@ -17,12 +17,12 @@ from streamgauge.base.units import Duration
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.index import Index
-from streamgauge.judge.nightly import Night
+from streamgauge.judge.night import Night
 from streamgauge.judge.reruns import in_turns
 from streamgauge.judge.series import Series, searched
-from streamgauge.measure.search import PER_UNIT, RATE
+from streamgauge.measure.search_stage import PER_UNIT, RATE
 from tests.measure.benches import CELL, Bench, write_bench
 
 P50, ROWS = "event_latency_ms_p50_at_50pct", "output_rows"

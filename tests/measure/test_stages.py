@@ -11,8 +11,8 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
-from streamgauge.measure import latency, search
-from streamgauge.measure.search import cell_directory
+from streamgauge.measure import latency, search_stage
+from streamgauge.measure.search_stage import cell_directory
 from tests.measure.benches import CELL, Bench, write_bench
 
 #: a search of some seconds; a busy host may take the CPU away for half of one
@@ -22,10 +22,10 @@ QUICK |= {"proof_steps": 1, "margin": 0.3}
 
 def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     run = bench.store.run("r")
-    found = search.run(bench.benchmark, bench.store, CELL, run)
+    found = search_stage.run(bench.benchmark, bench.store, CELL, run)
     directory = cell_directory(run, CELL)
     assert json.loads((directory / "search.json").read_text()) == json.loads(json.dumps(found))
-    return found, read_jsonl(directory / search.WINDOWS), read_jsonl(directory / search.TRIALS)
+    return found, read_jsonl(directory / search_stage.WINDOWS), read_jsonl(directory / search_stage.TRIALS)
 
 
 def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(
     bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)
     found, windows, trials = run_search(bench)
     directory = cell_directory(bench.store.run("r"), CELL)
-    (directory / search.TRIALS).write_text(
+    (directory / search_stage.TRIALS).write_text(
         json.dumps(trials[0]) + "\n" + '{"number": 3, "rate_ev'
     )  # killed while it wrote
     foreign = {**windows[0], "plan": "another", "number": 99}
-    append_json(directory / search.WINDOWS, foreign)
+    append_json(directory / search_stage.WINDOWS, foreign)
     again, more, tried = run_search(bench)
     assert more[: len(windows) + 1] == [*windows, foreign], "what was measured stays"
     assert tried[0] == trials[0]
@@ -98,9 +98,9 @@ def test_a_wrong_output_voids_the_rate(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)
     run_search(bench)
     directory = cell_directory(bench.store.run("r"), CELL)
-    trials = read_jsonl(directory / search.TRIALS)
+    trials = read_jsonl(directory / search_stage.TRIALS)
     wrong = [{**t, "correct": False, "trial": {**t["trial"], "correct": False}} for t in trials]
-    (directory / search.TRIALS).write_text("".join(json.dumps(t) + "\n" for t in wrong))
+    (directory / search_stage.TRIALS).write_text("".join(json.dumps(t) + "\n" for t in wrong))
     (bench.store.run("r") / "results.jsonl").unlink()
     found, *_ = run_search(bench)
     assert found["correct"] is False

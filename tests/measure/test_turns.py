@@ -10,10 +10,11 @@ import pytest
 
 from streamgauge.base.errors import Outage
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Cell
-from streamgauge.measure import search, turns
+from streamgauge.measure import turns
 from streamgauge.measure.cell import ReadyCell
+from streamgauge.measure.search_stage import WINDOWS, cell_directory
 from tests.measure.benches import Bench, write_bench
 
 PLAN: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "proof_steps": 0}
@@ -40,7 +41,7 @@ def test_cells_take_turns_and_a_stage_that_was_killed_goes_on(tmp_path: Path, mo
     measured = ReadyCell.window
 
     def killed(self: ReadyCell, *args: Any, **more: Any) -> Any:
-        if self.cell.system == "b" and read_jsonl(search.cell_directory(log.path, cell("b")) / search.WINDOWS):
+        if self.cell.system == "b" and read_jsonl(cell_directory(log.path, cell("b")) / WINDOWS):
             raise KeyboardInterrupt
         return measured(self, *args, **more)
 
@@ -48,15 +49,15 @@ def test_cells_take_turns_and_a_stage_that_was_killed_goes_on(tmp_path: Path, mo
     with pytest.raises(KeyboardInterrupt):
         turns.run(bench.benchmark, bench.store, log, cells)
     assert searched(log) == [("a", "done"), ("b", "failed")]
-    before = {one.system: read_jsonl(search.cell_directory(log.path, one) / search.WINDOWS) for one in cells}
+    before = {one.system: read_jsonl(cell_directory(log.path, one) / WINDOWS) for one in cells}
     assert (len(before["a"]) > 1, len(before["b"])) == (True, 1)
 
     monkeypatch.setattr(ReadyCell, "window", measured)
     turns.run(bench.benchmark, bench.store, log, cells)
     assert searched(log)[2:] == [("b", "done"), ("a", "done"), ("b", "done")], "round 1 of a is not repeated"
     for one in cells:
-        directory = search.cell_directory(log.path, one)
-        windows = read_jsonl(directory / search.WINDOWS)
+        directory = cell_directory(log.path, one)
+        windows = read_jsonl(directory / WINDOWS)
         assert windows[: len(before[one.system])] == before[one.system]
         found = json.loads((directory / "search.json").read_text())
         assert [process["process"] for process in found["processes"]] == [1, 2]

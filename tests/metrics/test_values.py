@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
 from streamgauge.metrics import registry as registry_module
-from streamgauge.metrics.cells import Cells, Count, Key, Latest, Spread, decode, encode, merge_into, spread_of
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.metrics.registry import Batch, Registry
+from streamgauge.metrics.values import Cells, Count, Key, Latest, Spread, decode, encode, merge_into, spread_of
 
 INT = st.integers(-(2**63), 2**63 - 1)
 

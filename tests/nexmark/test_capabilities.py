@@ -12,9 +12,9 @@ from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
 from streamgauge.report.blocks import Table, Text
-from streamgauge.report.nexmark import expected, section
+from streamgauge.report.nexmark_section import expected, section
 from streamgauge.report.page import render
-from streamgauge.report.records import Records
+from streamgauge.report.run_records import Records
 
 
 def row(query: str, mode: str, status: str, why: str | None = None, **more: Any) -> dict[str, Any]:

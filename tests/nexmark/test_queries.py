@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge import workloads
-from streamgauge.answers.events import Events, benchmark, make_events
-from streamgauge.answers.nexmark import chosen, in_batch, run_suite, stream
+from streamgauge.answers.finite_stream import Events, benchmark, make_events
+from streamgauge.answers.nexmark_suite import chosen, in_batch, run_suite, stream
 from streamgauge.answers.record import Record, short
 from streamgauge.answers.systems import system
 from streamgauge.base.errors import UserError

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from streamgauge.answers import hard, stage
+from streamgauge.answers import hard_queries, stage
 from streamgauge.answers.record import CAPABILITIES, ROWS
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.report.records import Records
+from streamgauge.report.run_records import Records
 from streamgauge.spark import generate, ingest
 from streamgauge.spark.workers import Forked
 
@@ -42,7 +42,9 @@ def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
     while a single operator only drops more of them.
     """
     monkeypatch.setattr(
-        hard, "SPECS", [spec for spec in hard.SPECS if spec.query in ("chained_windows", "deduplication")]
+        hard_queries,
+        "SPECS",
+        [spec for spec in hard_queries.SPECS if spec.query in ("chained_windows", "deduplication")],
     )
     benchmark, store = parse(Benchmark, RAW, "here"), Store(tmp_path)
     ingest.run(Forked(), benchmark, store)

@@ -13,7 +13,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.report import build, degrees, disorder, semantics
 from streamgauge.report.blocks import Chart, Hole, Table, Text
 from streamgauge.report.costs import Costs
-from streamgauge.report.records import Records
+from streamgauge.report.run_records import Records
 from tests.example_disorder import made_benchmark, record_degrees
 from tests.example_run import RUN
 

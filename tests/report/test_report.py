@@ -15,8 +15,8 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.report import build
 from streamgauge.report.blocks import Table
 from streamgauge.report.charts import edges, steps
-from streamgauge.report.overview import Verdict, verdict
-from streamgauge.report.records import Records, is_sound
+from streamgauge.report.overview import Outcome, outcome
+from streamgauge.report.run_records import Records, is_sound
 from tests.example_run import (
     CELLS,
     RUN,
@@ -326,7 +326,7 @@ def test_a_single_process_is_told_once_for_all_its_cells(measured: Page) -> None
     assert said[which + 1].startswith("one process: how much processes differ is unknown")
 
 
-def with_search(store: Store, place: Path, **change: object) -> tuple[Verdict, Page]:
+def with_search(store: Store, place: Path, **change: object) -> tuple[Outcome, Page]:
     """A run of one good experiment and one cell whose search.json has these values: its verdict and its page."""
     whole = benchmark(place / "source.csv", **{**CELLS, "systems": [{"name": "rocksdb"}]})
     r = record_example(store, whole)
@@ -334,7 +334,7 @@ def with_search(store: Store, place: Path, **change: object) -> tuple[Verdict, P
     record_cells(r)
     file = r.run / "cells" / made.all_cells()[0].name / "search.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    return verdict(Records(made, store, RUN)), Page(build(made, store, RUN))
+    return outcome(Records(made, store, RUN)), Page(build(made, store, RUN))
 
 
 DRIFT = "a batch still became 9% cheaper when the ladder ended"

@@ -13,10 +13,10 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
-from streamgauge.report import cells, sweep
+from streamgauge.report import cells_section, sweep
 from streamgauge.report.blocks import Block, Chart, Hole, Section, Table, Text, Tiles
 from streamgauge.report.model import limited_by, ratio, settled_age
-from streamgauge.report.records import Records
+from streamgauge.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 Change = Callable[[dict[str, Any]], object]
@@ -31,7 +31,7 @@ def records(tmp_path: Path) -> Records:
 
 
 def part(records: Records, name: str) -> Section:
-    return next(one for one in cells.section(records).parts if one.id == f"cell-{name}")
+    return next(one for one in cells_section.section(records).parts if one.id == f"cell-{name}")
 
 
 def chart(section: Section, title: str) -> Chart:

@@ -22,10 +22,10 @@ from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_json
 from streamgauge.base.places import Remote, place
 from streamgauge.catalog import artifacts
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.cli.planning import plan_of
 from streamgauge.config import Benchmark, load
-from streamgauge.index import retention
+from streamgauge.index import garbage_collection
 from streamgauge.report import build
 from streamgauge.spark import analyze, generate, ingest, validate
 from streamgauge.spark.tasks import OnSpark
@@ -65,7 +65,7 @@ def benchmark(folder: Path) -> Benchmark:
 
 
 def ingested(spark: Any, tiny: Benchmark, store: Store) -> Artifact:
-    retention.require_budget(store, tiny.retention.disk_budget, keep_runs=tiny.retention.keep_runs)
+    garbage_collection.require_budget(store, tiny.retention.disk_budget, keep_runs=tiny.retention.keep_runs)
     return ingest.run(OnSpark(spark), tiny, store, split_bytes=8000)
 
 

@@ -18,7 +18,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.config import Source, TimeColumn
 from streamgauge.text import ranges
 from streamgauge.text.parse import TOO_LONG, layout_of, names_in, parse
-from streamgauge.text.splits import header, plan
+from streamgauge.text.splits import header, source_splits
 
 anytime = settings(deadline=None)  # the machine is shared
 NAMES = ["k", "t", "x", "a"]
@@ -175,7 +175,7 @@ def test_crlf_bom_and_a_missing_last_newline(tmp_path: Path) -> None:
     file = tmp_path / "f.csv"
     file.write_bytes(b"\xef\xbb\xbft,v\r\n1,a\r\n2,b\rc\r\n3,d")
     source = Source.model_validate({"files": str(file), "time": {"column": "t", "unit": "ns"}})
-    (split,) = plan(source, 1 << 20)
+    (split,) = source_splits(source, 1 << 20)
     assert split.count() == 3
     (data,) = split.blocks(1 << 20)
     lines = parse(data, split.layout, 0).events["line"].to_pylist()
@@ -185,7 +185,9 @@ def test_crlf_bom_and_a_missing_last_newline(tmp_path: Path) -> None:
 def test_a_line_end_in_quotes_ends_the_line_and_its_pieces_are_bad(tmp_path: Path) -> None:
     file = tmp_path / "f.csv"
     file.write_text('t,v\n1,"a, b"\n2,"a\nb"\n3,c\n')
-    (split,) = plan(Source.model_validate({"files": str(file), "time": {"column": "t", "unit": "ns"}}), 1 << 20)
+    (split,) = source_splits(
+        Source.model_validate({"files": str(file), "time": {"column": "t", "unit": "ns"}}), 1 << 20
+    )
     found = parse(next(iter(split.blocks(1 << 20))), split.layout, 0)
     assert found.events["seq"].to_pylist() == [0, 3]
     assert found.bad is not None

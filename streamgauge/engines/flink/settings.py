@@ -22,10 +22,10 @@ class FlinkSettings(System):
     adapter: ClassVar[str] = "streamgauge.engines.flink.flink_system:FlinkSystem"
 
     engine: Literal["flink"] = Field(description="Apache Flink, row by row")
-    flink_home: str | None = Field(default=None, description="another folder than that of `make flink`")
+    flink_home: str | None = Field(default=None, description="folder of Flink, if it is not the one of `make flink`")
     parallelism: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="subtasks of each operator")
     state_store: Literal["hdfs", "rocksdb"] = Field(
-        default="hdfs", description="where state is kept; hdfs: on the task manager's heap"
+        default="hdfs", description="state store: rocksdb, or hdfs, which keeps state on the task manager's heap"
     )
     memory: str = Field(default="2g", description="memory of the task manager's process")
     conf: dict[str, str] = Field(default_factory=dict, description="further settings of Flink")

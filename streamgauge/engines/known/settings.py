@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay
+from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import System
 
 
@@ -18,20 +18,20 @@ class KnownSettings(System):
 
     engine: Literal["known"] = Field(description="the calibration instrument")
     capacity: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="events/s that it carries; none: as many as the driver delivers"
+        default=None, description="events/s that the system carries; by default as many as the driver delivers"
     )
     delay: Delay = Field(default=Duration(0), description="constant delay of its output")
     noise: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="relative standard deviation of a batch's duration"
     )
     batch_cost: Delay = Field(default=Duration(0), description="fixed time of a batch, besides its rows")
-    batch_rows: Annotated[int, Field(gt=0)] = Field(default=1_000_000, description="most rows of a batch")
+    batch_rows: Annotated[int, Field(gt=0)] = Field(default=1_000_000, description="largest number of rows in a batch")
     trigger: Delay = Field(default=Duration(0), description="least time between the beginnings of two batches")
     hiccups: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="share of batches that take three times as long"
     )
     compile: Delay = Field(
-        default=Duration(0), description="it starts 1.5 times as slow; the excess decays with this time constant"
+        default=Duration(0), description="time constant with which a slow start (1.5 times as slow) decays"
     )
     between: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="spread of fresh processes: standard deviation of their speed's logarithm"
@@ -39,9 +39,9 @@ class KnownSettings(System):
     seed: Annotated[int, Field(ge=0)] = Field(
         default=0, description="seed of its random faults; 0: a new seed for each fresh process"
     )
-    continuous: bool = Field(default=False, description="it works row by row, without micro-batches")
+    continuous: bool = Field(default=False, description="row by row, without micro-batches")
     pipeline: Delay = Field(
         default=Duration(0),
-        description="continuous: how long a row needs from end to end; with n rows waiting it carries n/pipeline at "
+        description="continuous: time of a row from end to end; with n rows waiting the system carries n/pipeline at "
         "most",
     )

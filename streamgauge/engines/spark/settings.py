@@ -11,7 +11,7 @@ from pydantic import Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
-from streamgauge.config.fields import Delay
+from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import System, resolved
 
 
@@ -31,9 +31,11 @@ class SparkSettings(System):
     master: str = Field(default="local[1]", description="the master, such as local[2] or spark://host:7077")
     spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
     python: str | None = Field(
-        default=None, description="that Spark's Python; alone: use the PySpark installed with it"
+        default=None, description="Python of that Spark; without spark_home, the PySpark of this Python"
     )
-    state_store: Literal["hdfs", "rocksdb"] = Field(default="hdfs", description="where state is kept; hdfs: in memory")
+    state_store: Literal["hdfs", "rocksdb"] = Field(
+        default="hdfs", description="state store: rocksdb, or hdfs, in memory"
+    )
     changelog_checkpointing: bool = Field(
         default=False, description="rocksdb: checkpoints hold changes instead of whole states"
     )
@@ -42,12 +44,14 @@ class SparkSettings(System):
     )
     checkpoints: str | None = Field(
         default=None,
-        description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; none: beside the run",
+        description="folder for checkpoints that all of Spark's hosts reach, such as hdfs://…; default: beside the run",
     )
     trigger: Delay = Field(
         default=Duration(0), description="interval of micro-batches; 0s: each begins when the one before it ends"
     )
-    batch_rows: Annotated[int, Field(gt=0)] = Field(default=1_000_000, description="most rows of a micro-batch")
+    batch_rows: Annotated[int, Field(gt=0)] = Field(
+        default=1_000_000, description="largest number of rows in a micro-batch"
+    )
     memory: str = Field(default="2g", description="memory of the driver's process, where a local master does the work")
     conf: dict[str, str] = Field(default_factory=dict, description="further settings of Spark")
 

@@ -15,8 +15,8 @@ if __name__ == "__main__":
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from streamgauge.answers.events import Events
-from streamgauge.answers.nexmark import chosen, run_suite
+from streamgauge.answers.finite_stream import Events
+from streamgauge.answers.nexmark_suite import chosen, run_suite
 from streamgauge.base.jsonl import append_json
 from streamgauge.engines.spark.engine import versions
 

@@ -18,8 +18,8 @@ from streamgauge.report.blocks import (
     percent,
 )
 from streamgauge.report.charts import axis, delay_axis, edges, figure, line, moment, moment_axis, steps
-from streamgauge.report.delays import QUANTILES, bin_rows, quantile_cells, sentence, tick_of
-from streamgauge.report.records import Json, Records
+from streamgauge.report.delay_format import QUANTILES, bin_rows, quantile_cells, sentence, tick_of
+from streamgauge.report.run_records import Json, Records
 
 #: units of the frequency, in seconds: the first in which the peak reaches 10 events is used
 _PER = (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))

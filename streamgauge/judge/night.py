@@ -22,16 +22,16 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Nightly, parse, recorded
 from streamgauge.index import Index
-from streamgauge.index.results import series_key
+from streamgauge.index.result_index import series_key
 from streamgauge.judge.ab import LEAST, Comparison, compare
 from streamgauge.judge.changes import Change
 from streamgauge.judge.reruns import Measure, Subject, Values, column, in_turns, of_cell
 from streamgauge.judge.series import Line, Row, Series, searched
 from streamgauge.judge.suspects import SELF, confirm, higher_is_better
-from streamgauge.measure.search import PER_UNIT, RATE
+from streamgauge.measure.search_stage import PER_UNIT, RATE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ class Night:
     missing: Sequence[str] = ()  # stages that the benchmark asks for and that left no record
 
     @property
-    def plan(self) -> Nightly:
+    def settings(self) -> Nightly:
         return self.benchmark.nightly or Nightly()
 
     @property
@@ -95,14 +95,14 @@ class Night:
         said = [(one, judged) for one in figures for judged in one.judged if self._settled(judged)]
         yield from (_said(one, judged) for one, judged in said)
         tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
-        left = self.plan.self_tests - len(tested)
+        left = self.settings.self_tests - len(tested)
         for subject in self._due(figures):
             if left <= 0:
                 break
             measured, lines = self._self_test(subject, [one for one in figures if one.subject == subject])
             yield from lines
             left -= measured  # one that cannot be measured leaves its turn to the next
-        yield from self._suspects(self._series() if self.plan.self_tests else figures)
+        yield from self._suspects(self._series() if self.settings.self_tests else figures)
 
     def _failures(self) -> Iterator[Line]:
         last = {(s.stage, *s.scope.values()): s for s in RunLog(self.directory).stages() if s.stage != "regressions"}
@@ -171,7 +171,7 @@ class Night:
         # the most confident first: the others can wait for the next night
         groups.sort(key=lambda some: -max(change.confidence for _, change in some))
         for number, some in enumerate(groups):
-            if number < self.plan.max_reruns:
+            if number < self.settings.max_reruns:
                 yield from self._rerun(some)
             else:
                 yield from (
@@ -204,7 +204,7 @@ class Night:
                     change,
                     shared.of(one.metric, [float(point["value"]) for point in one.sound[: change.index]]),
                     higher_is_better=higher_is_better(one.row["unit"]),
-                    repetitions=self.plan.repetitions,
+                    repetitions=self.settings.repetitions,
                     self_comparison=(test["baseline"], test["candidate"]) if test else None,
                 )
             except UserError as problem:

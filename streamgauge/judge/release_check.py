@@ -22,7 +22,7 @@ from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement, Result
-from streamgauge.catalog.runs import commit, environment
+from streamgauge.catalog.run_log import commit, environment
 from streamgauge.config import RELEASE_METRICS, Benchmark, Cell
 from streamgauge.judge import release_rules
 from streamgauge.judge.release_rules import TURNS, Reason, Release, Repetition, Side
@@ -76,7 +76,7 @@ def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, direc
 class _Check:
     def __init__(self, benchmark: Benchmark, store: Store, systems: dict[Side, str], directory: Path) -> None:
         assert benchmark.release is not None
-        self.plan = benchmark.release
+        self.settings = benchmark.release
         self.systems, self.store, self.directory = systems, store, directory
         self.pairs = list(dict.fromkeys((cell.experiment, cell.workload) for cell in benchmark.all_cells()))
         names = dict.fromkeys(systems.values())
@@ -91,38 +91,38 @@ class _Check:
         if any(reason.state == "failed" for reason in reasons):
             return release_rules.decide(reasons, [])
         for cell in self.pairs:
-            self._rounds(cell, self.plan.repetitions, token)
+            self._rounds(cell, self.settings.repetitions, token)
         wrong = release_rules.outputs(self.repetitions)
-        series = release_rules.series(self.repetitions, self.plan.tolerance)
+        series = release_rules.series(self.repetitions, self.settings.tolerance)
         if not any(reason.state == "failed" for reason in wrong):
             for cell in (pair for pair in self.pairs if ".".join(pair) in release_rules.suspects(series)):
                 log.info("suspect: %s", ".".join(cell))
-                self._rounds(cell, self.plan.reruns, token)
+                self._rounds(cell, self.settings.reruns, token)
             wrong = release_rules.outputs(self.repetitions)
-            series = release_rules.series(self.repetitions, self.plan.tolerance)
+            series = release_rules.series(self.repetitions, self.settings.tolerance)
         return release_rules.decide([*reasons, *wrong], series)
 
     # -- answers
 
     def _answers(self) -> list[Reason]:
         """Differences between both systems' answers, and between what they can do."""
-        if not self.plan.queries:
+        if not self.settings.queries:
             systems = map(self.benchmark.system, dict.fromkeys(self.systems.values()))
             others = sorted({system.engine for system in systems if not askable(system)})
             return release_rules.not_asked(others) if others else release_rules.answers([], [])
+        from streamgauge.answers.ask_systems import ask
         from streamgauge.answers.capabilities import capabilities
-        from streamgauge.answers.events import benchmark, make_events
-        from streamgauge.answers.runner import ask
+        from streamgauge.answers.finite_stream import benchmark, make_events
 
-        wanted = benchmark(self.plan.events, self.plan.seed, self.plan.disorder_percent)
+        wanted = benchmark(self.settings.events, self.settings.seed, self.settings.disorder_percent)
         events = make_events(self.store, wanted)
         sides: tuple[Side, ...] = ("baseline", "candidate")
         asked = {str(side): one for side in sides if askable(one := self.benchmark.system(self.systems[side]))}
-        log.info("asking %s, %d events, of both systems", ", ".join(self.plan.queries), self.plan.events)
-        rows = ask(asked, self.plan.queries, events, self._work / "answers")
+        log.info("asking %s, %d events, of both systems", ", ".join(self.settings.queries), self.settings.events)
+        rows = ask(asked, self.settings.queries, events, self._work / "answers")
         features = []
         for side, found in rows.items():
-            about = {"system": asked[side].name, "disorder_percent": self.plan.disorder_percent}
+            about = {"system": asked[side].name, "disorder_percent": self.settings.disorder_percent}
             for row in found:
                 self.versions[asked[side].name] = row.pop("versions")
                 append_json(self.directory / ANSWERS, {"side": side, **row, **about})
@@ -147,8 +147,8 @@ class _Check:
         cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
         try:
             with ready(self.benchmark, self.store, cell, self._work / "cell") as bench:
-                bench.warm_up(token=token, seconds=self.plan.warmup_seconds)
-                measured = bench.trial(self.plan.rate, self.plan.seconds, token=token)
+                bench.warm_up(token=token, seconds=self.settings.warmup_seconds)
+                measured = bench.trial(self.settings.rate, self.settings.seconds, token=token)
         finally:
             shutil.rmtree(self._work / "cell", ignore_errors=True)
         figures = figures_of(1.0, measured)
@@ -217,7 +217,7 @@ class _Check:
     def _results(self, asked: str) -> Iterable[Result]:
         """Yields the median of each system, cell and metric; the control counts as the baseline, which it is."""
         for (experiment, workload), system, metric in product(
-            self.pairs, dict.fromkeys(self.systems.values()), self.plan.tolerance
+            self.pairs, dict.fromkeys(self.systems.values()), self.settings.tolerance
         ):
             values = [
                 one.values[metric]
@@ -228,7 +228,7 @@ class _Check:
             if values:
                 yield Result(
                     self.benchmark.name, experiment, workload, system, "streaming",
-                    f"{metric}_at_{self.plan.rate:g}_per_s", RELEASE_METRICS[metric], median(values),
+                    f"{metric}_at_{self.settings.rate:g}_per_s", RELEASE_METRICS[metric], median(values),
                     self.directory.name, asked[:16], min(values), max(values), len(values),
                     software=environment()["software"] | self.versions.get(system, {}),
                 )  # fmt: skip

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.answers.events import Events
+from streamgauge.answers.finite_stream import Events
 from streamgauge.answers.record import Mode, Record, judged, short, unsupported
 from streamgauge.base.errors import UserError
 from streamgauge.engines.spark.engine import settings

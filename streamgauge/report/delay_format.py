@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.base.units import Tick, show_ticks
 from streamgauge.report.blocks import MISSING, Cell, count, percent
-from streamgauge.report.records import Json
+from streamgauge.report.run_records import Json
 
 QUANTILES = ("min", "p50", "p90", "p99", "max", "mean")
 

@@ -14,10 +14,10 @@ from typing import Any
 from streamgauge import config
 from streamgauge.airflow import home, summary
 from streamgauge.airflow.services import ui
-from streamgauge.base import processes
+from streamgauge.base import process_sessions
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.runs import RunLog, StageRecord
+from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.spark.session import check_master
 
 __all__ = ["run", "ui"]
@@ -53,13 +53,13 @@ def run(
     command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(chosen)]
     begin = time.monotonic()
     try:
-        with processes.stoppable():
+        with process_sessions.stoppable():
             home.prepare(environment)
-            process = processes.Leader(command, environment, log)
+            process = process_sessions.Leader(command, environment, log)
             try:
                 _relay(process, RunLog(directory), say)
             finally:
-                processes.stop(process)
+                process_sessions.stop(process)
     except KeyboardInterrupt:
         say("stopped")
         return 130

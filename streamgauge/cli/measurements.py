@@ -20,7 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl, write_json
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ def calibrate(
     behaviour = Behaviour(
         capacity, batch_cost, batch_rows, noise, hiccups, compile_seconds, between, wander, continuous=continuous
     )
-    plan = config.Search(max_age=Duration.parse(f"{round(age * 1e6)}us"), processes=processes)
+    settings = config.Search(max_age=Duration.parse(f"{round(age * 1e6)}us"), processes=processes)
     if real:
         from streamgauge.measure.calibrate import calibrate_for_real
 
-        found = calibrate_for_real(behaviour, plan, seeds, seed)
+        found = calibrate_for_real(behaviour, settings, seeds, seed)
     else:
-        found = simulate.calibrate(behaviour, plan, seeds, seed)
+        found = simulate.calibrate(behaviour, settings, seeds, seed)
     searches = [
         {
             "rate_events_per_s": done.rate_events_per_s,
@@ -198,20 +198,20 @@ def search(
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
     if processes is not None:
-        search_plan = benchmark.search.model_copy(update={"processes": processes})
-        benchmark = benchmark.model_copy(update={"search": search_plan})
-    from streamgauge.measure import search as stage
+        search = benchmark.search.model_copy(update={"processes": processes})
+        benchmark = benchmark.model_copy(update={"search": search})
+    from streamgauge.measure import search_stage as stage
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
     with prepared(benchmark, store, run, cell.experiment):
         found = stage.run(benchmark, store, cell, run, long_runs)
     directory = stage.cell_directory(run, cell)
     if as_json:
-        plan = stage.plan_hash(benchmark, cell)
+        settings_hash = stage.settings_hash(benchmark, cell)
         trials = [
             {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
             for record in read_jsonl(directory / stage.TRIALS)
-            if record["plan"] == plan
+            if record["plan"] == settings_hash
         ]
         typer.echo(json.dumps(_finite({**found, "trial_records": trials})))
         return
@@ -266,9 +266,9 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     from streamgauge.catalog import preflight
-    from streamgauge.measure import plan
+    from streamgauge.measure import checks
 
-    plan.check(benchmark)
+    checks.check(benchmark)
     store = store_at(artifacts)
     preflight.check(store, benchmark.source.files)
     return store

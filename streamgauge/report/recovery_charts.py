@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streamgauge.report.blocks import Cell, Chart, State, Table, Text, number, share
-from streamgauge.report.records import CellRecord, Json
+from streamgauge.report.run_records import CellRecord, Json
 from streamgauge.report.trials import name_of, outcome_of, over_time, said
 
 OUTPUT: dict[object, Text] = {

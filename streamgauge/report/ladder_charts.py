@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from streamgauge.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
 from streamgauge.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
 from streamgauge.report.model import batch_s, estimates
-from streamgauge.report.records import CellRecord, Json
+from streamgauge.report.run_records import CellRecord, Json
 from streamgauge.search.estimate import CONFIDENCE, Estimate
 from streamgauge.search.records import Window
 

@@ -25,7 +25,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import COLLECTED, MANIFEST, Store
-from streamgauge.catalog.runs import RunLog
+from streamgauge.catalog.run_log import RunLog
 
 #: kinds of data, in the order of their deletion
 _DATA = ("stream", "events")

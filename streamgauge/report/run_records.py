@@ -12,7 +12,7 @@ from typing import Any, Literal
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.catalog.runs import RunLog, StageRecord
+from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
 
@@ -66,7 +66,7 @@ class Stream:
     validation: Validation | None
 
     @property
-    def verdict(self) -> Literal["passed", "failed", "open"]:
+    def validated(self) -> Literal["passed", "failed", "open"]:
         if "failed" in (self.generate.outcome, self.validate.outcome):
             return "failed"
         if self.validation is None or self.validation.success is None or self.validate.outcome != "done":
@@ -184,7 +184,7 @@ class Records:
 
     @cached_property
     def hard(self) -> list[Json]:
-        """Records of the hard queries (answers.hard) in this run, sorted by system and disorder."""
+        """Records of the hard queries (answers.hard_queries) in this run, sorted by system and disorder."""
         found = [_json(path, dict) for path in self.directory.glob("hard-*.json")]
         return sorted(filter(None, found), key=lambda one: (one.get("system", ""), one.get("disorder_percent", 0)))
 
@@ -240,7 +240,7 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
-        windows, trials = _last_plan(read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
+        windows, trials = _last_search(read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
         return CellRecord(
             cell,
             self.status("search", **scope),
@@ -263,13 +263,13 @@ class Records:
             return None
 
 
-def _last_plan(*files: list[Json]) -> list[list[Json]]:
+def _last_search(*files: list[Json]) -> list[list[Json]]:
     """Keeps the lines of the last search in each file: changed settings start a new search in the same files.
 
     A search begins with windows, so the last line of the first file that has lines identifies the last search.
     """
-    plan = next((lines[-1].get("plan") for lines in files if lines), None)
-    return [[line for line in lines if line.get("plan") == plan] for lines in files]
+    last = next((lines[-1].get("plan") for lines in files if lines), None)
+    return [[line for line in lines if line.get("plan") == last] for lines in files]
 
 
 def _last_runs(trials: list[Json]) -> list[Json]:

@@ -17,7 +17,7 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import options, workplace
 from streamgauge.cli.planning import AsJson
-from streamgauge.cli.profile import as_json_object, doubtful, show
+from streamgauge.cli.profile_text import as_json_object, doubtful, show
 
 Files = Annotated[
     list[str],

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from streamgauge.answers.events import Events
+from streamgauge.answers.finite_stream import Events
 from streamgauge.answers.record import MODES
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
@@ -25,7 +25,7 @@ from streamgauge.spark.session import library_zip
 
 log = logging.getLogger("streamgauge")
 PATIENCE_S = 1800.0
-_APPLICATION = Path(__file__).with_name("application.py")
+_APPLICATION = Path(__file__).with_name("suite_application.py")
 _ERROR = ("Error: ", "Exception: ", "ERROR ")
 
 

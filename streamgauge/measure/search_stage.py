@@ -18,7 +18,7 @@ from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
-from streamgauge.catalog.runs import environment
+from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.driver.ceiling import Ceiling
 from streamgauge.driver.offer import ROW_BYTES
@@ -60,7 +60,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
         measuring(f"{run_directory.name} {cell.name}", expected_s=timing.search_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
-        searcher = Searcher(bench, benchmark.search, token, directory, plan_hash(benchmark, cell))
+        searcher = Searcher(bench, benchmark.search, token, directory, settings_hash(benchmark, cell))
         found = searcher.run()
         if long_run_s and found["outcome"] in SOUND:
             found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
@@ -75,8 +75,8 @@ def publish(benchmark: Benchmark, cell: Cell, run_directory: Path, found: dict[s
         results.append_once(run_directory, result)
 
 
-def plan_hash(benchmark: Benchmark, cell: Cell) -> str:
-    """Hash (16 hexadecimal digits) of all that decides a cell's trials: those of another plan are not resumed."""
+def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
+    """Hash (16 hex digits) of everything that decides a cell's trials: trials with another hash are not resumed."""
     parts = [
         benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
         benchmark.system(cell.system), benchmark.replay, benchmark.search,
@@ -88,12 +88,12 @@ class Searcher:
     """A search of a ready cell; it continues with the measurements that exist for the same settings."""
 
     def __init__(
-        self, bench: ReadyCell, plan: Search, token: int, directory: Path | None = None, plan_key: str = ""
+        self, bench: ReadyCell, settings: Search, token: int, directory: Path | None = None, settings_key: str = ""
     ) -> None:
         """Keeps no records if there is no directory."""
-        self._bench, self._plan, self._token = bench, plan, token
-        self._directory, self._key = directory, plan_key
-        self._records = [] if directory is None else earlier(directory, plan_key)
+        self._bench, self._settings, self._token = bench, settings, token
+        self._directory, self._key = directory, settings_key
+        self._records = [] if directory is None else earlier(directory, settings_key)
         self._life = max((record["window"]["life"] for record in self._records if "window" in record), default=0)
         self._process = 0  # the number of the one that runs
         self._yardstick = Yardstick(bench.settings.cpus)
@@ -109,7 +109,7 @@ class Searcher:
 
     def search(self) -> Done:
         """Measures until the answer stands."""
-        done = self.turn(self._plan.processes)
+        done = self.turn(self._settings.processes)
         assert done is not None
         log.info("%.6g events/s: %s", done.rate_events_per_s, done.reason)
         return done
@@ -120,7 +120,7 @@ class Searcher:
         self._limits_now = self._limits(self.ceiling)
         if self._records:
             log.info("resuming after %d measurements", len(self._records))
-        done = run_turn(self._plan, self._limits_now, self._measure, measurements(self._records), process)
+        done = run_turn(self._settings, self._limits_now, self._measure, measurements(self._records), process)
         self._bench.end_loop()
         return done
 
@@ -134,9 +134,9 @@ class Searcher:
     def _limits(self, ceiling: Ceiling) -> Limits:
         known = next((record["limits"] for record in self._records), None)
         if known is not None:
-            return Limits(**known)  # the same plan as before the interruption
+            return Limits(**known)  # as before the interruption
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
-        most = max(self._plan.min_rate, min(self._plan.max_rate, most))
+        most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         replay = self._bench.benchmark.replay
         rows = min(MOST_ROWS, replay.max_memory_mb * 2**20 // 2 // ROW_BYTES * len(self._bench.fleet.endpoints))
         return Limits(most, rows, self._bench.continuous, pinned=bool(self._bench.settings.cpus) and self._bench.pins)
@@ -148,9 +148,11 @@ class Searcher:
         self._process = step.process
         if fresh:
             self._life += 1
-            if self._plan.warmup_seconds and not (isinstance(step, Hold) and step.purpose in ("compile", "warm-up")):
+            if self._settings.warmup_seconds and not (
+                isinstance(step, Hold) and step.purpose in ("compile", "warm-up")
+            ):
                 # the process that was measured is gone: a new one begins with its warm-up
-                step = warm_up_step(self._plan, step.process, self._limits_now, ())
+                step = warm_up_step(self._settings, step.process, self._limits_now, ())
         measured = self._window(step) if isinstance(step, Hold) else self._recovery(step)
         return measured
 
@@ -266,7 +268,7 @@ class Searcher:
             "outcome": done.outcome,
             "reason": done.reason,
             "constraint": done.constraint,
-            "allowed_age_s": self._plan.max_age.seconds,
+            "allowed_age_s": self._settings.max_age.seconds,
             "processes": [
                 {**dataclasses.asdict(one), "process": number} for number, one in enumerate(done.processes, 1)
             ],
@@ -305,10 +307,10 @@ def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[str
     )
 
 
-def earlier(directory: Path, plan_key: str) -> list[dict[str, Any]]:
-    """Records of what was measured of that plan, in its order."""
+def earlier(directory: Path, settings_key: str) -> list[dict[str, Any]]:
+    """Records of the measurements with those settings, in their order."""
     lines = [*read_jsonl(directory / WINDOWS), *read_jsonl(directory / TRIALS)]
-    return sorted((line for line in lines if line.get("plan") == plan_key), key=lambda line: line["number"])
+    return sorted((line for line in lines if line.get("plan") == settings_key), key=lambda line: line["number"])
 
 
 def measurements(records: Sequence[dict[str, Any]]) -> list[Measurement]:
@@ -319,11 +321,11 @@ def measurements(records: Sequence[dict[str, Any]]) -> list[Measurement]:
     ]
 
 
-def is_due(plan: Search, records: Sequence[dict[str, Any]], process: int) -> bool:
+def is_due(settings: Search, records: Sequence[dict[str, Any]], process: int) -> bool:
     """True if something of that process, or of one before it, is still to be measured."""
     if not records:
         return True
-    step = next_step(plan, Limits(**records[0]["limits"]), measurements(records))
+    step = next_step(settings, Limits(**records[0]["limits"]), measurements(records))
     return not isinstance(step, Done) and step.process <= process
 
 
@@ -336,6 +338,6 @@ def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any
             low, high = [end / speed for end in found["interval"] or ()] or (None, None)
             yield Result(
                 benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, rate / speed,
-                run_id, plan_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
+                run_id, settings_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
                 software=environment()["software"] | found.get("software", {}),
             )  # fmt: skip

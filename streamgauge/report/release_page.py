@@ -8,10 +8,10 @@ from typing import Any
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.judge.release_rules import TURNS
-from streamgauge.report import nexmark
+from streamgauge.report import nexmark_section
 from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Section, State, Table, Text, attempt, number
 from streamgauge.report.charts import SYMBOLS, Trace, axis, figure, line
-from streamgauge.report.overview import Verdict
+from streamgauge.report.overview import Outcome
 from streamgauge.report.page import fill, publish
 
 Json = dict[str, Any]
@@ -37,16 +37,18 @@ def _answers(directory: Path) -> list[Json]:
 def _render(record: Json, manifest: Json, repetitions: list[Json], answers: list[Json]) -> str:
     baseline, candidate = record["baseline"], record["candidate"]
     problems = [(_REASONS[r["state"]], r["what"], r["why"]) for r in record["reasons"]]
-    verdict = Verdict(_STATES[record["verdict"]], f"{record['verdict'].capitalize()}: {candidate}", problems)
+    outcome = Outcome(_STATES[record["verdict"]], f"{record['verdict'].capitalize()}: {candidate}", problems)
     sections = [
         _series(record),
         *(_cell(cell, repetitions) for cell in dict.fromkeys(one["cell"] for one in repetitions)),
-        nexmark.section(answers) if answers else Section("nexmark", "Answers", blocks=[Hole("Answers", "none asked")]),
+        nexmark_section.section(answers)
+        if answers
+        else Section("nexmark", "Answers", blocks=[Hole("Answers", "none asked")]),
         _rerun(manifest),
     ]
     lead = f"{candidate}, the candidate, beside {baseline}, the baseline: answers first, then repetitions in turns."
     meta = [f"run {record['run']}", f"signed sha256 {manifest['sha256'][:16]}"]
-    return fill(f"Release check: {candidate}", lead, meta, verdict, sections)
+    return fill(f"Release check: {candidate}", lead, meta, outcome, sections)
 
 
 def _series(record: Json) -> Section:

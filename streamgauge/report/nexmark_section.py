@@ -13,7 +13,7 @@ from typing import Any
 from streamgauge.answers.capabilities import HARD, SUITE, capabilities
 from streamgauge.answers.systems import asked
 from streamgauge.report.blocks import Block, Cell, Section, State, Table, Text, attempt, count, number
-from streamgauge.report.records import Json, Records
+from streamgauge.report.run_records import Json, Records
 
 SLOWEST = 8
 MODES = ("batch", "streaming")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamgauge.report import ladder, recovery, trials
+from streamgauge.report import ladder_charts, recovery_charts, trials
 from streamgauge.report.blocks import (
     MISSING,
     Block,
@@ -24,7 +24,7 @@ from streamgauge.report.blocks import (
 )
 from streamgauge.report.charts import DASHES, PALETTE, SYMBOLS, axis, delay_axis, figure, line
 from streamgauge.report.model import fixed_share, limited_by, settled_age, typical
-from streamgauge.report.records import CellRecord, Json, Records, is_settled, is_sound, load_of
+from streamgauge.report.run_records import CellRecord, Json, Records, is_settled, is_sound, load_of
 from streamgauge.report.trials import thinned
 
 _SPLITS = (trials.split, trials.split_over_time)
@@ -56,17 +56,17 @@ def _cell(records: Records, record: CellRecord) -> Section:
     else:
         blocks.append(Hole("No sustainable rate", records.why(record.search_status)))
     if record.windows:
-        drawn = ladder.carried if ladder.is_continuous(record) else ladder.costs
+        drawn = ladder_charts.carried if ladder_charts.is_continuous(record) else ladder_charts.costs
         blocks += [
             attempt("What a batch costs", drawn, record),
-            attempt("Warm-up and ladder over time", ladder.over_time, record),
+            attempt("Warm-up and ladder over time", ladder_charts.over_time, record),
         ]
         if record.search:
-            blocks.append(attempt("What each process showed", ladder.processes, record))
+            blocks.append(attempt("What each process showed", ladder_charts.processes, record))
     if record.trials:
         blocks += [
-            attempt("Recovery trials", recovery.ages, record.trials),
-            attempt("Recovery trials", recovery.table, record),
+            attempt("Recovery trials", recovery_charts.ages, record.trials),
+            attempt("Recovery trials", recovery_charts.table, record),
         ]
         if any(trials.batches_of(trial) for trial in record.trials):
             blocks.append(attempt("Batches over time", trials.batch_durations, record.trials))
@@ -246,7 +246,7 @@ def _correctness(runs: list[Json]) -> Table:
     """Table of output checks, late drops and work of the latency runs: the speed of a wrong answer does not count."""
     rows: list[list[Cell]] = []
     for run in runs:
-        correct = recovery.OUTPUT.get(run.get("correct"), recovery.NOT_COMPARED)
+        correct = recovery_charts.OUTPUT.get(run.get("correct"), recovery_charts.NOT_COMPARED)
         rows.append(
             [
                 load_of(run),

@@ -6,13 +6,13 @@ from typing import Any
 
 from streamgauge.report.blocks import Block, Cell, Chart, Section, Table, Text, attempt, count, number
 from streamgauge.report.charts import SYMBOLS, Trace, axis, figure, line
-from streamgauge.report.records import Json
+from streamgauge.report.run_records import Json
 
 END_MS = 10**11  # a watermark beyond this is the sentinel's
 
 
 def section(records: list[Json]) -> Section:
-    """Builds the section from records of answers.hard.run_hard, sorted by system and disorder."""
+    """Builds the section from records of answers.hard_queries.run_hard, sorted by system and disorder."""
     lead = (
         "In a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
     )
