@@ -1,4 +1,7 @@
-"""Fails to import if a benchmark file does not load, so that Airflow shows the error and still loads the other file."""
+"""Fails to import if a benchmark file does not load: Airflow shows the error, and the other DAG file still loads.
+
+Airflow parses only files whose text has both of its words, "airflow" and "dag".
+"""
 
 from streamgauge.airflow.factory import config_files, load_all
 

@@ -34,7 +34,7 @@ class Answer:
         return found
 
     def refused(self, *said: str) -> None:
-        """One line that begins with streamgauge and says all of that; no stack trace, no output."""
+        """Asserts one line that begins with streamgauge and contains all of these; no stack trace, no output."""
         lines = [line for line in self.err.splitlines() if line.startswith("streamgauge")]
         assert self.code not in (0, None), self.out
         assert len(lines) == 1, self.err

@@ -29,7 +29,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Of two test processes each has a measuring lock of its own, or the one would end the other as an orphan."""
+    """Gives each test process a measuring lock of its own; otherwise one would end the other as an orphan."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None:
         place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid'][:8]}" / worker  # type: ignore[attr-defined]

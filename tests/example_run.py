@@ -128,7 +128,7 @@ class Recorder:
 
 
 def record_example(store: Store, made: Benchmark) -> Recorder:
-    """One experiment passes, one fails its validation, one is infeasible."""
+    """Run in which one experiment passes, one fails its validation, and one is infeasible."""
     r = Recorder(store, made)
     ordered, late20, late99 = made.experiments
     r.stage("ingest", seconds=9.1, outcome=r.artifact("events", store.events_key(made), {"rows": 26_483}))
@@ -203,7 +203,7 @@ SPLIT = {"disorder": 2e6, "queue_wait": 50e6, "watermark_hold": 100e6, "micro_ba
 
 
 def details(rate: float) -> dict[str, Any]:
-    """What driver and system counted in 20 s of micro-batches of 1 s, the last one without rows."""
+    """Figures of driver and system for 20 s of micro-batches of 1 s, the last one without rows."""
     batches = [
         {"at": 1000 + at, "batch_id": at, "rows": round(rate) * (at < 20), "duration_ms": 700 + 10 * (at % 7),
          "state_rows": 100 * at, "state_bytes": at * 2**20, "dropped": 2} for at in range(21)

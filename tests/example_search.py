@@ -95,7 +95,7 @@ def recovery(number: int, purpose: str, rate: float, capacity: float, age_s: flo
 
 
 def search(of: System, count: int) -> dict[str, Any]:
-    """What search.json holds after that many windows and two recovery trials, one on each side."""
+    """Content of search.json after that many windows and two recovery trials, one on each side."""
     several = len(of.factors) > 1
     constraint = "age" if of.cap_rows is None else "batch cap"
     half = math.log(of.factors[1] / of.factors[0]) if several else FIT

@@ -1,4 +1,4 @@
-"""What an environment of some of this project's extras holds, as the lock file says, tried by blocking all the rest."""
+"""Simulates an environment with some of this project's extras, by the lock file, by blocking all other packages."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ NAMES = [
 
 @dataclass
 class Draw:
-    """One command: its arguments, and what lies in its folder."""
+    """A command: its arguments, and the files in its folder."""
 
     arguments: list[str]
     files: dict[str, bytes] = field(default_factory=dict)

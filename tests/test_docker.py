@@ -1,4 +1,4 @@
-"""What can be told of docker/ without an engine: linted, of the schema, every name in it known, no secret in it."""
+"""Checks docker/ without an engine: it is linted, fits the schema, has only known names and no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One extra is enough for what it is for: the jobs run without Airflow, the ground floor without any extra."""
+"""Tests that an extra is enough for its purpose: jobs run without Airflow, the ground floor without any extra."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from streamgauge.config.reading import schema
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("streamgauge", "jobs", "dags", "scripts", "benchmarks", "examples")
+FOLDERS = ("streamgauge", "jobs", "dags", "scripts", "benchmarks", "examples", "tests")
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 MOST_WORDS = 30
 NO_BEGINNINGS = re.findall(

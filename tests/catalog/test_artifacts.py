@@ -21,7 +21,7 @@ from streamgauge.catalog.artifacts import ALGORITHM, Build, Store
 
 
 def names(store: Store) -> list[str]:
-    """Everything in the store but locks."""
+    """Names of everything in the store except locks."""
     return sorted(str(p.relative_to(store.root)) for p in store.root.rglob("*") if p.is_file() and p.suffix != ".lock")
 
 

@@ -164,7 +164,7 @@ def analyze(file: Path, *options: str) -> Answer:
 
 
 def generate(tmp_path: Path, *options: str | Path, out: str = "out") -> Answer:
-    """Whatever is wrong, nothing may be left beside the source."""
+    """Checks that no mistake leaves a file beside the source."""
     file = tmp_path / "f.csv"
     if not file.exists():
         written(file, "t,v\n1,2\n3,4\n")
@@ -284,7 +284,7 @@ assert "pandas" not in sys.modules
 
 
 def test_a_one_shot_command_imports_no_pandas(tmp_path: Path) -> None:
-    """Its import takes half a second, and an interrupt within it is lost or a stack trace."""
+    """The import of pandas takes half a second, and an interrupt within it is lost or a stack trace."""
     (tmp_path / "f.csv").write_text("t\n" + "".join(f"{i}\n" for i in range(50)))
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_PANDAS], cwd=tmp_path, capture_output=True, text=True, timeout=60

@@ -20,7 +20,7 @@ MOMENTS = [BEGIN + timedelta(milliseconds=777 * i) for i in range(400)]
 
 
 def lines(show: str) -> list[str]:
-    """One line a moment; show: with {ms}, {at} (the moment), {i}."""
+    """Lines, one a moment; show: with {ms}, {at} (the moment), {i}."""
     return [show.format(ms=int(at.timestamp() * 1000), at=at, i=i) for i, at in enumerate(MOMENTS)]
 
 
@@ -106,7 +106,7 @@ def test_the_delay_lets_a_fifth_be_late(tmp_path: Path) -> None:
 
 
 def test_what_is_in_doubt_is_told(tmp_path: Path) -> None:
-    """All days are the fifth of March, or the third of May; two columns are times."""
+    """Days may be the fifth of March or the third of May, and two columns are times."""
     file = written(tmp_path / "f.csv", "created,time", "{at:%m/%d/%Y %H:%M:%S},{ms}")
     told = init(file)
     assert "time      column time, unit ms" in told.out

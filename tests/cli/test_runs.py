@@ -1,4 +1,4 @@
-"""What was run: runs list, show and compare, open, and the names of metrics."""
+"""Tests runs list, show and compare, open, and the names of metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def figure(
 
 @pytest.fixture
 def artifacts(tmp_path: Path) -> Path:
-    """One run that is whole, a later one that failed, and a folder that is none."""
+    """Makes a complete run, a later one that failed, and a folder that is not a run."""
     for name, value in (("one", 1000.0), ("two", 900.0)):
         path = tmp_path / "a" / "runs" / name
         path.mkdir(parents=True)

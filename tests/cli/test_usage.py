@@ -1,4 +1,4 @@
-"""What a person reads who gave wrong options: one line, which names the option and where help is."""
+"""Wrong options give one line, which names the option and where help is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each ready-made description on a few lines in the published format, written here."""
+"""Tests each ready-made description on a few lines in the published format, written here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads who made mistakes in a benchmark file: all of them, each with its place."""
+"""Mistakes in a benchmark file are reported together, each with its place."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path) -> No
 
 
 def assert_running_maxima(outputs: list[generation.Output | None]) -> None:
-    """Each chunk knows the largest event time before it."""
+    """Checks that each chunk knows the largest event time before it."""
     before: list[int] = []
     for output in outputs:
         if output is None:

@@ -69,7 +69,7 @@ Certificate = tuple[str, str]  # PEM files: the certificate, its key
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Certificate:
-    """Of 127.0.0.1, signed by itself."""
+    """Certificate of 127.0.0.1, signed by itself."""
     names = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",

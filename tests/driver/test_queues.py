@@ -108,7 +108,7 @@ def test_a_full_queue_overflows_and_keeps_what_it_offered() -> None:
 
 
 def test_the_batch_in_flight_is_no_backlog() -> None:
-    """What is planned waits no more: a system that is slow to commit does not overflow its queue twice."""
+    """Planned rows do not wait: a system that is slow to commit does not overflow its queue twice."""
     queues = Queues(1, 10, memory_rows=100)
     queues.append(0, *rows(0, list(range(60))))
     queues.plan({0: queues.offered(7)[0]}, 7)

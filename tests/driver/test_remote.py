@@ -35,7 +35,7 @@ KNOWN = KnownSettings(name="k", engine="known")
 
 @contextmanager
 def by_hand(count: int, *options: str) -> Iterator[tuple[list[str], list[subprocess.Popen[str]]]]:
-    """So many `streamgauge driver` processes, `{share}` replaced by each one's; gives their addresses and them."""
+    """Starts `streamgauge driver` processes, `{share}` replaced by each one's; gives their addresses and them."""
     started = []
     try:
         for number in range(count):
@@ -86,7 +86,7 @@ def test_two_drivers_with_tls_and_token_serve_trials_of_one_stream(
 def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is lost makes the trial invalid; started anew at its address, it is told again what to serve."""
+    """A lost driver makes the trial invalid; restarted at its address, it is told again what to serve."""
     monkeypatch.setenv("GENERATORS", "secret")
     bench = write_bench(tmp_path)
     stream = bench.store.need("stream", bench.store.stream_key(bench.benchmark, bench.benchmark.experiments[0]), "test")

@@ -1,4 +1,4 @@
-"""What is replayed: loops, copies, partitions, and the instant at which the stream passed an event's time."""
+"""Tests the replay: loops, copies, partitions, and the instant at which the stream passed an event's time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wire is sent by strangers: each gets one line of JSON, and the driver goes on."""
+"""Malformed requests each get one line of JSON, and the driver goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BODY = {"rows": 0, "event_latency": EMPTY, "processing_latency": EMPTY}
 
 
 def told(endpoint: Endpoint, sent: bytes) -> list[dict[str, Any]]:
-    """Every line that the driver answers to these bytes, once it has hung up."""
+    """Lines that the driver answers to these bytes, until it hangs up."""
     with socket.create_connection((endpoint.host, endpoint.port), timeout=20) as raw:
         raw.sendall(sent)
         raw.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""Where latency went, against numbers worked out by hand. Times in the tables are seconds."""
+"""Tests the parts of the latency against numbers worked out by hand. Times in the tables are seconds."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class InThread:
 
 @pytest.fixture(scope="module")
 def fleet(artifact: Path) -> Iterator[Fleet]:
-    """One driver process for most trials."""
+    """A driver process for most trials."""
     with Fleet(artifact, Replay(), tick="ns", columns=COLUMNS) as started:
         yield started
 
@@ -306,7 +306,7 @@ def test_a_driver_that_another_controller_takes_makes_the_trial_invalid(fleet: F
 
 
 class Ahead(Driver):
-    """Its host's clock is 0.3 s ahead."""
+    """A system whose host's clock is 0.3 s ahead."""
 
     def _latest(self, request: dict[str, Any]) -> dict[str, Any]:
         told = super()._latest(request)

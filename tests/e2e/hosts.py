@@ -18,7 +18,7 @@ MAC = "02:5e:00:00:00:{:02x}"
 
 
 class Unavailable(Exception):
-    """Why this machine cannot play several hosts."""
+    """Reason why this machine cannot simulate several hosts."""
 
 
 class Hosts:

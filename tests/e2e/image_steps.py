@@ -1,4 +1,4 @@
-"""What docker/Dockerfile and docker/compose.yaml run, step by step in plain directories; no Docker engine is needed.
+"""Runs the steps of docker/Dockerfile and docker/compose.yaml in plain directories, without a Docker engine.
 
     .venv/bin/python -m tests.e2e.image_steps
 
@@ -129,7 +129,7 @@ class Images:
             self.told(name, f"RUN {rest[:70]}…", "left out")
 
     def run(self, name: str, command: str, background: str | None = None, **more: str) -> subprocess.Popen[bytes]:
-        """As user 10001, in a namespace of its own where the image's directory is /opt/streamgauge."""
+        """Runs as user 10001, in a namespace of its own where the image's directory is /opt/streamgauge."""
         home, variables = self.make(name)
         words = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
         script = f'mount --bind "{home}" {HOME} && cd /tmp && exec {shlex.join(USER)} {command}'
@@ -147,7 +147,7 @@ class Images:
 
 
 def _context(place: Path) -> None:
-    """What .dockerignore lets through, of what is committed."""
+    """Committed files that .dockerignore lets through."""
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     place.mkdir()
     packed = subprocess.run(
@@ -216,7 +216,7 @@ def steps(place: Path, table: Table) -> None:
 
 
 def inside() -> int:
-    """In the namespace: its own places, secrets and names of hosts."""
+    """Prepares the namespace: its own places, secrets and names of hosts."""
     table = Table("where", "step", "outcome", "s")
     with tempfile.TemporaryDirectory(prefix="streamgauge-images-") as scratch:
         place = Path(scratch)

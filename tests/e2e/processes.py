@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: the command in a process, and proof that nothing of it is left."""
+"""Helpers of the end-to-end tests: the command in a process, and proof that no process of it is left."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Airflow:
             return json.load(answer)
 
     def _told(self, path: str) -> dict[str, Any]:
-        """Nothing while Airflow is busy, or has not read it yet."""
+        """Returns nothing while Airflow is busy, or has not read the DAG yet."""
         with suppress(OSError):
             return dict(self(path))
         return {}
@@ -51,7 +51,7 @@ class Airflow:
 
 
 def start_ui(place: Path, log: Path, **variables: str) -> subprocess.Popen[bytes]:
-    """Of the benchmark files in place/configs; artifacts in place/artifacts."""
+    """Airflow with the benchmark files in place/configs; artifacts are in place/artifacts."""
     arguments = ["ui", str(place / "configs"), "--artifacts", str(place / "artifacts"), "--port", str(free_port())]
     return start(arguments, log, **variables)
 

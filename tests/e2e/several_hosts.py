@@ -94,7 +94,7 @@ class Site:
         return {place for name in NAMES for place in self.folder.glob(f"{name}/app-*/*/environment/bin/python")}
 
     def status(self, generator: int) -> dict[str, Any]:
-        """What a generator says of the trial that it serves; {} before the first."""
+        """Status of a generator's trial; {} before the first."""
         host, _, port = self.generators[generator].partition(":")
         done = subprocess.run(
             self.hosts.command("airflow", [sys.executable, "-S", "-c", ASK, host, port]), capture_output=True, text=True
@@ -124,7 +124,7 @@ class Site:
         return run(config, self.artifacts, log, look, self.airflow(), **connection, **TOKEN, **QUICK)
 
     def airflow(self) -> list[str]:
-        """What puts a command on the host of Airflow, which measures too."""
+        """Prefix that runs a command on the host of Airflow, which measures too."""
         return self.hosts.command("airflow", [])
 
     def _spark(self, name: str, kind: str, *arguments: str) -> None:
@@ -156,7 +156,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What two runs must have in common, and what each took."""
+    """Facts that two runs must have in common, and the seconds of each."""
 
     sha256: str
     out_of_order: int
@@ -165,7 +165,7 @@ class Outcome:
 
     @property
     def answers(self) -> set[tuple[int, ...]]:
-        """Of the checked trials: events offered, result rows and their checksum."""
+        """Events offered, result rows and checksum of each checked trial."""
         return {
             (t["observation"]["offered"], t["check"]["reported_rows"], t["check"]["reported_checksum"])
             for t in self.trials

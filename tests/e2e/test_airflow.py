@@ -1,4 +1,4 @@
-"""One Airflow with scheduler and API server. An experiment of three fails, is corrected, and is tried again.
+"""Tests an Airflow with scheduler and API server: an experiment of three fails, is corrected, and is tried again.
 
 Then Airflow is killed in the middle of a night's search. Started again, it ends the orphan and brings the night to its
 end. A night that hangs is ended and told of, and the next one runs.
@@ -120,7 +120,7 @@ def is_submit(process: psutil.Process) -> bool:
 
 
 def kill(processes: list[psutil.Process]) -> None:
-    """At one stroke: none lives to see another one's end."""
+    """Kills all processes at once, so that none reacts to the end of another."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for process in processes:
             with suppress(psutil.NoSuchProcess):

@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def full_disk(root: Path) -> Iterator[bool]:
-    """Whether root/full is a disk of 2 MB."""
+    """True if root/full is a disk of 2 MB."""
     place = root / "full"
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", place], capture_output=True)
@@ -51,7 +51,7 @@ def full_disk(root: Path) -> Iterator[bool]:
 
 @pytest.fixture(scope="module")
 def answers(root: Path, full_disk: bool) -> dict[str, Answer]:
-    """Every command of this file, in one process so that one JVM serves them all."""
+    """Runs each command of this file in one process, so that one JVM serves them all."""
     texts = {
         "header.csv": b"t,v\n",
         "bytes.csv": b"t,v\n1,2\n\xff\xfe,3\n",

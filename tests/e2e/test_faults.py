@@ -1,4 +1,4 @@
-"""Whatever dies or is cut in a trial: its reason in one line, no row lost or counted twice, no process left behind.
+"""Faults in a trial have a reason in one line, lose or double no row, and leave no process behind.
 
 One Spark with an executor of its own serves all of its trials; the last one kills it.
 """
@@ -90,7 +90,7 @@ class DuringATrial:
 
 
 def exactly_once(run: TrialRun, stream: Path) -> None:
-    """What came out is what went in: as many rows, with the same values, each with a latency."""
+    """Checks that the output equals the input: as many rows, with the same values, each with a latency."""
     counts = [[rows - 1 for rows in driver["offered"]] for driver in run.details["drivers"]]  # without sentinels
     table = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=64, densify=1)
     sent = offered_rows(table, counts).select(["seq", "event_time", "carrier", "flight"])

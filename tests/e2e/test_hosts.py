@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 class Crashes:
-    """Each once, when its moment has come; the next one's is looked for after that."""
+    """Breaks each host once, at its moment; only then waits for the next one's moment."""
 
     def __init__(self, site: Site, *moments: tuple[str, Callable[[], bool]]) -> None:
         self._site, self._left = site, list(moments)

@@ -70,7 +70,7 @@ def kill(process: subprocess.Popen[bytes], artifacts: Path) -> None:
 
 
 def complete(artifact: Artifact) -> bool:
-    """Every file that the manifest names is there and readable, with all its rows."""
+    """Checks that the files that the manifest names are there and readable, with all their rows."""
     if artifact.kind == "validation":
         result = json.loads((artifact.path / artifact.manifest["result"]).read_text())
         return bool(result["success"]) and (artifact.path / artifact.manifest["docs"]).is_file()
@@ -81,7 +81,7 @@ def complete(artifact: Artifact) -> bool:
 
 
 def content(artifact: Artifact) -> Any:
-    """What must be the same whoever built it."""
+    """Facts of an artifact that do not depend on its builder."""
     if artifact.kind == "stream":
         return artifact.manifest["sha256"], (artifact.path / "stream.csv").read_bytes()
     return [pq.read_table(file).to_pydict() for file in artifact.files()]

@@ -50,7 +50,7 @@ class Service:
     started: dict[str, process_sessions.Leader] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
-        """One of the documented services, as systemd would."""
+        """Starts a documented service, as systemd would."""
         environment = dict(line.split("=", 1) for line in (self.place / "environment").read_text().split("\0")[:-1])
         [line] = [line for line in documented("services").splitlines() if line.split()[-1] == name]
         self.started[name] = process_sessions.Leader(
@@ -62,7 +62,7 @@ class Service:
         self.start(name)
 
     def keep(self) -> None:
-        """What ended comes back: Restart=always."""
+        """Restarts services that ended: Restart=always."""
         for name in [name for name, process in self.started.items() if process.poll() is not None]:
             self.start(name)
 
@@ -92,14 +92,14 @@ class Service:
         return (self.place / "secrets" / name).read_text()
 
     def secrets(self) -> set[str]:
-        """Every password, key and token, none of which may be seen anywhere."""
+        """Passwords, keys and tokens, none of which may be seen anywhere."""
         texts = {file.name: file.read_text() for file in (self.place / "secrets").iterdir()}
         connection = yaml.safe_load(texts.pop("connections.yaml"))["streamgauge_spark"]
         return {*texts.values(), connection["password"]}
 
 
 def run(script: str, folder: Path, **variables: str) -> None:
-    """In a shell as a person has it, ended by the first failure."""
+    """Runs the commands in a shell as a person has it, ended by the first failure."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", **variables}
     done = subprocess.run(["bash", "-euc", script], cwd=folder, env=environment, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -229,7 +229,7 @@ def test_each_role_of_the_database_sees_only_its_own(service: Service) -> None:
 
 
 def test_a_run_goes_on_while_api_server_and_database_are_restarted(service: Service) -> None:
-    """As docs/deploy.md says under "Upgrade and restart"."""
+    """Restarts each service as docs/deploy.md says under "Upgrade and restart"."""
     admin = service.token("admin", service.secret("admin_password"))  # the run of the test before goes on
 
     def states() -> dict[str, str]:

@@ -28,7 +28,7 @@ latency: {fractions: [1.0], seconds: 1}
 
 
 def told_of(run: Path, stream: Artifact, backend: Backend) -> None:
-    """Every stage told what its records say."""
+    """Checks that each stage reports what its records say."""
     for body in backend.bodies:
         jsonschema.validate(body, SCHEMA, format_checker=jsonschema.FormatChecker())
     told = {
@@ -49,7 +49,7 @@ def told_of(run: Path, stream: Artifact, backend: Backend) -> None:
 
 
 def test_the_dag_runs_on_a_store_and_leaves_only_what_it_must_here(tmp_path: Path) -> None:
-    """And with two lines more in the benchmark file every stage's metrics reach a backend."""
+    """Metrics of all stages reach a backend with two more lines in the benchmark file."""
     with object_store("the-store-s-own-secret") as (there, variables):
         config = write_config(tmp_path / "wild.yaml", ["{name: wild, target_percent: 20, delay: {max: 2h}, seed: 7}"])
         log = tmp_path / "log"

@@ -68,7 +68,7 @@ class Kernel:
         return Reading(pid, process.parent, LEADER, pid, process.own, process.reaped, ended=process.zombie)
 
     def look(self, account: Account, moving: bool) -> None:
-        """What /proc gives: where the processes move on, no two readings are of one moment."""
+        """Readings of /proc: while the processes move on, no two readings are of one moment."""
         readings = []
         for pid in self.random.sample(sorted(self.table), len(self.table)):
             if pid in self.table:
@@ -110,7 +110,7 @@ def test_nothing_counts_twice_whoever_reaps(moving: bool) -> None:
 
 
 def test_a_child_that_nobody_reaped_does_not_hide_later_ones() -> None:
-    """Its parent ignores it; a child that no look has seen is reaped long after."""
+    """A parent ignores its child; a child that no look has seen is reaped long after."""
     account = Account()
 
     def look(*rows: tuple[int, int, int, int]) -> int:

@@ -189,7 +189,7 @@ Event = tuple[int, int, int]  # key, second, batch
 
 
 def sessions_one_by_one(events: list[Event], late: list[int], gap: int) -> set[frozenset[int]]:
-    """Each event on its own: what had ended before its batch stays as it is, what it touches is joined."""
+    """Adds events one by one: sessions that ended before the batch stay as they are, touching ones are joined."""
     ended: list[frozenset[int]] = []
     live: list[frozenset[int]] = []
     for batch, watermark in enumerate(late):

@@ -130,7 +130,7 @@ class Child:
         self.process.communicate()
 
     def told_seconds(self) -> tuple[float, float]:
-        """What all processes used, s, and how much more it may be: each ends after its last word."""
+        """CPU seconds that all processes used, and the possible excess, as each ends after its last report."""
         last = {}
         for line in self.truth.read_text().splitlines():
             pid, seconds = line.split()

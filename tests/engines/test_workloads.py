@@ -34,7 +34,7 @@ PASSING = Spec("passthrough", "name", "amount")
 
 
 def some_rows(count: int, late: bool, seed: int = 1) -> list[Row]:
-    """One event a second, a fifth of them up to 40 s back if late."""
+    """Makes an event a second; if late, a fifth of them up to 40 s back."""
     draw = random.Random(seed)
     back = [draw.choice([0, 0, 0, 0, draw.randrange(40)]) if late else 0 for _ in range(count)]
     return [

@@ -1,4 +1,4 @@
-"""Every query of Grafana's dashboards, asked of a real PostgreSQL with the store's schema."""
+"""Runs the queries of Grafana's dashboards on a real PostgreSQL with the store's schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FROM, TO = "'2026-03-01T00:00:00Z'", "'2026-03-31T00:00:00Z'"
 
 
 def queries() -> dict[str, str]:
-    """What Grafana would ask, by panel, annotation and variable."""
+    """Queries that Grafana would run, by panel, annotation and variable."""
     found = {}
     for file in DASHBOARDS:
         made = json.loads(file.read_text())

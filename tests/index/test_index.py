@@ -37,7 +37,7 @@ def identity(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected(runs: list[Path]) -> list[tuple[Any, ...]]:
-    """What the JSON lines say, without a database."""
+    """Expected rows, from the JSON lines without a database."""
     records = [json.loads(line) for path in runs for line in (path / "results.jsonl").read_text().splitlines()]
     rows = [
         (r["at"], r["run_id"], r["metric"], r["value"], r["low"], r["valid"], r["reason"], software(r), identity(r))

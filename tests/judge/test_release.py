@@ -178,7 +178,7 @@ def test_go_means_that_no_interval_holds_a_slowdown_of_the_tolerance(
 
 
 def test_the_gate_keeps_its_error_rates() -> None:
-    """At 3 % noise: equal systems are never no-go, a slowdown of a quarter never go."""
+    """Checks that at 3 % noise equal systems are never no-go, and a slowdown of a quarter is never go."""
     equal = [decide([], series(rounds(1.0, 0.03, 8, seed), TOLERANCE)).decision for seed in range(100)]
     slow = [decide([], series(rounds(1.25, 0.03, 8, seed), TOLERANCE)).decision for seed in range(100)]
     assert "no-go" not in equal

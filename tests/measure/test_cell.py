@@ -27,7 +27,7 @@ from tests.measure.benches import CELL, Bench, write_bench
 
 
 class Once(KnownSystem):
-    """Its machine is full after the first start."""
+    """A system whose machine is full after the first start."""
 
     starts: ClassVar[list[bool]] = []
 
@@ -165,7 +165,7 @@ def test_what_was_not_worked_off_is_no_proof(tmp_path: Path) -> None:
 
 
 def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
-    """What waits in them longest was never answered, so every percentile would be too low."""
+    """The rows that wait longest in the queues were never answered, so every percentile would be too low."""
     measured = cell.trial(2000, 0.5, token=1)
     assert figures_of(1.0, measured)["valid"]
     full = replace(measured, observation=replace(measured.observation, overflow=True))

@@ -1,4 +1,4 @@
-"""One measurement at a time, and whoever takes the lock ends what a dead holder left."""
+"""Tests the lock: one measurement at a time, and a new holder ends the processes that a dead one left."""
 
 from __future__ import annotations
 

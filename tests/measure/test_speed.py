@@ -13,7 +13,7 @@ def test_a_steady_machine_is_no_doubt(ladder: list[float], trials: list[float]) 
 
 
 def test_a_slow_minute_that_covers_the_whole_ladder_is_told() -> None:
-    """On real Spark: two busy loops on the system's CPU for the minute of the ladder, gone in the second trial."""
+    """Slows a real Spark by two busy loops on its CPU for the minute of the ladder, gone in the second trial."""
     assert changed_speed([352.0, 350.0, 360.0], [355.0, 921.0]) == (
         "the machine's speed was 352 yardstick units/s in the ladder and 921 after a recovery trial: "
         "something else ran on the system's CPUs; search again",

@@ -1,4 +1,4 @@
-"""Whatever a backend does, the pipeline runs on, memory is bounded, and the values are right when it is back."""
+"""The pipeline runs on whatever a backend does, memory is bounded, and values are right when the backend is back."""
 
 from __future__ import annotations
 

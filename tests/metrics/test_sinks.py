@@ -1,4 +1,4 @@
-"""Each sink delivers the same values; bodies match the published schema; secrets stay out of logs."""
+"""Sinks deliver the same values; bodies match the published schema; secrets stay out of logs."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def started(spark: SparkSession) -> Iterator[Pipeline]:
 
 @pytest.fixture
 def pipeline(started: Pipeline) -> Pipeline:
-    """One for all tests, as each start costs new Python workers; its values begin anew."""
+    """A pipeline for all tests, as each start costs new Python workers; its values begin anew."""
     started.registry.__init__(started.registry.batch_of_thread)  # type: ignore[misc]
     return started
 

@@ -1,4 +1,4 @@
-"""What metrics are: merged in any order, named, scoped to steps, made while running; the driver's own code counts."""
+"""Tests metrics: merged in any order, named, scoped to steps, made while running; the driver's own code counts."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_another_run_from_the_seed_gives_the_same_events_and_hashes(
 
 @pytest.mark.spark
 def test_joins_forget_and_still_answer_right_when_the_wait_is_short(spark: Any, events: Events, tmp_path: Path) -> None:
-    """Of q23's two joins the second has a watermark that lies a window behind."""
+    """The second join of q23 has a watermark that lies a window behind."""
     (query,) = chosen("q23")
     (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=6, wait_us=7_000_000)
     assert (record.status, record.why) == ("correct", None)

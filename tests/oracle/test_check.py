@@ -1,4 +1,4 @@
-"""What a trial may say wrongly of itself is found, each claim in its own words."""
+"""False claims of a trial about itself are found, each with its own message."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SUMS = pa.table(
 
 
 def checked(output: pa.Table, batches: list[tuple[int, int, int]] = BATCHES, spec: Spec = AGGREGATION) -> Check:
-    """Of a trial with this output and this log; its frames, if there are two, took the same rows."""
+    """Check of a trial with this output and this log; its frames, if there are two, took the same rows."""
     offered = pa.Table.from_batches([table(ROWS)])
     for name, values in {"partition": [0] * len(ROWS), "row": range(len(ROWS))}.items():
         offered = offered.append_column(name, pa.array(values, pa.int64()))

@@ -1,4 +1,4 @@
-"""Each workload's SQL: against answers worked out by hand, and against Spark in batch, on values engines differ in."""
+"""Tests each workload's SQL against answers worked out by hand, and against Spark in batch, on difficult values."""
 
 from __future__ import annotations
 

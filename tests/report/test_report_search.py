@@ -1,4 +1,4 @@
-"""How a rate was found, on the page: what a batch costs, recovery trials, predicted ages, the cost of disorder."""
+"""Tests the page's account of a search: cost of a batch, recovery trials, predicted ages, cost of disorder."""
 
 from __future__ import annotations
 

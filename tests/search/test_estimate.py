@@ -1,4 +1,4 @@
-"""What a batch costs, and the rate that follows, against exact data, brute force and scipy."""
+"""Tests the cost of a batch, and the rate that follows, against exact data, brute force and scipy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recovery trials prove; the rules are held against the package MLRsearch."""
+"""Tests what recovery trials prove; the rules are compared with the package MLRsearch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of ingest share: a small benchmark, and what came of it."""
+"""Helpers of the tests of ingest: a small benchmark, and its events and bad lines."""
 
 from __future__ import annotations
 

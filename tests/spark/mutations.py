@@ -74,7 +74,7 @@ def duplicate_a_late_row(case: Case) -> None:
 
 
 def duplicate_a_row_and_drop_another(case: Case) -> None:
-    """Of one event time, so that the histogram cannot tell."""
+    """Repeats a row and drops another one of the same event time, so that the histogram cannot tell."""
     dropped, twin = find(
         [(a, b) for a in droppable(case) for b in plain(case) if a != b],
         lambda pair: case.at(pair[0])["event_time"] == case.at(pair[1])["event_time"],
@@ -91,7 +91,7 @@ def change_an_event_time(case: Case) -> None:
 
 
 def change_an_event_time_by_one(case: Case) -> None:
-    """Within its bin, which here is a power of two."""
+    """Moves an event within its bin, which here is a power of two."""
     row = case.at(find(sorted(case.delayed()), lambda seq: case.at(seq)["event_time"] % 8))
     row["event_time"] -= 1
 
@@ -153,7 +153,7 @@ def swap_rows_in_a_file(case: Case) -> None:
 
 
 def swap_rows_of_one_ingestion_time(case: Case) -> None:
-    """Only seq tells their order."""
+    """Swaps rows whose order only seq tells."""
 
     def tied(i: int) -> bool:
         a, b = case.stream[i], case.stream[i + 1]

@@ -1,4 +1,4 @@
-"""What is wrong with a source, or with the place for the events, is told in one line; nothing is half-published."""
+"""Faults of a source, or of the place for the events, are reported in one line; nothing is half-published."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def ingested(spark: Any, tiny: Benchmark, store: Store) -> Artifact:
 
 
 def batch(spark: Any, tiny: Benchmark, store: Store, *without: str) -> dict[str, Any]:
-    """All stages before measuring, as the jobs run them: each one's artifact."""
+    """Runs the stages before measuring, as the jobs do; returns each one's artifact."""
     [experiment] = tiny.experiments
     run = RunLog(store.run("night"))
     stages = {

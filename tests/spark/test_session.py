@@ -1,4 +1,4 @@
-"""Where executors find the driver, however the master was named."""
+"""Tests the address at which executors find the driver, however the master was named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.spark.session import session_conf
 
 
 def own_address() -> str:
-    """As other hosts see it; loopback where there is no network."""
+    """Address of this host as other hosts see it; loopback without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing

@@ -66,7 +66,7 @@ def test_the_closest_target_lies_between_the_source_and_the_bound(
 
 @pytest.mark.spark
 def test_the_order_in_which_columns_are_declared_is_no_matter(spark: Any, context: Any, tmp_path: Path) -> None:
-    """It changes no key, so data of another order are found."""
+    """A change of the order changes no key, so data of another order are found."""
     columns = dict(reversed(BENCHMARK.source.columns.items()))
     assert list(columns) != list(BENCHMARK.source.columns)
     swapped = BENCHMARK.model_copy(update={"source": BENCHMARK.source.model_copy(update={"columns": columns})})

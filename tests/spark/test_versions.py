@@ -28,7 +28,7 @@ def digest(value: Any) -> str:
 
 
 def test_what_an_algorithm_makes_changes_with_its_version_alone(workers: Workers, tmp_path: Path) -> None:
-    """If this fails: raise the kind's number in ALGORITHM, as old artifacts are something else now, and add a line."""
+    """Raise the kind's number in ALGORITHM if this fails, as old artifacts are something else now, and add a line."""
     hours = [
         f"20{year}-0{month}-15 {hour:02d}:00:00" for year in (13, 39, 50) for month in (1, 7) for hour in range(24)
     ]

@@ -30,7 +30,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2
 @pytest.mark.parametrize("kind", PACK)
 @pytest.mark.parametrize("members", [1, 3])
 def test_packed_files_give_the_same_lines(tmp_path: Path, kind: str, members: int) -> None:
-    """Also of several members, as tools that pack in parallel write them."""
+    """Files of several members are read too, as tools that pack in parallel write them."""
     cut = len(TEXT) // members
     parts = [TEXT[i * cut : (i + 1) * cut if i + 1 < members else None] for i in range(members)]
     file = tmp_path / "f"

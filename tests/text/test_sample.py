@@ -69,7 +69,7 @@ def test_fractions_that_may_be_milliseconds_are_doubted(tmp_path: Path, show: An
 
 
 def test_milliseconds_that_are_not_padded_have_a_pattern(tmp_path: Path) -> None:
-    """In order, where %f finds disorder."""
+    """Times are in order, where %f finds disorder."""
     (tmp_path / "f.csv").write_text("t\n" + "".join(f"20171223-22:15:29:{5 * i}\n" for i in range(200)))
     options = ["analyze", str(tmp_path / "f.csv"), "--time", "t", "--json", "--format"]
     doubted = run(Call([*options, PATTERN]))
