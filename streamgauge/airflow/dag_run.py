@@ -30,18 +30,20 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     *,
     master: str | None = None,
+    run_id: str | None = None,
     say: Callable[[str], None] = home.tell,
 ) -> int:
     """Runs every stage of the benchmark file; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
 
-    overrides: experiments, scale, seed, outputs. Raises UserError for problems that are found before anything starts.
+    overrides: experiments, scale, seed, outputs. run_id: a run to begin or to continue: what it has measured is kept;
+    None for a new one. Raises UserError for problems that are found before anything starts.
     """
     path, store = Path(path).absolute(), Store(artifacts)
     chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
     benchmark = config.load(path, config.parse(config.Overrides, chosen, "overrides"))
     if master:
         check_master(master)
-    run_id = f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    run_id = run_id or f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
     directory = store.run(run_id)
     environment = home.environment(here(store.root) / "airflow" / "run", store.root, path, master)
     environment["STREAMGAUGE_RUN_ID"] = run_id

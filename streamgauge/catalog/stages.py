@@ -22,6 +22,7 @@ class Stage:
     nightly: bool = False  # only in a nightly run
     always: bool = False  # also after another stage has failed: it shows or judges what there is
     records: bool = False  # reads records alone, hence needs no cluster
+    in_turns: bool | None = None  # only where cells take turns (True), or one follows another (False)
 
     @property
     def stays(self) -> bool:
@@ -42,13 +43,16 @@ STAGES: tuple[Stage, ...] = (
           "asks all queries of the Nexmark suite and the hard queries in batch and in streaming "
           "and checks every answer",
           "nexmark"),
+    Stage("turns", ("stream", "validation"), "turns", "benchmark", True,
+          "searches all cells in turns, a process of each a round, and measures their latency; for `search.in_turns`",
+          always=True, in_turns=True),
     Stage("search", ("stream", "validation"), "search", "cell", True,
-          "finds the highest rate that the system sustains"),
+          "finds the highest rate that the system sustains", in_turns=False),
     Stage("latency", ("stream", "search"), "latency", "cell", True,
-          "measures latency at fractions of that rate"),
-    Stage("report", ("events", "profile", "stream", "validation", "answers", "search", "latency"), "page",
+          "measures latency at fractions of that rate", in_turns=False),
+    Stage("report", ("events", "profile", "stream", "validation", "answers", "turns", "search", "latency"), "page",
           "benchmark", False, "puts everything on one HTML page", always=True, records=True),
-    Stage("regressions", ("answers", "search", "latency", "page"), "judgements", "benchmark", True,
+    Stage("regressions", ("answers", "turns", "search", "latency", "page"), "judgements", "benchmark", True,
           "every night: judges the run against earlier nights, reruns suspects, draws the page of all nights",
           nightly=True, always=True),
 )  # fmt: skip
@@ -64,7 +68,8 @@ def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
     return [
         stage
         for stage in STAGES
-        if (stage.scope != "cell" or has_cells)
+        if (has_cells or (stage.scope != "cell" and not stage.in_turns))
+        and stage.in_turns in (None, benchmark.search.in_turns)
         and stage.source in ("any", benchmark.source.format)
         and (nightly or not stage.nightly)
     ]

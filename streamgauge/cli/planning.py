@@ -160,6 +160,10 @@ def run(
     experiment: Annotated[list[str] | None, typer.Option(help="only this experiment; may be repeated")] = None,
     scale: Annotated[float | None, typer.Option(help="fraction of the source's lines, from its beginning")] = None,
     seed: Annotated[int | None, typer.Option(help="seed for all experiments")] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option("--run", "--run-id", help="name of the run: a new one, or one to continue; by default a new name"),
+    ] = None,
 ) -> None:
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
     raw = {"experiments": experiment or None, "scale": scale, "seed": seed}
@@ -170,7 +174,7 @@ def run(
     check_all(benchmark)
     preflight.check(store_at(artifacts), benchmark.source.files)
     dag_run = _airflow_runner()
-    raise typer.Exit(dag_run.run(file, artifacts, overrides, master=master))
+    raise typer.Exit(dag_run.run(file, artifacts, overrides, master=master, run_id=run_id))
 
 
 def ui(

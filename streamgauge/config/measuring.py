@@ -116,6 +116,11 @@ class Search(Model):
         default=1,
         description="fresh systems, each with a ladder of its own; from 2 on the interval covers their spread",
     )
+    in_turns: bool = Field(
+        default=False,
+        description="the cells of a run take turns, a fresh process of each a round, so that a day's noise meets all "
+        "of them alike; otherwise one cell follows another",
+    )
     min_rate: PositiveFloat = Field(
         default=1.0,
         description="events/s; the highest rate searched is at least this, even if the driver's ceiling is lower",
@@ -174,6 +179,9 @@ class Latency(Model):
 
     fractions: tuple[Annotated[float, Field(gt=0, le=2)], ...] = Field(
         default=(0.5, 0.8, 0.9), description="fractions of the sustainable rate, a run at each"
+    )
+    rates: tuple[PositiveFloat, ...] = Field(
+        default=(), description="events/s at which every cell is measured, too: latencies at one rate for all"
     )
     seconds: PositiveFloat = Field(default=20.0, description="length of a run, in seconds")
 

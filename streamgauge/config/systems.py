@@ -75,9 +75,9 @@ class System(Model):
     def check_installed(self) -> None:
         """Raises UserError if the engine is not installed where the settings say."""
 
-    def commands(self, software: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 - nothing to install
-        """Commands that install what was measured, for a person who repeats it. software: versions by name."""
-        return ()
+    def installed_by(self, versions: Mapping[str, str]) -> str | None:  # noqa: ARG002 - `make setup` is enough
+        """Returns the command that installs these versions of the engine; None if `make setup` does."""
+        return None
 
 
 def resolved(base: Path, **names: str | None) -> dict[str, str]:

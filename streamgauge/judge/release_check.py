@@ -9,7 +9,7 @@ import logging
 import shutil
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -107,7 +107,9 @@ class _Check:
     def _answers(self) -> list[Reason]:
         """Differences between both systems' answers, and between what they can do."""
         if not self.settings.queries:
-            return release_rules.answers([], [])
+            systems = map(self.benchmark.system, dict.fromkeys(self.systems.values()))
+            others = sorted({system.engine for system in systems if not askable(system)})
+            return release_rules.not_asked(others) if others else release_rules.answers([], [])
         from streamgauge.answers.ask_systems import ask
         from streamgauge.answers.capabilities import capabilities
         from streamgauge.answers.finite_stream import benchmark, make_events
@@ -156,7 +158,9 @@ class _Check:
         values = {metric: value for metric, value in zip(RELEASE_METRICS, given, strict=True) if value is not None}
         wrong = measured.check["wrong"] if measured.check else None
         void = None if figures["valid"] or wrong else figures["reason"]
-        return Repetition(".".join(pair), side, number, values, measured.verdict.outcome, void, wrong)
+        return Repetition(
+            ".".join(pair), side, number, values, measured.verdict.outcome, void, wrong, measured.check is not None
+        )
 
     # -- what remains
 
@@ -232,8 +236,9 @@ class _Check:
     def _commands(self) -> Iterable[str]:
         yield f"git checkout {commit() or '<commit>'}"
         yield "make setup"
-        each = (self.benchmark.system(name).commands(self.versions.get(name, {})) for name in self.systems.values())
-        yield from dict.fromkeys(chain.from_iterable(each))
+        names = dict.fromkeys(self.systems.values())
+        installs = (self.benchmark.system(name).installed_by(self.versions.get(name, {})) for name in names)
+        yield from dict.fromkeys(filter(None, installs))
         yield (
             f"streamgauge release-check {MANIFEST} --baseline {self.systems['baseline']} "
             f"--candidate {self.systems['candidate']}"

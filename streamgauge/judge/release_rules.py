@@ -45,6 +45,7 @@ class Repetition:
     outcome: str = "sustainable"
     void: str | None = None
     wrong: str | None = None
+    compared: bool = True
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,16 @@ def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
         if one.wrong:
             state: State = "failed" if one.side == "candidate" else "open"
             found[one.cell, one.side] = Reason("output", state, f"{one.cell}, {one.side}", one.wrong)
+        elif not (one.compared or one.void):
+            why = "its output was compared with no independent answer"
+            found.setdefault((one.cell, one.side), Reason("output", "open", f"{one.cell}, {one.side}", why))
     return list(found.values())
+
+
+def not_asked(engines: Iterable[str]) -> list[Reason]:
+    """Notes that these engines cannot run the suite: then the outputs of all trials decide."""
+    why = f"not asked: the suite does not run on {', '.join(engines)}; each output is compared with DuckDB's answer"
+    return [Reason("answer", "note", "answers", why)]
 
 
 def series(repetitions: Sequence[Repetition], tolerance: Mapping[str, float]) -> list[Series]:

@@ -69,6 +69,12 @@ class ReadyCell:
         """True for an engine without micro-batches."""
         return is_continuous(make_system(self.settings, self._work / "system"))
 
+    @property
+    def semantics(self) -> dict[str, Any] | None:
+        """The engine's treatment of event time, as its adapter declares it; None if it declares nothing."""
+        told = getattr(make_system(self.settings, self._work / "system"), "semantics", None)
+        return None if told is None else dataclasses.asdict(told)
+
     def ceiling(self) -> Ceiling:
         """Measures what the driver delivers without a system."""
         return ceiling(self.fleet)

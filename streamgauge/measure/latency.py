@@ -1,4 +1,4 @@
-"""The latency stage: one trial at each fraction of the sustainable rate."""
+"""The latency stage: one trial at each fraction of the sustainable rate, and at each rate for all cells alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import timing
-from streamgauge.measure.cell import ready
+from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of
 from streamgauge.measure.search_stage import cell_directory, settings_hash
@@ -30,18 +30,28 @@ _NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p
 def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[dict[str, Any]]:
     """Measures; returns the content of latency.json. Raises UserError without a sustainable rate."""
     directory = cell_directory(run_directory, cell)
-    rate = _sustainable(directory, cell)
-    found: list[dict[str, Any]] = []
+    sustainable(directory, cell)
     with (
         measuring(f"{run_directory.name} {cell.name}", expected_s=timing.latency_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
-        for fraction in benchmark.latency.fractions:
-            log.info("latency at %g %% of %.6g events/s", 100 * fraction, rate)
-            measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
-            append_json(directory / "latency-trials.jsonl", {"fraction": fraction, **measured.record()})
-            found.append(figures_of(fraction, measured))
-            log.info("  %s", _one_line(found[-1]))
+        return measure(bench, benchmark, run_directory, token)
+
+
+def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> list[dict[str, Any]]:
+    """Measures a ready cell; returns the content of latency.json. Raises UserError without a sustainable rate."""
+    cell, plan = bench.cell, benchmark.latency
+    directory = cell_directory(run_directory, cell)
+    rate = sustainable(directory, cell)
+    found: list[dict[str, Any]] = []
+    loads = [(fraction, rate * fraction, False) for fraction in plan.fractions]
+    for fraction, load, common in [*loads, *((one / rate, one, True) for one in plan.rates)]:
+        log.info("latency at %g %% of %.6g events/s", 100 * fraction, rate)
+        measured = bench.trial(load, plan.seconds, token=token)
+        about = {"fraction": fraction, "common": common}
+        append_json(directory / "latency-trials.jsonl", about | measured.record())
+        found.append(figures_of(fraction, measured) | about)
+        log.info("  %s", _one_line(found[-1]))
     write_json(directory / "latency.json", found)
     for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
         for result in results_of(benchmark, cell, run_directory.name, figures):
@@ -49,7 +59,8 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> 
     return found
 
 
-def _sustainable(directory: Path, cell: Cell) -> float:
+def sustainable(directory: Path, cell: Cell) -> float:
+    """The rate in events/s that the cell's search found in this run. Raises UserError without one."""
     try:
         rate = float(json.loads((directory / "search.json").read_text())["sustainable_rate_events_per_s"])
     except (OSError, ValueError, KeyError):
@@ -83,6 +94,7 @@ def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
         "late_drops_expected": check.get("expected_late"),
         "late_drops_reported": check.get("reported_late"),
         "late_drops_counted_in": check.get("late_counted"),
+        "late_events": check.get("late_events"),
         "offered": measured.observation.offered,
         "taken": measured.observation.taken,
         "emitted": details["emitted"],
@@ -129,9 +141,11 @@ def _one_line(figures: dict[str, Any]) -> str:
 
 def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
     """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event."""
-    percent = f"{100 * figures['fraction']:g}pct"
-    values = {f"event_latency_ms_{q}_at_{percent}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in _INDEXED}
-    values[f"system_cpu_us_per_event_at_{percent}"] = ("us", figures["system_cpu_us_per_event"])
+    load = f"{100 * figures['fraction']:g}pct"
+    if figures.get("common"):
+        load = f"{figures['rate_events_per_s']:g}_per_s"
+    values = {f"event_latency_ms_{q}_at_{load}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in _INDEXED}
+    values[f"system_cpu_us_per_event_at_{load}"] = ("us", figures["system_cpu_us_per_event"])
     return [
         Result(
             benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,

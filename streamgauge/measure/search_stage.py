@@ -29,7 +29,7 @@ from streamgauge.measure.long_runs import long_runs
 from streamgauge.measure.measured import application_of, software_of
 from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
 from streamgauge.search.ladder import warm_up_step
-from streamgauge.search.loop import run_search
+from streamgauge.search.loop import next_step, run_turn
 from streamgauge.search.records import Measurement, TrialRecord, Window
 from streamgauge.search.steps import Done, Hold, Limits, Recover
 
@@ -64,10 +64,15 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
         found = searcher.run()
         if long_run_s and found["outcome"] in SOUND:
             found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
-    write_json(directory / "search.json", found)
+    publish(benchmark, cell, run_directory, found)
+    return found
+
+
+def publish(benchmark: Benchmark, cell: Cell, run_directory: Path, found: dict[str, Any]) -> None:
+    """Writes search.json, and the rate among the run's results."""
+    write_json(cell_directory(run_directory, cell) / "search.json", found)
     for result in _results(benchmark, cell, run_directory.name, found):
         results.append_once(run_directory, result)
-    return found
 
 
 def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
@@ -88,8 +93,7 @@ class Searcher:
         """Keeps no records if there is no directory."""
         self._bench, self._settings, self._token = bench, settings, token
         self._directory, self._key = directory, settings_key
-        self._records = [*self._earlier(WINDOWS), *self._earlier(TRIALS)]
-        self._records.sort(key=lambda record: record["number"])
+        self._records = [] if directory is None else earlier(directory, settings_key)
         self._life = max((record["window"]["life"] for record in self._records if "window" in record), default=0)
         self._process = 0  # the number of the one that runs
         self._yardstick = Yardstick(bench.settings.cpus)
@@ -105,16 +109,27 @@ class Searcher:
 
     def search(self) -> Done:
         """Measures until the answer stands."""
-        self.ceiling = self._bench.ceiling()
-        log.info("the driver alone delivers %.4g events/s", self.ceiling.events_per_s)
+        done = self.turn(self._settings.processes)
+        assert done is not None
+        log.info("%.6g events/s: %s", done.rate_events_per_s, done.reason)
+        return done
+
+    def turn(self, process: int) -> Done | None:
+        """Measures until that process is complete, and returns None; returns the answer once it stands."""
+        self.ceiling = self._ceiling()
         self._limits_now = self._limits(self.ceiling)
         if self._records:
             log.info("resuming after %d measurements", len(self._records))
-        known = [_measured(record) for record in self._records]
-        done = run_search(self._settings, self._limits_now, self._measure, known)
+        done = run_turn(self._settings, self._limits_now, self._measure, measurements(self._records), process)
         self._bench.end_loop()
-        log.info("%.6g events/s: %s", done.rate_events_per_s, done.reason)
         return done
+
+    def _ceiling(self) -> Ceiling:
+        if known := next((record["ceiling"] for record in self._records if "ceiling" in record), None):
+            return Ceiling(**known)
+        found = self._bench.ceiling()
+        log.info("the driver alone delivers %.4g events/s", found.events_per_s)
+        return found
 
     def _limits(self, ceiling: Ceiling) -> Limits:
         known = next((record["limits"] for record in self._records), None)
@@ -225,14 +240,11 @@ class Searcher:
     def _keep(self, name: str, record: dict[str, Any]) -> None:
         limits = self._records[0]["limits"] if self._records else dataclasses.asdict(self._limits_now)
         record |= {"number": len(self._records) + 1, "plan": self._key, "limits": limits, "process": self._process}
+        if not self._records and self.ceiling is not None:
+            record["ceiling"] = dataclasses.asdict(self.ceiling)
         self._records.append(record)
         if self._directory is not None:
             append_json(self._directory / name, record)
-
-    def _earlier(self, name: str) -> list[dict[str, Any]]:
-        if self._directory is None:
-            return []
-        return [record for record in read_jsonl(self._directory / name) if record.get("plan") == self._key]
 
     def _answer(self, done: Done, limits: Limits, ceiling: Ceiling) -> dict[str, Any]:
         software: dict[str, str] = {}
@@ -248,6 +260,7 @@ class Searcher:
         wrong = any(trial.correct is False for trial in trials)
         return {
             "cell": self._bench.cell.model_dump(),
+            "plan": self._key,
             "sustainable_rate_events_per_s": done.rate_events_per_s,
             "interval": done.interval,
             "interval_of": done.interval_of,
@@ -271,6 +284,7 @@ class Searcher:
             "events_per_yardstick_unit": done.rate_events_per_s / float(np.median(yards)) if yards else None,
             "yardstick_spread": (max(yards) - min(yards)) / float(np.median(yards)) if yards else None,
             "steal": max(stolen, default=None),
+            "semantics": self._bench.semantics,
             "software": software,
             "application": application,
         }
@@ -293,9 +307,26 @@ def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[str
     )
 
 
-def _measured(record: dict[str, Any]) -> Measurement:
-    """Reads a measurement from its record."""
-    return Window.from_dict(record["window"]) if "window" in record else TrialRecord.from_dict(record["trial"])
+def earlier(directory: Path, settings_key: str) -> list[dict[str, Any]]:
+    """Records of the measurements with those settings, in their order."""
+    lines = [*read_jsonl(directory / WINDOWS), *read_jsonl(directory / TRIALS)]
+    return sorted((line for line in lines if line.get("plan") == settings_key), key=lambda line: line["number"])
+
+
+def measurements(records: Sequence[dict[str, Any]]) -> list[Measurement]:
+    """Reads measurements from their records."""
+    return [
+        Window.from_dict(record["window"]) if "window" in record else TrialRecord.from_dict(record["trial"])
+        for record in records
+    ]
+
+
+def is_due(settings: Search, records: Sequence[dict[str, Any]], process: int) -> bool:
+    """True if something of that process, or of one before it, is still to be measured."""
+    if not records:
+        return True
+    step = next_step(settings, Limits(**records[0]["limits"]), measurements(records))
+    return not isinstance(step, Done) and step.process <= process
 
 
 def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any]) -> Iterator[Result]:

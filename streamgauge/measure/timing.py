@@ -29,6 +29,8 @@ def stage_seconds(stage: Stage, benchmark: Benchmark) -> float:
             return search_seconds(benchmark)
         case "latency":
             return latency_seconds(benchmark)
+        case "turns":
+            return len(benchmark.all_cells()) * (search_seconds(benchmark) + latency_seconds(benchmark))
         case "nexmark":
             queries = len(benchmark.suite.queries or range(_NEXMARK_QUERIES))
             systems = max(1, len(benchmark.systems))
@@ -52,7 +54,8 @@ def search_seconds(benchmark: Benchmark) -> float:
 def latency_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of the latency runs of one cell."""
     settings = benchmark.latency
-    return START_S + benchmark.search.warmup_seconds + len(settings.fractions) * (settings.seconds + START_S)
+    runs = len(settings.fractions) + len(settings.rates)
+    return START_S + benchmark.search.warmup_seconds + runs * (settings.seconds + START_S)
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:

@@ -31,6 +31,7 @@ class Check:
     late_counted: str  # what the engine counts: rows, groups, events in no window, none
     watermarks_checked: bool  # False: they follow a clock that is in no row, and are taken as logged
     wrong_watermark: str | None
+    late_events: int = 0  # events in no window at all: comparable between engines
 
     @property
     def wrong(self) -> str | None:
@@ -69,6 +70,7 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
         late_counted=rules.late_counted or workloads.find(spec.query).drops_counted,
         watermarks_checked=wanted.watermarks_checked,
         wrong_watermark=wanted.wrong_watermark,
+        late_events=wanted.late_events,
     )
 
 

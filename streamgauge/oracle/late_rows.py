@@ -75,6 +75,7 @@ class Expectation:
     late: int  # drops, once for each window and each frame, in what the engine counts: rows or groups
     wrong_watermark: str | None  # one line on the first logged watermark that the rows do not imply
     watermarks_checked: bool
+    late_events: int = 0  # events in no window at all, whatever the engine counts
 
 
 def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rules = SPARK) -> Expectation:
@@ -92,7 +93,8 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
     if rules.each_key:
         gone = below_own_key(rows, spec)
         mask = (pa.array(~gone),) * query.streams
-        return Expectation(tuple(Kept(part, whole, mask) for part in spec.tumbling()), int(gone.sum()), None, True)
+        parts_kept = tuple(Kept(part, whole, mask) for part in spec.tumbling())
+        return Expectation(parts_kept, int(gone.sum()), None, True, int(gone.sum()))
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
     right = recomputed(rows, taken, logs, spec, rules)
@@ -118,9 +120,10 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
                 masks.append(pa.array(~gone) if gone.any() else None)
         if masks:
             parts.append(Kept(part, whole, tuple(masks)))
+    late_events = sum(int(gone.sum()) for gone in nowhere)
     if counts == "events in no window":
-        dropped = sum(int(gone.sum()) for gone in nowhere)
-    return Expectation(tuple(parts), dropped, right.wrong, right.checked)
+        dropped = late_events
+    return Expectation(tuple(parts), dropped, right.wrong, right.checked, late_events)
 
 
 def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:

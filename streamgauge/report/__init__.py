@@ -1,5 +1,5 @@
-"""Builds self-contained HTML pages from records and artifacts, without Spark: `build` makes the page of one run."""
+"""Builds self-contained HTML pages from records and artifacts, without Spark: `build` makes the pages of one run."""
 
-from streamgauge.report.page import build
+from streamgauge.report.pages import build
 
 __all__ = ["build"]

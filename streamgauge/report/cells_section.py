@@ -24,7 +24,7 @@ from streamgauge.report.blocks import (
 )
 from streamgauge.report.charts import DASHES, PALETTE, SYMBOLS, axis, delay_axis, figure, line
 from streamgauge.report.model import fixed_share, limited_by, settled_age, typical
-from streamgauge.report.run_records import CellRecord, Json, Records, is_settled, is_sound
+from streamgauge.report.run_records import CellRecord, Json, Records, is_settled, is_sound, load_of
 from streamgauge.report.trials import thinned
 
 _SPLITS = (trials.split, trials.split_over_time)
@@ -91,7 +91,8 @@ def _cell(records: Records, record: CellRecord) -> Section:
 
 def _figures(record: CellRecord) -> Tiles:
     found = record.search or {}
-    rate = "no: the output was wrong" if record.void else _PROVEN.get(str(found.get("outcome")), found.get("reason"))
+    proven = _PROVEN if record.trials else {"found": "no recovery trial has proved it"}
+    rate = "no: the output was wrong" if record.void else proven.get(str(found.get("outcome")), found.get("reason"))
     covers = {
         "the fit alone": "events/s, of the fit of one process: without the spread between processes",
         "": "no process measured the cost of a batch",
@@ -160,7 +161,7 @@ def _predicted(record: CellRecord) -> Table:
         settled: Cell = Text("settled", "good") if is_settled(run) else _validity(run)
         rows.append(
             [
-                share(run["fraction"]),
+                load_of(run),
                 number(run["rate_events_per_s"]),
                 predicted,
                 number(measured.get(run["fraction"])),
@@ -169,9 +170,11 @@ def _predicted(record: CellRecord) -> Table:
             ]
         )
     columns = ["of the rate", "events/s", "predicted age (s)", "measured age (s)", "run", "what its queues showed"]
-    return Table(
-        columns, rows, "Age of the oldest waiting event in the latency runs: predicted, and measured", cards=True
-    )
+    caption = "Age of the oldest waiting event in the latency runs: predicted, and measured"
+    if model and model.batch_cost_s is None:  # without batches, nothing is predicted
+        columns, caption = [*columns[:2], *columns[3:]], "Age of the oldest waiting event in the latency runs"
+        rows = [[*row[:2], *row[3:]] for row in rows]
+    return Table(columns, rows, caption, cards=True)
 
 
 def _by_percentile(runs: list[Json]) -> Chart:
@@ -183,7 +186,7 @@ def _by_percentile(runs: list[Json]) -> Chart:
             values = [latency.get(key) for key in _PERCENTILES]
             rows.append(
                 [
-                    share(run["fraction"]),
+                    load_of(run),
                     number(run.get("rate_events_per_s")),
                     kind.removesuffix("_latency") + " time",
                     *(number(value) for value in values),
@@ -195,7 +198,7 @@ def _by_percentile(runs: list[Json]) -> Chart:
             if kind == "event_latency":
                 traces.append(
                     line(
-                        share(run["fraction"]) + ("" if is_sound(run) else f" ({_validity(run).text})"),
+                        load_of(run) + ("" if is_sound(run) else f" ({_validity(run).text})"),
                         list(_PERCENTILES.values()), values, nth, mode="lines+markers",
                         marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if is_sound(run) else 0.45,
                     )
@@ -223,7 +226,7 @@ def _latency_over_time(runs: list[Json]) -> Chart:
     traces: list[Any] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
-        name, points = share(run["fraction"]), thinned(run.get("over_time") or [])
+        name, points = load_of(run), thinned(run.get("over_time") or [])
         for column, percentile in ((1, "p50"), (2, "p99")):
             style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
             more: Json = {"legendgroup": name, "showlegend": percentile == "p99"}
@@ -246,7 +249,7 @@ def _correctness(runs: list[Json]) -> Table:
         correct = recovery_charts.OUTPUT.get(run.get("correct"), recovery_charts.NOT_COMPARED)
         rows.append(
             [
-                share(run["fraction"]),
+                load_of(run),
                 correct,
                 *(count(run.get(name)) for name in ("late_drops_expected", "late_drops_reported")),
                 str(run.get("late_drops_counted_in") or MISSING),

@@ -268,7 +268,7 @@ def _relative(one: _Seen, found: Mapping[int, Estimate]) -> float | None:
 
 
 def _is_warm_up(one: _Seen) -> bool:
-    return one.window.purpose == "warm-up"
+    return one.window.purpose != "ladder"
 
 
 def _named(one: _Seen) -> str:

@@ -168,7 +168,6 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
     elif record.rate and not record.confirmed:
         outcome = str(search.get("outcome") or "not confirmed")
         found.append(("open", f"search {name}", f"{outcome}: {one_line(search.get('reason')) or 'no reason given'}"))
-    found += [("open", f"search {name}", one_line(doubt)) for doubt in _told(search) if not _is_plain(doubt)]
     for run in record.latency:
         which = f"latency {name} at {share(run.get('fraction'))}"
         reason = one_line(run.get("reason"))
@@ -183,12 +182,15 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
-    """Lists the search's remarks that put no cell in doubt; cells with the same remark share a line."""
+    """Lists the doubts that searches tell; cells with the same doubt share a line, and plain remarks come last."""
     said: dict[str, list[str]] = {}
     for record in cells:
-        for doubt in filter(_is_plain, _told(record.search or {})):
+        for doubt in _told(record.search or {}):
             said.setdefault(one_line(doubt), []).append(record.cell.name)
-    return [("plain", f"search {', '.join(names)}", doubt) for doubt, names in said.items()]
+    lines: list[tuple[State, str, str]] = [
+        ("plain" if _is_plain(doubt) else "open", f"search {', '.join(names)}", doubt) for doubt, names in said.items()
+    ]
+    return sorted(lines, key=lambda line: line[0] == "plain")
 
 
 def _told(search: Json) -> list[str]:

@@ -13,8 +13,6 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from streamgauge.base.places import as_user_error, write_whole
-from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Benchmark
 from streamgauge.report import (
     cells_section,
     experiments,
@@ -30,13 +28,6 @@ from streamgauge.report.blocks import Section
 from streamgauge.report.run_records import Records
 
 _TEMPLATES = Path(__file__).with_name("templates")
-
-
-def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
-    """Writes index.html into the run's directory and returns its path. Raises UserError if it cannot be written."""
-    path = store.run(run_id) / "index.html"
-    publish(path, render(Records(benchmark, store, run_id)))
-    return path
 
 
 def publish(path: Path, page: str) -> None:

@@ -95,10 +95,9 @@ def _chart(metric: str, repetitions: list[Json]) -> Chart:
 
 
 def _rerun(manifest: Json) -> Section:
-    systems: list[list[Cell]] = [
-        [name, ", ".join(f"{what} {version}" for what, version in found.items()) or None]
-        for name, found in manifest["systems"].items()
-    ]
+    systems: dict[str, Json] = manifest["systems"]
+    kinds = list(dict.fromkeys(kind for found in systems.values() for kind in found))
+    versions: list[list[Cell]] = [[name, *map(found.get, kinds)] for name, found in systems.items()]
     facts: list[list[Cell]] = [
         [name, Text(str(manifest[key]), code=True)]
         for name, key in (("configuration", "configuration_sha256"), ("commit", "commit"), ("signature", "sha256"))
@@ -108,7 +107,7 @@ def _rerun(manifest: Json) -> Section:
         "rerun", "To run it again", "manifest.json has all of this, signed by its SHA-256.",
         [
             Table(["command"], [[Text(command, code=True)] for command in manifest["commands"]]),
-            Table(["system", "software"], systems), Table(["what", "value"], facts),
+            Table(["system", *(kind.capitalize() for kind in kinds)], versions), Table(["what", "value"], facts),
             Table(["machine and software", "value"], machine, folded="Machine and software"),
         ],
     )  # fmt: skip

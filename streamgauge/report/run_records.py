@@ -283,6 +283,13 @@ def is_sound(run: Json) -> bool:
     return measured and bool(run.get("valid")) and run.get("correct") is not False and is_settled(run)
 
 
+def load_of(run: Json) -> str:
+    """Names the load of a latency run: a fraction of the cell's rate, or the events/s that all cells were offered."""
+    if run.get("common") and "rate_events_per_s" in run:
+        return f"{run['rate_events_per_s']:,.0f}\u00a0/s".replace(",", "\u202f")
+    return f"{100 * run['fraction']:.4g}\u202f%"
+
+
 def is_settled(run: Json) -> bool:
     """True if a latency run sustained its rate; otherwise its latency only depends on how long it ran."""
     return run.get("outcome", "sustainable") == "sustainable"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Section, Table, between, number, share
+from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Note, Section, Table, between, number, share
 from streamgauge.report.charts import SYMBOLS, axis, figure, line
+from streamgauge.report.degrees import factor
 from streamgauge.report.model import ratio
 from streamgauge.report.run_records import CellRecord, Json, Records, is_sound
 
+#: the page of what disorder costs, beside this one
+PAGE = "disorder.html"
 #: returns further columns of a cell's row in a chart's table
 More = Callable[[CellRecord], list[Cell]]
 
@@ -19,9 +22,10 @@ def section(records: Records) -> Section:
         "the same workload and system on streams of different out-of-order factors."
     )
     factors = {
-        stream.experiment.name: _factor(stream.manifest, stream.experiment.target_percent) for stream in records.streams
+        stream.experiment.name: factor(stream.manifest, stream.experiment.target_percent) for stream in records.streams
     }
     fraction = common_fraction(records.cells)
+    more = "What disorder costs each engine and state store, and what it does with late events: a page of its own."
     blocks: list[Block] = [_rates(records.cells, factors)]
     if fraction is None:
         blocks.append(
@@ -30,6 +34,7 @@ def section(records: Records) -> Section:
     else:
         title = f"p99 event-time latency against disorder, at {share(fraction)} of each cell's rate"
         blocks.append(_chart(records.cells, factors, title, "p99 (ms)", lambda c: _p99(c, fraction)))
+    blocks.append(Note(more, href=PAGE))
     return Section("disorder", "What disorder costs", lead, blocks)
 
 
@@ -86,13 +91,6 @@ def _p99(cell: CellRecord, fraction: float) -> float | None:
     return (found[-1].get("event_latency") or {}).get("p99_ms") if found else None
 
 
-def _factor(manifest: Json | None, target_percent: float) -> float:
-    """Achieved out-of-order fraction in percent; the target if it is not known."""
-    m = manifest or {}
-    achieved, events = m.get("achieved_out_of_order"), m.get("events")
-    return 100 * achieved / events if achieved is not None and events else target_percent
-
-
 def _chart(
     cells: list[CellRecord],
     factors: dict[str, float],
@@ -124,8 +122,8 @@ def _chart(
         error = _error_bars(points) if bars else {"visible": False}
         traces.append(line(", ".join(name), x, y, nth, mode="lines+markers", marker=marker, error_y=error))
         rows += [
-            [record.cell.experiment, f"{factor:.4g}\u202f%", *name, number(v), *more(record)]
-            for factor, v, record in points
+            [record.cell.experiment, f"{percent:.4g}\u202f%", *name, number(v), *more(record)]
+            for percent, v, record in points
         ]
     return Chart(
         title,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from streamgauge.report.blocks import MISSING, Cell, Chart, Table, count, number, share
+from streamgauge.report.blocks import MISSING, Cell, Chart, Table, count, number
 from streamgauge.report.charts import (
     BLUE,
     DASHES,
@@ -21,7 +21,7 @@ from streamgauge.report.charts import (
     figure,
     line,
 )
-from streamgauge.report.run_records import Json
+from streamgauge.report.run_records import Json, load_of
 
 #: most points of a line: more could not be told apart on a screen
 MOST_POINTS = 200
@@ -55,7 +55,7 @@ def said(trial: Json) -> str:
 
 def name_of(trial: Json, nth: int) -> str:
     """Names a recovery trial by its number, a latency run by its fraction of the rate."""
-    return share(trial["fraction"]) if "fraction" in trial else f"recovery\u00a0{nth}"
+    return load_of(trial) if "fraction" in trial else f"recovery\u00a0{nth}"
 
 
 def thinned(points: Iterable[Any]) -> list[Any]:
@@ -155,7 +155,7 @@ def spent(trials: list[Json]) -> Table:
                 number(durations[(len(durations) - 1) // 2]) if durations else MISSING,
                 number(durations[-1]) if durations else MISSING,
                 count(max((b.get("state_rows") or 0 for b in batches), default=None)),
-                _mib(max((b.get("state_bytes") or 0 for b in batches), default=None)),
+                _mib(max((b.get("state_bytes") or 0 for b in batches), default=system.get("state_bytes"))),
                 number(system.get("cpu_seconds")),
                 _per_event(system.get("cpu_seconds"), taken),
                 _mib(system.get("rss_bytes") or system.get("memory_bytes")),
@@ -171,11 +171,17 @@ def spent(trials: list[Json]) -> Table:
     columns = ["trial", "batch p50 (ms)", "batch max (ms)", "state rows, max", "state (MiB)"]
     columns += [f"system {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "GC (s)")]
     columns += [f"driver {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "slip p99 (ms)")]
-    return Table(
+    return _told(
         [*columns, "driver's clock (ms)", "system's clock (ms)"],
         rows,
         folded="Cost of each trial: batches, state, CPU, memory",
     )
+
+
+def _told(columns: list[str], rows: list[list[Cell]], folded: str) -> Table:
+    """Table without the columns of which no row has a figure: an engine without micro-batches has no batch."""
+    kept = [place for place in range(len(columns)) if any(row[place] not in (MISSING, None) for row in rows)]
+    return Table([columns[place] for place in kept], [[row[place] for place in kept] for row in rows], folded=folded)
 
 
 def _per_event(cpu_seconds: float | None, events: int | None) -> str:
@@ -193,9 +199,10 @@ def _offsets(found: list[list[int]] | None) -> str:
 
 def split(runs: list[Json]) -> Chart:
     """Charts the mean latency in parts, one bar for each run."""
-    whole = [(share(run["fraction"]), (run.get("details") or {}).get("latency_split_ns") or {}) for run in runs]
+    whole = [(load_of(run), (run.get("details") or {}).get("latency_split_ns") or {}) for run in runs]
     traces: list[Json] = []
-    for part, (name, colour, pattern) in _PARTS.items():
+    parts = _parts(runs)
+    for part, (name, colour, pattern) in parts.items():
         if any(ns.get(part) is not None for _, ns in whole):
             traces.append(
                 {
@@ -205,7 +212,7 @@ def split(runs: list[Json]) -> Chart:
                     "hovertemplate": f"{name}: %{{x:,.4r}} ms<extra></extra>",
                 }
             )  # fmt: skip
-    rows: list[list[Cell]] = [[of, *(number(_ms(ns.get(part))) for part in _PARTS)] for of, ns in whole]
+    rows: list[list[Cell]] = [[of, *(number(_ms(ns.get(part))) for part in parts)] for of, ns in whole]
     y = {"type": "category", "autorange": "reversed", "automargin": True, "ticksuffix": "  ", "showgrid": False}
     return Chart(
         "Where the latency goes",
@@ -217,9 +224,13 @@ def split(runs: list[Json]) -> Chart:
             legend=_IN_ORDER,
             height=130 + 40 * len(whole),
         ),
-        _split_table(["of the rate"], rows),
+        _split_table(["of the rate"], rows, parts),
         "Mean event-time latency of a row in parts, at fractions of the sustainable rate. Queue wait: offered until "
-        "handed over. Watermark hold: until the batch that closes the window. Micro-batch: until emitted.",
+        + (
+            "handed over. Engine: until emitted, the wait for the watermark included."
+            if _is_continuous(runs)
+            else "handed over. Watermark hold: until the batch that closes the window. Micro-batch: until emitted."
+        ),
     )
 
 
@@ -227,13 +238,13 @@ def split_over_time(runs: list[Json]) -> Chart:
     """Charts the parts of the latency as stacked areas for the highest fraction; the table has all fractions."""
     traces: list[Json] = []
     rows: list[list[Cell]] = []
-    shown = max(runs, key=lambda run: run["fraction"])
+    shown, parts = max(runs, key=lambda run: run["fraction"]), _parts(runs)
     for run in runs:
         epochs = thinned(e for e in run["details"]["epochs"] if e.get("latency_split_ns") and e.get("at_s") is not None)
         for e in epochs:
-            parts = (number(_ms(e["latency_split_ns"].get(part))) for part in _PARTS)
-            rows.append([share(run["fraction"]), number(e["at_s"]), *parts])
-        for part, (name, colour, _) in _PARTS.items() if run is shown else ():
+            cells = (number(_ms(e["latency_split_ns"].get(part))) for part in parts)
+            rows.append([load_of(run), number(e["at_s"]), *cells])
+        for part, (name, colour, _) in parts.items() if run is shown else ():
             y = [_ms(e["latency_split_ns"].get(part)) for e in epochs]
             if any(value is not None for value in y):
                 traces.append(
@@ -242,18 +253,32 @@ def split_over_time(runs: list[Json]) -> Chart:
                          hovertemplate=f"{name}: %{{y:,.4r}} ms<extra></extra>")
                 )  # fmt: skip
     return Chart(
-        f"Parts of the latency over time, at {share(shown['fraction'])}",
+        f"Parts of the latency over time, at {load_of(shown)}",
         figure(
             traces, axis("seconds since the run began"), axis("mean (ms)", rangemode="tozero", tickformat=",~r"),
             showlegend=True, legend=_IN_ORDER,
         ),
-        _split_table(["of the rate", "at (s)"], rows),
-        "Stacked from below in the order of the legend; one point per micro-batch.",
+        _split_table(["of the rate", "at (s)"], rows, parts),
+        f"Stacked from below in the order of the legend; one point per "
+        f"{'report of the engine' if _is_continuous(runs) else 'micro-batch'}.",
     )  # fmt: skip
 
 
-def _split_table(first: list[str], rows: list[list[Cell]]) -> Table:
-    return Table([*first, *(f"{name} (ms)" for name, _, _ in _PARTS.values())], rows)
+def _is_continuous(runs: list[Json]) -> bool:
+    """True for an engine without micro-batches: its account is of stretches under one watermark."""
+    return any("stretches" in ((run.get("details") or {}).get("system") or {}) for run in runs)
+
+
+def _parts(runs: list[Json]) -> dict[str, tuple[str, str, str]]:
+    """The parts of the latency that the engine can tell: without micro-batches, one is all that happens within it."""
+    if not _is_continuous(runs):
+        return _PARTS
+    known = {part: _PARTS[part] for part in ("disorder", "queue_wait")}
+    return known | {"micro_batch": ("engine", *_PARTS["micro_batch"][1:])}
+
+
+def _split_table(first: list[str], rows: list[list[Cell]], parts: dict[str, tuple[str, str, str]]) -> Table:
+    return Table([*first, *(f"{name} (ms)" for name, _, _ in parts.values())], rows)
 
 
 def _ms(ns: float | None) -> float | None:

@@ -41,8 +41,23 @@ def run_search(
     measured: Sequence[Measurement] = (),
 ) -> Done:
     """Measures step by step until Done. The simulated, the known and the real system all run this loop."""
+    done = run_turn(settings, limits, measure, measured, settings.processes)
+    assert done is not None, "no step is of a later process"
+    return done
+
+
+def run_turn(
+    settings: Search,
+    limits: Limits,
+    measure: Callable[[Hold | Recover], Measurement],
+    measured: Sequence[Measurement],
+    process: int,
+) -> Done | None:
+    """Measures until that process is complete, and returns None; returns the answer once it stands."""
     known = list(measured)
     while not isinstance(step := next_step(settings, limits, known), Done):
+        if step.process > process:
+            return None
         known.append(measure(step))
     return step
 

@@ -67,10 +67,14 @@ class Job:
     def cell(self) -> config.Cell:
         return config.Cell(experiment=self.args.experiment, workload=self.args.workload, system=self.args.system)
 
+    def succeeded(self, stage: str, experiment: str) -> bool:
+        """True if the stage has succeeded in this run for that experiment."""
+        found = self.run.latest(stage, experiment=experiment)
+        return found is not None and found.state == "done"
+
     def require(self, stage: str) -> None:
         """Raises UserError unless the stage has succeeded in this run for the job's experiment."""
-        found = self.run.latest(stage, experiment=self.args.experiment)
-        if found is None or found.state != "done":
+        if not self.succeeded(stage, self.args.experiment):
             raise UserError(f"{self.args.experiment}: the stage {stage} of this run has not succeeded; see its record")
 
     def done(self, artifact: Artifact) -> None:

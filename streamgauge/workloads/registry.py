@@ -17,6 +17,13 @@ REGISTRY = (
         features=("projection",),
     ),
     Query(
+        "discard",
+        "Discard",
+        "no event: all are read, and none is answered",
+        "none",
+        late="never",
+    ),
+    Query(
         "windowed_aggregation",
         "Keyed windowed aggregation",
         "count, sum and mean of the value per key and window (Karimov et al., ICDE 2018)",

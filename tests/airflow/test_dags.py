@@ -28,6 +28,7 @@ systems: [{name: one}, {name: two}]
 FILES = {
     "plain.yaml": "name: plain\ndescription: the plain one\nschedule: '0 3 * * *'" + BASE,
     "celled.yml": "name: celled" + BASE + CELLS,
+    "turns.yaml": "name: turns\nsearch: {in_turns: true}" + BASE + CELLS,
     "poster.json": json.dumps(
         {
             "dataSource": {"file": "data.csv", "seperator": ","},
@@ -109,7 +110,8 @@ def tasks(parsed: Any, name: str) -> dict[str, Any]:
 def test_one_dag_per_file_that_loads(parsed: Any) -> None:
     assert sorted(parsed["dags"]) == [
         "streamgauge-nightly_auction", "streamgauge-release_versions",
-        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster", "streamgauge_versions",
+        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster", "streamgauge_turns",
+        "streamgauge_versions",
     ]  # fmt: skip
 
 
@@ -128,7 +130,7 @@ def test_neither_spark_nor_great_expectations_is_imported(parsed: Any) -> None:
     assert not {"pyspark", "great_expectations"} & set(parsed["modules"])
 
 
-@pytest.mark.parametrize("name", ["plain", "celled", "auction"])
+@pytest.mark.parametrize("name", ["plain", "celled", "turns", "auction"])
 def test_each_stage_is_a_task_behind_what_it_reads(parsed: Any, name: str) -> None:
     found = tasks(parsed, name)
     by_stage = {task.rpartition(".")[2]: task for task in found}
@@ -138,6 +140,7 @@ def test_each_stage_is_a_task_behind_what_it_reads(parsed: Any, name: str) -> No
         if (stage.scope != "cell" or name == "celled")
         and (stage.source == "any" or name == "auction")
         and not stage.nightly
+        and stage.in_turns in (None, name == "turns")
     ]
     assert set(by_stage) == {s.name for s in stages} | {"plan", "finish"} | ({"cells"} if name == "celled" else set())
 
@@ -165,6 +168,12 @@ def test_a_failure_stops_neither_the_cells_nor_the_report_but_fails_the_run(pars
     assert search["after"] == ["cells"]
 
 
+def test_cells_that_take_turns_are_one_task_after_every_stream(parsed: Any) -> None:
+    found = tasks(parsed, "turns")
+    assert (found["turns"]["rule"], found["turns"]["after"]) == ("all_done", ["per_experiment.validate"])
+    assert "turns" in found["report"]["after"]
+
+
 def test_the_form_offers_what_may_be_changed(parsed: Any) -> None:
     params = parsed["dags"]["streamgauge_plain"]["params"]
     assert set(params) == {"experiments", "scale", "seed", "outputs"}
@@ -183,7 +192,7 @@ def test_a_dag_tells_what_it_is_and_when_it_runs(parsed: Any) -> None:
     assert all(
         f"| {stage.name} |" in plain["doc"]
         for stage in STAGES
-        if stage.scope != "cell" and stage.source == "any" and not stage.nightly
+        if stage.scope != "cell" and stage.source == "any" and not stage.nightly and not stage.in_turns
     )
     assert "| wild | 50 % | uniform 0s to 2s | 42 |" in plain["doc"]
     assert (plain["catchup"], plain["max_active_runs"], plain["schedule"]) == (False, 1, "0 3 * * *")

@@ -15,6 +15,7 @@ import pytest
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.report import build
+from tests.example_disorder import made_benchmark, record_degrees
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 pytestmark = pytest.mark.e2e
@@ -141,6 +142,24 @@ def test_is_legible_by_day_and_by_night(browser: Any, page: Path, scheme: str) -
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"}[scheme]
     ticks = "return getComputedStyle(document.querySelector('.chart .xtick text')).fill"
     assert browser.execute_script(ticks) == {"light": "rgb(58, 69, 83)", "dark": "rgb(197, 205, 216)"}[scheme]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_the_page_of_disorder_is_drawn_on_a_phone_and_by_night(browser: Any, tmp_path: Path) -> None:
+    made, store = made_benchmark(tmp_path / "source.csv"), Store(tmp_path / "artifacts")
+    record_degrees(store, made)
+    page = build(made, store, RUN).with_name("disorder.html")
+    for width, scheme in ((390, "light"), (1280, "dark")):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        show(browser, page, width)
+        count = "[...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('.scatterlayer path').length)"
+        drawn = browser.execute_script(f"return {count}")
+        assert (len(drawn), all(drawn)) == (12, True)
+        assert browser.get_log("browser") == []
+        browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert browser.execute_script(CONTRAST) == []
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 

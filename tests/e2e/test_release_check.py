@@ -20,8 +20,8 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import app
 from streamgauge.config import load
 from streamgauge.index import Index, default_url, index_run
-from streamgauge.judge import release_check
-from streamgauge.judge.release_rules import LEAST
+from streamgauge.judge import release_check, release_rules
+from streamgauge.judge.release_rules import LEAST, Side
 from streamgauge.report.release_page import build
 from tests.measure.benches import write_bench
 
@@ -111,6 +111,26 @@ def test_a_candidate_that_answers_wrongly_is_no_go_before_anything_is_measured(t
         ("candidate", "q7", "streaming")
     }
     assert holds(json.loads((Path(found["page"]).parent / "manifest.json").read_text()))
+
+
+def test_two_engines_are_compared_by_their_outputs_and_the_manifest_tells_how_to_install_both(tmp_path: Path) -> None:
+    systems = [{"name": "old", "engine": "spark"}, {"name": "new", "engine": "flink"}]
+    plan = {"rate": 1000, "seconds": 0.3, "queries": []}
+    bench = write_bench(tmp_path, systems=systems, release=plan)
+    directory = bench.store.run("check")
+    sides: dict[Side, str] = {"baseline": "old", "candidate": "new", "control": "old"}
+    one = release_check._Check(bench.benchmark, bench.store, sides, directory)
+    [note] = one._answers()  # the suite is asked of two Sparks alone
+    assert (note.state, note.why[:41]) == ("note", "not asked: the suite does not run on flin")
+    one.versions = {"old": {"spark": "4.0.1", "java": "17"}, "new": {"flink": "2.3.0"}}
+    assert list(one._commands())[2:] == [
+        "make spark-env SPARK=4.0.1", "make flink",
+        "streamgauge release-check manifest.json --baseline old --candidate new",
+    ]  # fmt: skip
+    publish = one.publish(release_rules.decide([], []))
+    assert publish["versions"]["new"] == {"flink": "2.3.0"}
+    page = build(directory).read_text()
+    assert [name in page for name in (">Spark<", ">Java<", ">Flink<", "2.3.0")] == [True] * 4
 
 
 CELLS = """

@@ -83,6 +83,6 @@ def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch:
 
 def test_how_what_was_measured_is_installed_again() -> None:
     spark = SparkSettings(name="s")
-    assert spark.commands({"spark": "4.2.1", "java": "17"}) == ("make spark-env SPARK=4.2.1",)
-    assert spark.commands({}) == ()
-    assert FlinkSettings(name="f", engine="flink").commands({"flink": "2.3.0"}) == ("make flink",)
+    assert spark.installed_by({"spark": "4.2.1", "java": "17"}) == "make spark-env SPARK=4.2.1"
+    assert spark.installed_by({}) is None
+    assert FlinkSettings(name="f", engine="flink").installed_by({"flink": "2.3.0"}) == "make flink"

@@ -146,6 +146,8 @@ def test_a_wrong_output_while_measuring_is_no_go_and_the_baselines_leaves_it_ope
     assert outputs(rounds(wrong="9 rows, 10 expected")) == [
         Reason("output", "failed", "e.w, candidate", "9 rows, 10 expected")
     ]
+    [unknown] = outputs([Repetition("e.w", "candidate", n, {}, compared=False) for n in (1, 2)])
+    assert (unknown.state, unknown.what) == ("open", "e.w, candidate")
     [reason] = outputs([Repetition("e.w", "control", 1, {}, wrong="odd")])
     assert reason.state == "open"
 

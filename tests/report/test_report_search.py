@@ -167,8 +167,24 @@ def test_an_engine_without_micro_batches_shows_what_it_carries(records: Records)
     shown = tiles(section)
     assert shown["cost of a row"][0] == "50 µs"
     assert "fixed share" not in shown
-    ages = table(section, "Age of the oldest waiting event in the latency runs: predicted, and measured")
-    assert {row[2] for row in ages.rows} == {"—"}
+    ages = table(section, "Age of the oldest waiting event in the latency runs")
+    assert "predicted age (s)" not in ages.columns, "without batches, nothing is predicted"
+
+
+def test_a_run_of_an_engine_without_micro_batches_is_split_and_counted_by_what_it_tells(records: Records) -> None:
+    def rows(line: dict[str, Any]) -> None:
+        system = line["details"]["system"]
+        del system["batches"]
+        system |= {"stretches": [], "state_bytes": 3 * 2**20}
+        line["common"] = line["fraction"] == 0.5
+
+    section = part(rewrite(records, "ordered.sum.hdfs/latency-trials.jsonl", rows), "ordered.sum.hdfs")
+    split = chart(section, "Where the latency goes")
+    assert [trace["name"] for trace in split.figure["data"]] == ["disorder", "queue wait", "engine"]
+    assert plain(split.table.rows[0][0]) == "10 000 /s"
+    assert split.table.columns[1:] == ["disorder (ms)", "queue wait (ms)", "engine (ms)"]
+    spent = table(section, "Cost of each trial: batches, state, CPU, memory")
+    assert [plain(row[spent.columns.index("state (MiB)")]) for row in spent.rows[2:]] == ["3"] * 4
 
 
 def test_recovery_trials_are_drawn_from_their_first_sample_by_the_clock(records: Records) -> None:

@@ -68,6 +68,15 @@ class Cluster:
         """State of a job and of its operators: {"state": …, "vertices": [{"status": …}]}."""
         return self.ask("GET", f"/jobs/{job}")
 
+    def state_bytes(self, job: str) -> int | None:
+        """The largest state in a checkpoint of a job; None if it completed none, or does not answer."""
+        try:
+            told = self.ask("GET", f"/jobs/{job}/checkpoints")
+        except UserError:
+            return None
+        largest: int = told["summary"]["state_size"]["max"]
+        return largest if told["counts"]["completed"] else None
+
     def reason(self, job: str) -> str:
         """Cause of a job's failure: the innermost exception, in one line."""
         told = self.ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")

@@ -11,7 +11,7 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.driver.client import Connection, WireError
-from streamgauge.driver.system import Endpoint, TrialSetup
+from streamgauge.driver.system import Endpoint, Semantics, TrialSetup
 from streamgauge.engines.flink import queries
 from streamgauge.engines.flink.cluster import Cluster
 from streamgauge.engines.flink.settings import FlinkSettings
@@ -27,11 +27,23 @@ RULES = Rules("events in no window", each_queue=True)
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 
 
+def semantics(system: FlinkSettings) -> Semantics:
+    """Returns Flink's treatment of event time: its operators' rules, and the watermarks of our source."""
+    interval = system.conf.get("execution.checkpointing.interval", "1s")
+    return Semantics(
+        late="when the watermark has passed the end of every window that could hold it",
+        watermark="after 1000 rows, or fewer if no more wait; of several queues the least counts",
+        emission="at once, when the watermark passes the end of its window",
+        final=f"with the next checkpoint, every {interval}",
+        state="RocksDB" if system.state_store == "rocksdb" else "heap",
+    )
+
+
 class FlinkSystem:
     """Flink as a `SystemUnderTest`; driver/system.py says what each method does."""
 
     def __init__(self, system: FlinkSettings, work: Path) -> None:
-        self.name, self.continuous = system.name, True
+        self.name, self.continuous, self.semantics = system.name, True, semantics(system)
         self._system, self._work = system, work
         self._cluster: Cluster | None = None
         self._job = ""
@@ -72,6 +84,7 @@ class FlinkSystem:
             return {"stretches": [], "drained": False, "failure": self._failure}
         drained = self._drained(setup, timeout_s)
         figures: dict[str, Any] = {
+            "state_bytes": cluster.state_bytes(self._job),
             "cpu_seconds": round(cluster.session.cpu_seconds() - self._cpu, 3),
             "rss_bytes": cluster.session.peak_rss_bytes(),
             "drained": drained,

@@ -7,6 +7,7 @@ from streamgauge.workloads import Spec, find
 
 WINDOW = ("window_start", "window_end")
 RESULTS: dict[str, tuple[str, ...]] = {
+    "discard": ("seq", "event_time"),
     "passthrough": ("seq", "event_time"),  # and key and value, if the workload names them
     "windowed_aggregation": (*WINDOW, "key", "events", "total", "mean"),
     "nexmark.q0": ("auction", "bidder", "price", "channel", "url", "event_ts", "extra"),

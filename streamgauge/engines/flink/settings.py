@@ -57,5 +57,6 @@ class FlinkSettings(System):
     def check_installed(self) -> None:
         self.home()
 
-    def commands(self, software: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 - there is one version
-        return ("make flink",)
+    def installed_by(self, versions: Mapping[str, str]) -> str | None:  # noqa: ARG002 - one version is known
+        # another home holds what its owner has put there
+        return None if self.flink_home else "make flink"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -13,6 +13,13 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import Semantics, System, resolved
+
+
+def _built_in() -> str | None:
+    try:
+        return distribution("pyspark").version
+    except PackageNotFoundError:
+        return None
 
 
 class SparkSettings(System):
@@ -88,13 +95,9 @@ class SparkSettings(System):
     def check_installed(self) -> None:
         self.home()
 
-    def commands(self, software: Mapping[str, str]) -> tuple[str, ...]:
-        found = software.get("spark")
-        try:
-            other = found is not None and found != version("pyspark")
-        except PackageNotFoundError:
-            other = found is not None
-        return (f"make spark-env SPARK={found}",) if other else ()
+    def installed_by(self, versions: Mapping[str, str]) -> str | None:
+        found = versions.get("spark")
+        return f"make spark-env SPARK={found}" if found and found != _built_in() else None
 
     @property
     def foreign(self) -> bool:

@@ -21,6 +21,7 @@ public final class Job {
     }
 
     static final Map<String, Query> QUERIES = Map.of(
+        "discard", new Discard(),
         "passthrough", new Passthrough(),
         "windowed_aggregation", new WindowedAggregation(),
         "nexmark.q0", new Nexmark.Q0(),

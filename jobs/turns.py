@@ -1,0 +1,10 @@
+"""spark-submit application: searches all cells in turns, and measures their latency. It only controls."""
+
+from streamgauge.measure import turns
+from streamgauge.spark.job import job
+
+if __name__ == "__main__":
+    with job("turns") as j:
+        proved = [e.name for e in j.benchmark.experiments if j.succeeded("validate", e.name)]
+        cells = [cell for cell in j.benchmark.all_cells() if cell.experiment in proved]
+        j.outcome |= {"cells": turns.run(j.benchmark, j.store, j.run, cells)}

@@ -1,0 +1,90 @@
+"""The stage turns: cells take turns, a fresh process of each a round, so that a day's noise meets all of them alike.
+
+A turn is one ladder. In the last round the proof and the latency runs follow it in the same process. Measurements are
+kept, so a stage that was killed goes on with the turn in which it was. A cell that fails costs no other its turn.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.places import here
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import BY_NAME
+from streamgauge.config import Benchmark, Cell
+from streamgauge.measure import latency, search_stage, timing
+from streamgauge.measure.cell import ready
+from streamgauge.measure.lock import measuring
+
+log = logging.getLogger("streamgauge")
+
+
+def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cell]) -> int:
+    """Measures these cells of a run; returns how many. Raises UserError or Outage at the end if some have failed."""
+    rounds = benchmark.search.processes
+    failed: dict[Cell, Exception] = {}
+    expected_s = timing.stage_seconds(BY_NAME["turns"], benchmark)
+    with measuring(f"{run_log.path.name} turns", expected_s=expected_s) as token:
+        for number in range(1, rounds + 1):
+            for cell in cells:
+                if cell in failed or not _is_due(benchmark, run_log, cell, number):
+                    continue
+                log.info("round %d of %d: %s", number, rounds, cell.name)
+                try:
+                    _turn(benchmark, store, run_log, cell, number, token)
+                except Exception as problem:
+                    log.info("  failed: %s", problem)
+                    failed[cell] = problem
+    if failed:
+        first = next(iter(failed))
+        kind = UserError if all(isinstance(one, UserError) for one in failed.values()) else Outage
+        raise kind(f"{len(failed)} of {len(cells)} cells failed; the first: {first.name}: {failed[first]}")
+    return len(cells)
+
+
+def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, number: int, token: int) -> None:
+    """Measures one process of a cell, and after the last one its latency. Each is recorded as a stage."""
+    path, scope, last = run_log.path, cell.model_dump(), number == benchmark.search.processes
+    directory = search_stage.cell_directory(path, cell)
+    directory.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        with run_log.stage("search", scope) as outcome:
+            bench = stack.enter_context(ready(benchmark, store, cell, here(directory) / "work"))
+            key = search_stage.settings_hash(benchmark, cell)
+            searcher = search_stage.Searcher(bench, benchmark.search, token, directory, key)
+            outcome |= {"turn": number, "of": benchmark.search.processes}
+            if last:
+                found = searcher.run()
+                search_stage.publish(benchmark, cell, path, found)
+                outcome |= {"rate_events_per_s": found["sustainable_rate_events_per_s"], "reason": found["reason"]}
+                outcome["system"] = found["application"]
+            else:
+                searcher.turn(number)
+        if last:
+            with run_log.stage("latency", scope) as outcome:
+                runs = latency.measure(bench, benchmark, path, token)
+                outcome |= {"runs": len(runs), "valid": sum(one["valid"] for one in runs)}
+                outcome["system"] = next((one["application"] for one in reversed(runs)), {})
+
+
+def _is_due(benchmark: Benchmark, run_log: RunLog, cell: Cell, number: int) -> bool:
+    """True if something of that round is still to be measured. The last round also has the answer and the latency."""
+    directory, key = search_stage.cell_directory(run_log.path, cell), search_stage.settings_hash(benchmark, cell)
+    if number < benchmark.search.processes:
+        return search_stage.is_due(benchmark.search, search_stage.earlier(directory, key), number)
+    ended = [run_log.latest(stage, **cell.model_dump()) for stage in ("search", "latency")]
+    return _plan_of(directory) != key or any(one is None or one.state != "done" for one in ended)
+
+
+def _plan_of(directory: Path) -> str | None:
+    """The plan whose answer search.json holds; None without one."""
+    try:
+        return json.loads((directory / "search.json").read_text()).get("plan")  # type: ignore[no-any-return]
+    except (OSError, ValueError):
+        return None

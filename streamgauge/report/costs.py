@@ -1,0 +1,95 @@
+"""The cells of a run sorted by their disorder, and charts with one curve per workload and system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streamgauge.report import semantics
+from streamgauge.report.blocks import Block, Cell, Chart, Hole, Table, number
+from streamgauge.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.report.degrees import Ratio, axes, by_line, common_rates, kept, line_of
+from streamgauge.report.run_records import CellRecord, Json, Records
+
+Value = Callable[[CellRecord], float | None]
+_X = "out-of-order events (%)"
+
+
+class Costs:
+    """The cells of a run with what the blocks of the page share."""
+
+    def __init__(self, records: Records) -> None:
+        self.records, self.axes = records, axes(records)
+        self.cells = [cell for cell in records.cells if cell.cell.workload not in semantics.ceilings(records)]
+        self.base = {line_of(cell): cell for cell in self.cells if cell.cell.experiment == self.axes.base}
+        rates = common_rates(self.cells)
+        self.common = rates[0] if rates else None
+
+    def kept(self, record: CellRecord) -> Ratio | None:
+        return kept(record, self.base.get(line_of(record)))
+
+    def factor(self, record: CellRecord) -> float:
+        return self.axes.factors[record.cell.experiment]
+
+    def times_watermark(self, record: CellRecord) -> float | None:
+        """The longest delay over the watermark's delay; None without a watermark's delay."""
+        benchmark = self.records.benchmark
+        longest = benchmark.experiment(record.cell.experiment).delay.max.seconds
+        watermark = benchmark.workload(record.cell.workload).watermark.seconds
+        return longest / watermark if watermark else None
+
+
+def chart(
+    costs: Costs,
+    title: str,
+    label: str,
+    value: Value,
+    *,
+    names: Sequence[str] = (),
+    x: str = _X,
+    at: Value | None = None,
+    ends: Callable[[CellRecord], tuple[float, float] | None] | None = None,
+    columns: tuple[str, ...] = (),
+    more: Callable[[CellRecord], list[Cell]] = lambda _: [],
+    of_time: bool = False,
+) -> Block:
+    """Charts one curve per workload and system over the experiments of one axis; the table has the same numbers.
+
+    at: where a cell lies on the axis, by default its out-of-order percent. ends: both ends of an interval. of_time: the
+    values are ms, on a logarithmic axis.
+    """
+    at = at or costs.factor
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for nth, (name, records) in enumerate(by_line(costs.cells, names or costs.axes.degrees).items()):
+        points = [(place, y, r) for r in records if (y := value(r)) is not None and (place := at(r)) is not None]
+        for place, y, record in points:
+            rows.append([record.cell.experiment, f"{place:.4g}", *name, number(y), *more(record)])
+        if points:
+            traces.append(_curve(", ".join(name), nth, points, ends))
+    if not traces:
+        return Hole(title, "no cell has this figure")
+    y_axis: Axis = axis(label, rangemode="tozero", tickformat=",~r")
+    if of_time:
+        y_axis = delay_axis(label.replace(" (ms)", ""), [v for trace in traces for v in trace["y"]], 1e-3)
+    return Chart(
+        title,
+        figure(traces, axis(x, rangemode="tozero"), y_axis, showlegend=True),
+        Table(["experiment", x, "workload", "system", label, *columns], rows),
+    )
+
+
+def _curve(
+    name: str,
+    nth: int,
+    points: Sequence[tuple[float, float, CellRecord]],
+    ends: Callable[[CellRecord], tuple[float, float] | None] | None,
+) -> Trace:
+    bars: Json = {"visible": False}
+    if ends is not None:
+        both = [(y, ends(record) or (y, y)) for _, y, record in points]
+        bars = {"type": "data", "array": [high - y for y, (_, high) in both],
+                "arrayminus": [y - low for y, (low, _) in both], "thickness": 1.2, "width": 5}  # fmt: skip
+    return line(
+        name, [p[0] for p in points], [p[1] for p in points], nth, mode="lines+markers",
+        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9}, error_y=bars,
+    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""Costs of disorder, as numbers: ratios of rates of the same rounds, axes of experiments, events lost, state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from streamgauge.config import Experiment
+from streamgauge.report.model import estimates, ratio
+from streamgauge.report.run_records import CellRecord, Json, Records, is_sound
+from streamgauge.report.trials import batches_of
+from streamgauge.search.estimate import geometric_mean, interval
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A rate over the rate of the same workload and system at the least disorder."""
+
+    value: float
+    interval: tuple[float, float] | None
+    rounds: tuple[float, ...]  # the ratio of each round in which both were measured
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The experiments that differ in one thing each; an axis with fewer than two points is empty."""
+
+    base: str  # the least disordered
+    factors: dict[str, float]  # experiment -> out-of-order percent
+    degrees: tuple[str, ...]  # those that differ in their percent alone, the base first
+    delays: tuple[str, ...]  # those that differ in their longest delay alone
+
+
+def axes(records: Records) -> Axes:
+    """Sorts the experiments of a run into the two axes."""
+    factors = {s.experiment.name: factor(s.manifest, s.experiment.target_percent) for s in records.streams}
+    base = min(factors, key=lambda name: factors[name])
+    others = [s.experiment for s in records.streams if s.experiment.name != base]
+    degrees = _largest(others, lambda e: (e.delay, e.seed))
+    delays = _largest(others, lambda e: (e.target_percent, e.seed, e.delay.distribution))
+    if len({e.delay.max for e in delays}) < 2:
+        delays = []
+    by_factor = sorted((e.name for e in degrees), key=lambda name: factors[name])
+    by_delay = sorted(delays, key=lambda e: e.delay.max.seconds)
+    return Axes(base, factors, (base, *by_factor), tuple(e.name for e in by_delay))
+
+
+def factor(manifest: Json | None, target_percent: float) -> float:
+    """Achieved out-of-order fraction in percent; the target if it is not known."""
+    m = manifest or {}
+    achieved, events = m.get("achieved_out_of_order"), m.get("events")
+    return 100 * achieved / events if achieved is not None and events else target_percent
+
+
+def _largest(experiments: Iterable[Experiment], alike: Callable[[Experiment], object]) -> list[Experiment]:
+    """The largest group of experiments for which `alike` gives the same; the first of equally large ones."""
+    groups: dict[object, list[Experiment]] = {}
+    for one in experiments:
+        groups.setdefault(repr(alike(one)), []).append(one)
+    return max(groups.values(), key=len, default=[])
+
+
+def line_of(record: CellRecord) -> tuple[str, str]:
+    """Workload and system, for which a curve is drawn."""
+    return record.cell.workload, record.cell.system
+
+
+def kept(record: CellRecord, base: CellRecord | None) -> Ratio | None:
+    """The rate over the base's, from rounds in which both have an estimate; None if either has no sound rate.
+
+    A machine that is slow for a while is so for both of a round, which therefore cancels. The interval is Student's t
+    on logarithms of the rounds' ratios. Of one round it follows from both intervals.
+    """
+    if base is None or not (is_rate(record) and is_rate(base)):
+        return None
+    own, other = (estimates(one.search or {}) for one in (record, base))
+    rounds = tuple(
+        own[process].rate_events_per_s / other[process].rate_events_per_s for process in sorted(own.keys() & other)
+    )
+    if record is base:
+        return Ratio(1.0, None, rounds)
+    if len(rounds) > 1:
+        return Ratio(geometric_mean(rounds), interval(rounds), rounds)
+    assert record.rate
+    assert base.rate
+    found, between = ratio(record.rate, base.rate, record.interval, base.interval)
+    return Ratio(found, between, rounds)
+
+
+def is_rate(record: CellRecord) -> bool:
+    """True if the cell has a rate of its own: not void, and not just what the driver could offer."""
+    search = record.search or {}
+    return bool(record.rate) and not record.void and search.get("outcome") not in ("inconclusive", "all_sustained")
+
+
+def at_own_rate(record: CellRecord) -> Json | None:
+    """The sound latency run at the largest fraction of the cell's own rate."""
+    found = [run for run in record.latency if not run.get("common") and is_sound(run)]
+    return max(found, key=lambda run: run["fraction"], default=None)
+
+
+def at_common_rate(record: CellRecord, rate: float | None) -> Json | None:
+    """The sound latency run at that rate, which all cells share."""
+    found = [run for run in record.latency if run.get("common") and run["rate_events_per_s"] == rate and is_sound(run)]
+    return found[-1] if found else None
+
+
+def common_rates(cells: Iterable[CellRecord]) -> list[float]:
+    """The rates in events/s at which cells were measured alike, the lowest first."""
+    return sorted({run["rate_events_per_s"] for record in cells for run in record.latency if run.get("common")})
+
+
+def lost(record: CellRecord) -> Json | None:
+    """The checked latency run that tells how many events were lost: that at the common rate, if there is one."""
+    found = [run for run in record.latency if run.get("late_events") is not None and run.get("correct")]
+    return max(found, key=lambda run: (bool(run.get("common")), run["fraction"]), default=None)
+
+
+def share_lost(run: Json | None) -> float | None:
+    """Events that no answer contains, in percent of those offered."""
+    return 100 * run["late_events"] / run["offered"] if run and run.get("offered") else None
+
+
+def state_of(record: CellRecord) -> tuple[int | None, int | None]:
+    """(Bytes, rows) of the state, the largest that the engine told of in a latency run; None where it tells none."""
+    systems = [(run.get("details") or {}).get("system") or {} for run in record.latency_trials]
+    told = [*(batch for run in record.latency_trials for batch in batches_of(run)), *systems]
+    sizes, rows = ([one[key] for one in told if one.get(key)] for key in ("state_bytes", "state_rows"))
+    return max(sizes, default=None), max(rows, default=None)
+
+
+def latency_ms(run: Json | None, quantile: str) -> float | None:
+    """A quantile of a run's event-time latency."""
+    value: float | None = ((run or {}).get("event_latency") or {}).get(f"{quantile}_ms")
+    return value
+
+
+def by_line(cells: Sequence[CellRecord], names: Sequence[str]) -> dict[tuple[str, str], list[CellRecord]]:
+    """Maps workload and system to their cells of these experiments, in that order."""
+    found: dict[tuple[str, str], list[CellRecord]] = {}
+    for name in names:
+        for record in cells:
+            if record.cell.experiment == name:
+                found.setdefault(line_of(record), []).append(record)
+    return {line: records for line, records in found.items() if len(records) > 1}

@@ -1,0 +1,259 @@
+"""The page of what disorder costs: rates, events lost, CPU, latency and state against the degree of disorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamgauge.report import semantics
+from streamgauge.report.blocks import (
+    MISSING,
+    Block,
+    Cell,
+    Hole,
+    Note,
+    Section,
+    State,
+    Text,
+    attempt,
+    between,
+    count,
+    number,
+)
+from streamgauge.report.costs import Costs, Value, chart
+from streamgauge.report.degrees import (
+    Ratio,
+    at_common_rate,
+    at_own_rate,
+    is_rate,
+    latency_ms,
+    line_of,
+    lost,
+    share_lost,
+    state_of,
+)
+from streamgauge.report.overview import Outcome, outcome
+from streamgauge.report.page import fill
+from streamgauge.report.run_records import CellRecord, Json, Records
+
+_MIB = 2**20
+_OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
+
+
+def is_asked(records: Records) -> bool:
+    """True if a run has cells on streams of different disorder."""
+    return len(records.streams) > 1 and bool(records.cells)
+
+
+def render(records: Records) -> str:
+    costs = Costs(records)
+    makers = [_rates, _lost, _work, _latency, _state, *([_delays] if costs.axes.delays else [])]
+    sections = [semantics.section(records), *(_whole(make, costs) for make in makers), semantics.words(records)]
+    lead = "What events that come out of order cost each engine and state store, and what each does with them."
+    meta = [f"run {records.run_id}"]
+    return fill(f"What disorder costs: {records.benchmark.name}", lead, meta, _outcome(costs), sections)
+
+
+def _whole(make: Callable[[Costs], Section], costs: Costs) -> Section:
+    """A section, or what is wrong with its records: damaged ones must not cost the page."""
+    try:
+        return make(costs)
+    except Exception as problem:
+        name = make.__name__.strip("_")
+        why = f"a record is incomplete or damaged: {type(problem).__name__} {problem}"
+        return Section(name, name.capitalize(), blocks=[Hole("Not shown", why)])
+
+
+def _outcome(costs: Costs) -> Outcome:
+    """The ratios at the highest degree, in the file's order: what an engine gives for its rate is told below."""
+    records, last = costs.records, costs.axes.degrees[-1]
+    told = []
+    for record in costs.cells:
+        if record.cell.experiment == last and (found := costs.kept(record)):
+            told.append(f"{', '.join(line_of(record))} {_ratio(found)}")
+    degree = f"{costs.axes.factors[last]:.4g}\u202f%"
+    sentence = f"No rate was measured both at {degree} of disorder and at the least"
+    if told:
+        sentence = f"With {degree} of the events out of order, a system keeps of its rate in order: {'; '.join(told)}"
+    whole = outcome(records)
+    return Outcome(whole.state, sentence, [one for one in whole.problems if one[0] != "plain"])
+
+
+def _ratio(found: Ratio) -> str:
+    if found.interval is None:
+        return f"{found.value:.2f}"
+    return f"{found.value:.2f} ({found.interval[0]:.2f} to {found.interval[1]:.2f})"
+
+
+def _rates(costs: Costs) -> Section:
+    rounds = costs.records.benchmark.search.processes
+    lead = (
+        "Each point is the sustainable rate over that of the same engine and state store on the stream in order, so 1 "
+        "means that disorder costs nothing. The bars are 90\u202f% intervals."
+    )
+    note = f"Each ratio is the geometric mean over {rounds} rounds. A round measures both with fresh processes. "
+    note += "The interval is Student's t on the logarithms of the rounds' ratios."
+    if rounds == 2:
+        note += " Of two rounds it is wide: t is 6.3. Raise search.processes for a narrower one."
+    if not costs.records.benchmark.search.in_turns:
+        note += " The cells of this run did not take turns, so the machine's drift is part of the ratios."
+    return Section(
+        "rates", "What of the rate is kept", lead,
+        [attempt("Rate kept", _kept, costs), Note(note), attempt("Rate", _absolute, costs), *_unmeasured(costs)],
+    )  # fmt: skip
+
+
+def _kept(costs: Costs) -> Block:
+    def value(record: CellRecord) -> float | None:
+        found = costs.kept(record)
+        return found.value if found else None
+
+    def ends(record: CellRecord) -> tuple[float, float] | None:
+        found = costs.kept(record)
+        return found.interval if found else None
+
+    def more(record: CellRecord) -> list[Cell]:
+        found = costs.kept(record)
+        rounds = ", ".join(f"{one:.3f}" for one in found.rounds) if found else ""
+        return [between(ends(record) or (None, None)), rounds or MISSING]
+
+    columns = ("90\u202f% interval", "ratio of each round")
+    return chart(costs, "Rate over the rate in order", "rate / rate in order", value, ends=ends,
+                  columns=columns, more=more)  # fmt: skip
+
+
+def _absolute(costs: Costs) -> Block:
+    def value(record: CellRecord) -> float | None:
+        return None if record.void else record.rate or None
+
+    def ends(record: CellRecord) -> tuple[float, float] | None:
+        low, high = record.interval
+        return (low, high) if low is not None and high is not None else None
+
+    def more(record: CellRecord) -> list[Cell]:
+        return [between(record.interval), record.interval_of or MISSING, _output(record)]
+
+    columns = ("90\u202f% interval", "interval of", "output")
+    return chart(costs, "Sustainable rate", "events/s", value, ends=ends, columns=columns, more=more)
+
+
+def _unmeasured(costs: Costs) -> list[Block]:
+    """Says which cells have no rate of their own."""
+    found: list[Block] = []
+    for record in costs.cells:
+        if not is_rate(record):
+            capped = (record.search or {}).get("outcome") == "all_sustained"
+            why = "it carried all that the driver offers" if capped else costs.records.why(record.search_status)
+            found.append(Hole(f"No ratio of {record.cell.name}", "its output was wrong" if record.void else why))
+    return found
+
+
+def _lost(costs: Costs) -> Section:
+    lead = (
+        "An engine that drops late events saves work and gives a smaller answer. Lost: no window of the answer holds "
+        "the event. The count is DuckDB's, under the engine's own rule, and counts events for every engine alike."
+    )
+
+    def more(record: CellRecord) -> list[Cell]:
+        run = lost(record) or {}
+        return [
+            count(run.get("late_events")), count(run.get("offered")),
+            f"{count(run['late_drops_reported'])} {run.get('late_drops_counted_in') or ''}" if run else MISSING,
+            semantics.revised(record), _output(record),
+        ]  # fmt: skip
+
+    columns = ("events lost", "events offered", "the engine counts", "answers revised", "output")
+    drawn = attempt("Lost", chart, costs, "Events lost", "lost (% of all events)", lambda r: share_lost(lost(r)),
+                    columns=columns, more=more)  # fmt: skip
+    return Section("lost", "What is lost or revised", lead, [drawn])
+
+
+def _work(costs: Costs) -> Section:
+    lead = "CPU time of the engine's processes for each event, while events were offered; start and drain are left out."
+    charts = [
+        attempt("CPU", chart, costs, f"CPU an event at {where}", "CPU-µs an event", _of(run, "system_cpu_us_per_event"))
+        for where, run in _loads(costs)
+    ]
+    return Section("work", "What an event costs in CPU", lead, charts)
+
+
+def _latency(costs: Costs) -> Section:
+    lead = (
+        "Event-time latency of the rows of the answer. At a fraction of its own rate each engine is equally loaded. At "
+        "one common rate all do the same work, and the faster one idles more."
+    )
+    charts = [
+        attempt("Latency", chart, costs, f"{quantile} latency at {where}", f"{quantile} (ms)",
+                lambda r, run=run, quantile=quantile: latency_ms(run(r), quantile), of_time=True)
+        for where, run in _loads(costs)
+        for quantile in ("p50", "p99")
+    ]  # fmt: skip
+    return Section("latency", "How late the answers are", lead, charts)
+
+
+def _loads(costs: Costs) -> list[tuple[str, Callable[[CellRecord], Json | None]]]:
+    """The loads of the latency runs: what they are called, and a cell's run."""
+    fractions = [f for f in costs.records.benchmark.latency.fractions if any(_at(c, f) for c in costs.cells)]
+    own = f"{100 * max(fractions):g}\u202f% of its own rate" if fractions else "its own rate"
+    found: list[tuple[str, Callable[[CellRecord], Json | None]]] = [(own, at_own_rate)]
+    if costs.common is not None:
+        found.append((f"{number(costs.common, 'events/s')}", lambda record: at_common_rate(record, costs.common)))
+    return found
+
+
+def _at(record: CellRecord, fraction: float) -> bool:
+    return any(run.get("fraction") == fraction for run in record.latency)
+
+
+def _of(run: Callable[[CellRecord], Json | None], key: str) -> Value:
+    return lambda record: (run(record) or {}).get(key)
+
+
+def _state(costs: Costs) -> Section:
+    lead = (
+        "The largest state that the engine told of in its latency runs. Each engine counts its own way: a ratio of "
+        "two engines says little, the growth with disorder says more. Unknown: the engine tells no size."
+    )
+
+    def mib(record: CellRecord) -> float | None:
+        size, _ = state_of(record)
+        return None if size is None else size / _MIB
+
+    def more(record: CellRecord) -> list[Cell]:
+        _, rows = state_of(record)
+        return [count(rows) if rows is not None else "unknown"]
+
+    blocks = [attempt("State", chart, costs, "Size of the state", "MiB", mib, columns=("rows of state",), more=more)]
+    for record in costs.cells:
+        if record.cell.experiment == costs.axes.base and record.latency_trials and state_of(record) == (None, None):
+            blocks.append(Hole(f"State of {', '.join(line_of(record))}", "unknown: the engine tells no size"))
+    return Section("state", "How large the state grows", lead, blocks)
+
+
+def _delays(costs: Costs) -> Section:
+    names = costs.axes.delays
+    degree = f"{costs.axes.factors[names[-1]]:.4g}\u202f%"
+    lead = (
+        f"The same {degree} of the events is out of order, but their longest delay differs. A watermark waits for its "
+        "own delay. While the longest delay is shorter, no event can be late; beyond, it decides what is lost."
+    )
+
+    def value(record: CellRecord) -> float | None:
+        found = costs.kept(record)
+        return found.value if found else None
+
+    def ends(record: CellRecord) -> tuple[float, float] | None:
+        found = costs.kept(record)
+        return found.interval if found else None
+
+    x = "longest delay / watermark's delay"
+    charts = [
+        attempt("Lost", chart, costs, "Events lost by the longest delay", "lost (% of all events)",
+                lambda r: share_lost(lost(r)), names=names, x=x, at=costs.times_watermark),
+        attempt("Rate", chart, costs, "Rate kept by the longest delay", "rate / rate in order", value, ends=ends,
+                names=names, x=x, at=costs.times_watermark),
+    ]  # fmt: skip
+    return Section("delays", "How far is late", lead, charts)
+
+
+def _output(record: CellRecord) -> Text:
+    return Text(record.output, _OUTPUT.get(record.output, "open"))

@@ -1,0 +1,1 @@
+select seq, event_time from frame0 where false

@@ -1,0 +1,115 @@
+"""The page of what disorder costs: ratios of the same rounds, both axes, what is lost, what is unknown."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.catalog.artifacts import Store
+from streamgauge.report import build, degrees, disorder, semantics
+from streamgauge.report.blocks import Chart, Hole, Table, Text
+from streamgauge.report.costs import Costs
+from streamgauge.report.run_records import Records
+from tests.example_disorder import made_benchmark, record_degrees
+from tests.example_run import RUN
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    made, store = made_benchmark(tmp_path / "source.csv"), Store(tmp_path / "artifacts")
+    record_degrees(store, made)
+    return Records(made, store, RUN)
+
+
+def plain(value: Any) -> str:
+    text = value.text if isinstance(value, Text) else str(value)
+    return text.replace("\u2060", "").replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def charts(section: Any) -> dict[str, Chart]:
+    return {plain(block.title): block for block in section.blocks if isinstance(block, Chart)}
+
+
+def test_a_ratio_is_of_the_same_round_so_a_slow_one_cancels(records: Records) -> None:
+    found = charts(disorder._rates(Costs(records)))["Rate over the rate in order"]
+    assert [trace["name"] for trace in found.figure["data"]] == ["sum, micro", "sum, rows"]
+    micro, rows = found.figure["data"]
+    assert micro["x"] == rows["x"] == pytest.approx([0, 20, 50], abs=0.01)
+    # the machine was half as fast in the second round, but the ratios hardly differ
+    one, other = 36 / 40, 17 / 20
+    assert micro["y"] == pytest.approx([1, math.sqrt(one * other), math.sqrt(30 / 40 * 14 / 20)])
+    half = 6.3138 * abs(math.log(one / other)) / 2  # Student's t of one degree of freedom; sd/√2 is half the distance
+    assert micro["error_y"]["array"][1] == pytest.approx(micro["y"][1] * (math.exp(half) - 1), rel=1e-3)
+    assert micro["error_y"]["arrayminus"][1] == pytest.approx(micro["y"][1] * (1 - math.exp(-half)), rel=1e-3)
+    assert rows["y"][2] == pytest.approx(0.5)
+    assert rows["error_y"]["array"][2] == pytest.approx(0, abs=1e-9)
+    table = [[plain(cell) for cell in row] for row in found.table.rows]
+    assert [(row[0], row[-1]) for row in table[:3]] == [
+        ("ordered", "1.000, 1.000"), ("late20", "0.900, 0.850"), ("late50", "0.750, 0.700")
+    ]  # fmt: skip
+
+
+def test_experiments_are_sorted_into_degrees_and_delays(records: Records) -> None:
+    found = degrees.axes(records)
+    assert (found.base, found.degrees) == ("ordered", ("ordered", "late20", "late50"))
+    assert found.delays == ("near20", "late20")
+    far = charts(disorder._delays(Costs(records)))
+    lost, rate = far["Events lost by the longest delay"], far["Rate kept by the longest delay"]
+    assert (lost.figure["data"][0]["x"], lost.figure["data"][0]["y"]) == ([0.5, 4], [0, 3])
+    assert rate.figure["data"][1]["y"] == pytest.approx([0.8, math.sqrt(60 / 80 * 31 / 40)])
+
+
+def test_loads_lost_events_and_state_are_told_and_what_is_unknown_is_called_so(records: Records) -> None:
+    costs = Costs(records)
+    assert list(charts(disorder._latency(costs))) == [
+        f"{q} latency at {load}" for load in ("80 % of its own rate", "10 000 events/s") for q in ("p50", "p99")
+    ]  # fmt: skip
+    lost = charts(disorder._lost(costs))["Events lost"]
+    assert lost.figure["data"][0]["y"] == [0, 3, 9]
+    assert [plain(cell) for cell in lost.table.rows[2]][5:] == ["900", "10 000", "42 rows", "never", "right"]
+    state = disorder._state(costs).blocks
+    assert isinstance(state[0], Chart)
+    assert [trace["name"] for trace in state[0].figure["data"]] == ["sum, micro"]
+    [hole] = [block for block in state if isinstance(block, Hole)]
+    assert (hole.what, hole.why) == ("State of sum, rows", "unknown: the engine tells no size")
+
+
+def test_rules_stand_above_with_the_ceiling_of_the_link(records: Records) -> None:
+    [table] = [block for block in semantics.section(records).blocks if isinstance(block, Table)]
+    micro, rows = [dict(zip(table.columns, map(plain, row), strict=True)) for row in table.rows]
+    assert micro["an event is late"] == "when its window has ended"
+    assert micro["engine"] == "spark 4.3.0"
+    assert micro["link's ceiling (events/s)"].startswith("63 640 (")
+    assert rows["link's ceiling (events/s)"] == "not measured"
+
+
+def test_a_void_rate_and_a_driver_s_ceiling_are_no_ratio_but_the_page_stands(records: Records) -> None:
+    for name, change in (("late20.sum.micro", {"correct": False}), ("late50.sum.rows", {"outcome": "all_sustained"})):
+        file = records.directory / "cells" / name / "search.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    (records.directory / "cells" / "late50.sum.micro" / "search.json").write_text("torn")
+    records = Records(records.benchmark, Store(records.directory.parents[1]), RUN)
+    section = disorder._rates(Costs(records))
+    ratio = charts(section)["Rate over the rate in order"]
+    assert [(row[0], row[3]) for row in ratio.table.rows] == [
+        ("ordered", "micro"), ("ordered", "rows"), ("late20", "rows")
+    ]  # fmt: skip
+    assert {block.what: block.why for block in section.blocks if isinstance(block, Hole)} == {
+        "No ratio of late20.sum.micro": "its output was wrong",
+        "No ratio of late50.sum.micro": "not found",
+        "No ratio of late50.sum.rows": "it carried all that the driver offers",
+    }
+    page = disorder.render(records)
+    assert "Not shown" not in page
+
+
+def test_the_page_is_reached_from_the_run_s(records: Records) -> None:
+    index = build(records.benchmark, Store(records.directory.parents[1]), RUN)
+    assert 'href="disorder.html"' in index.read_text()
+    page = (index.parent / "disorder.html").read_text()
+    assert "a system keeps of its rate in order: sum, micro 0.72 (0.58 to 0.90); sum, rows 0.50" in page
+    assert "This machine has 2 cores" in page
