@@ -84,7 +84,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_oracle_catches(spark: Any, mutant: str) -> None:
     spec, old, new = MUTANTS[mutant]
-    source = Path(workloads.__file__).with_name(f"{spec.query}.py").read_text()
+    source = Path(queries.__file__).with_name(f"{spec.query}.py").read_text()
     assert source.count(old) == 1
     names: dict[str, Any] = {"__name__": "__main__"}  # so that Spark ships its classes by value
     exec(source.replace(old, new), names)

@@ -24,6 +24,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Workload
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.oracle.duck import answer, ask, reduced, size_and_hash
 from streamgauge.oracle.late_rows import expectation
@@ -142,11 +143,11 @@ def test_ties_are_kept_and_a_window_ends_before_its_end(spark: Any) -> None:
     given = [bid(0, 0, 1, 70), bid(1, 5, 2, 70), bid(2, 9.999999, 3, 50), bid(3, 10, 4, 90)]
     frame = spark.createDataFrame(pa.Table.from_pylist(given))
     (q7, q5) = chosen("q7,q5")
-    best = q7.run([frame], standard(q7, 0)).collect()
+    best = queries.run([frame], standard(q7, 0)).collect()
     assert sorted((r.window_start.second, r.auction, r.price, r.event_wall, r.offered_wall) for r in best) == [
         (0, 1, 70, 2, 10), (0, 2, 70, 2, 10), (10, 4, 90, 3, 7),
     ]  # fmt: skip
-    hot = q5.run([frame], standard(q5, 0)).collect()
+    hot = queries.run([frame], standard(q5, 0)).collect()
     assert sorted(((r.window_start.minute, r.window_start.second), r.auction, r.bids) for r in hot) == [
         ((0, 0), 1, 1), ((0, 0), 2, 1), ((0, 0), 3, 1), ((0, 5), 2, 1), ((0, 5), 3, 1), ((0, 5), 4, 1),
         ((0, 10), 4, 1), ((59, 55), 1, 1),
@@ -189,7 +190,7 @@ def test_the_oracle_catches(
 ) -> None:
     name, where, old, new = MUTANTS[mutant]
     (query,) = chosen(name)
-    place = Path(workloads.__file__).parent / "nexmark"
+    place = Path(queries.__file__).parent / "nexmark"
     for file in dict.fromkeys((where, name)):
         text = (place / f"{file}.py").read_text()
         if file == where:
@@ -197,7 +198,7 @@ def test_the_oracle_catches(
             text = text.replace(old, new)
         changed = ModuleType("__main__")  # so that Spark ships its classes by value
         exec(text, changed.__dict__)
-        monkeypatch.setitem(sys.modules, f"streamgauge.workloads.nexmark.{file}", changed)
+        monkeypatch.setitem(sys.modules, f"{queries.__name__}.nexmark.{file}", changed)
     assert in_batch(spark, standard(query, 5000), query, events, frame).status == "wrong"
 
 
@@ -267,6 +268,7 @@ def test_rows_of_the_registry_are_whole() -> None:
         assert set(query.columns) <= set(NEXMARK)
         assert all((query.features, query.title, query.asks, query.contributors))
         assert (place / f"{short(query)}.sql").exists()
+        assert (Path(queries.__file__).parent / "nexmark" / f"{short(query)}.py").exists()
         assert workloads.find(query.name) is query
 
 
