@@ -17,12 +17,13 @@ from streamgauge.answers.finite_stream import Events, make_events, read_events, 
 from streamgauge.answers.hard_queries import run_example, run_hard
 from streamgauge.answers.nexmark_suite import chosen, run_suite
 from streamgauge.answers.record import MODES, Record, keep, keep_hard, short
-from streamgauge.answers.systems import asked, conf, foreign
+from streamgauge.answers.systems import asked, conf, foreign, over_wire
+from streamgauge.answers.wire_suite import hard_over_wire, run_over_wire, started
 from streamgauge.base.errors import UserError
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
-from streamgauge.config import Benchmark, Experiment
+from streamgauge.config import Benchmark, Experiment, System
 from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.workloads import Query
 
@@ -38,20 +39,20 @@ def run(
 
     The first system is asked on the experiment's stream. The others are asked for the capability matrix alone: on fewer
     events, and only in the experiment with the most disorder. Those with a Spark or Python of their own run in a
-    process of their own, and only the suite's queries.
+    process of their own, and only the suite's queries. Those that read the wire are asked in streaming alone.
 
     Returns how many of the first system's rows have each status. Raises UserError unless all are correct.
     """
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
     events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
     first, *others = asked(benchmark)
-    elsewhere = foreign(benchmark)
+    elsewhere, wired = foreign(benchmark), over_wire(benchmark)
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))
     found: Counter[str] = Counter()
     bad: list[str] = []
     figures: list[Result] = []
 
-    def tell(system: SparkSettings, events: int, record: Record, software: Mapping[str, str] | None = None) -> None:
+    def tell(system: System, events: int, record: Record, software: Mapping[str, str] | None = None) -> None:
         why = record.why or ""
         log.info("%s in %s on %s: %s %s", record.query, record.mode, system.name, record.status, why)
         about = {"system": system.name, "disorder_percent": percent, "events": events}
@@ -70,8 +71,8 @@ def run(
         hard = _ask(spark, first, percent, queries, events, HARD, work / "first", tell)
         keep_hard(directory, first.name, percent, hard | {"example": run_example(spark, work / "example")})
         if experiment != max(benchmark.experiments, key=lambda one: one.target_percent):
-            others, elsewhere = [], ()
-        if others or elsewhere:
+            others, elsewhere, wired = [], (), ()
+        if others or elsewhere or wired:
             few = make_events(Store(work / "few"), smaller(benchmark, experiment, FEW))
         for system in others:
             _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
@@ -80,6 +81,12 @@ def run(
             for row in rows[system.name]:
                 software = row.pop("versions")
                 tell(system, few.rows.num_rows, Record(**row), software)
+        for other in wired:
+            with started(other.model_copy(update={"cpus": None}), work / f"wired-{other.name}") as engine:
+                for record in run_over_wire(engine, few, queries, work / f"asked-{other.name}"):
+                    tell(other, few.rows.num_rows, record)
+                for record in hard_over_wire(engine, FEW_HARD, percent / 100, work / f"hard-{other.name}"):
+                    tell(other, FEW_HARD, record)
     for figure in figures:  # all at the end, so that a retried stage records none twice
         results.append(directory, figure)
     if bad:

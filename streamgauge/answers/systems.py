@@ -1,15 +1,17 @@
-"""Systems that can be asked a suite of queries: the built-in Spark with different settings."""
+"""Systems that can be asked a suite of queries: the built-in Spark with different settings, others over the wire."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Benchmark, System
+from streamgauge.config.systems import ENGINES, settings_of
 from streamgauge.engines.spark.engine import GLOBAL_WATERMARK, state_store
 from streamgauge.engines.spark.settings import SparkSettings
 
+Some = TypeVar("Some", bound=System)
 SYSTEMS = (
     SparkSettings(name="spark", state_store="rocksdb"),
     SparkSettings(name="spark-changelog", state_store="rocksdb", changelog_checkpointing=True),
@@ -25,10 +27,26 @@ def conf(system: SparkSettings) -> Mapping[str, str]:
 
 def system(name: str) -> Mapping[str, str]:
     """Settings of one of SYSTEMS. Raises UserError naming those that exist."""
-    for one in SYSTEMS:
+    return conf(_among(SYSTEMS, name))
+
+
+def named(name: str) -> System:
+    """Finds one of SYSTEMS, or an engine that is asked over the wire. Raises UserError naming those that exist."""
+    engines = {engine: settings_of(engine) for engine in ENGINES}
+    wired = (model.model_validate({"name": name, "engine": name}) for name, model in engines.items() if model.over_wire)
+    return _among((*SYSTEMS, *wired), name)
+
+
+def _among(systems: tuple[Some, ...], name: str) -> Some:
+    for one in systems:
         if one.name == name:
-            return conf(one)
-    raise UserError(f"--system: found {name!r}, allowed: {', '.join(one.name for one in SYSTEMS)}")
+            return one
+    raise UserError(f"--system: found {name!r}, allowed: {', '.join(one.name for one in systems)}")
+
+
+def over_wire(benchmark: Benchmark) -> tuple[System, ...]:
+    """The benchmark's systems that are asked over the wire."""
+    return tuple(system for system in benchmark.systems if system.over_wire)
 
 
 def askable(system: System) -> TypeGuard[SparkSettings]:

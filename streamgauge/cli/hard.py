@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from streamgauge.catalog.run_log import known_run
 from streamgauge.cli.nexmark import COLUMNS, SYSTEM_HELP
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.config import System
 
 
 def register(app: typer.Typer) -> None:
@@ -27,21 +29,17 @@ def hard(
     as_json: AsJson = False,
 ) -> None:
     """Run the hard queries in batch and streaming, check their answers, record state and watermarks."""
-    from streamgauge.answers.hard_queries import run_example, run_hard
     from streamgauge.answers.record import keep, keep_hard
-    from streamgauge.answers.systems import system as settings_of
-    from streamgauge.spark.session import batch_session, end
+    from streamgauge.answers.systems import askable, conf, named
 
-    conf = settings_of(system)
+    asked = named(system)
     about = {"system": system, "disorder_percent": disorder, "events": events}
     directory = None if run is None else known_run(store_at(artifacts).runs(), run)
-    spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
-    try:
-        with tempfile.TemporaryDirectory(prefix="streamgauge-hard-") as work:
-            found = run_hard(spark, Path(work), count=events, disorder=disorder / 100, conf=conf)
-            found["example"] = run_example(spark, Path(work) / "example")
-    finally:
-        end(spark)
+    with tempfile.TemporaryDirectory(prefix="streamgauge-hard-") as work:
+        if askable(asked):
+            found = _on_spark(conf(asked), events, disorder / 100, Path(work))
+        else:
+            found = _over_wire(asked, events, disorder / 100, Path(work))
     if directory is not None:
         for query in found["queries"]:
             keep(directory, {**{key: value for key, value in query.items() if key != "batches"}, **about})
@@ -58,3 +56,24 @@ def hard(
             typer.echo(f"{case['name']:32} last result {[int(row['total']) for row in last]}  lost or late {lost}")
     if any(query["status"] == "wrong" for query in found["queries"]):
         raise typer.Exit(1)
+
+
+def _on_spark(conf: Mapping[str, str], events: int, disorder: float, work: Path) -> dict[str, Any]:
+    from streamgauge.answers.hard_queries import run_example, run_hard
+    from streamgauge.spark.session import batch_session, end
+
+    spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
+    try:
+        found = run_hard(spark, work, count=events, disorder=disorder, conf=conf)
+        return {**found, "example": run_example(spark, work / "example")}
+    finally:
+        end(spark)
+
+
+def _over_wire(asked: System, events: int, disorder: float, work: Path) -> dict[str, Any]:
+    from streamgauge.answers.wire_suite import hard_over_wire, started
+
+    with started(asked, work / asked.name) as system:
+        records = [record.to_dict() for record in hard_over_wire(system, events, disorder, work / "asked")]
+    longest_s = 3 * -(-events // 8)
+    return {"events": events, "disorder": disorder, "longest_delay_s": longest_s, "queries": records, "example": []}

@@ -13,12 +13,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import known_run
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.config import System
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
-SYSTEM_HELP = "spark, spark-hdfs, spark-changelog or spark-one-watermark"
+SYSTEM_HELP = "spark, spark-hdfs, spark-changelog or spark-one-watermark; flink, which is asked in streaming alone"
 _WIDTHS = (6, 10, 12, 8, 17, 9, 20, 20)
 
 
@@ -41,14 +43,20 @@ def nexmark(
     """Run the Nexmark suite in batch and streaming, and check every answer against DuckDB's."""
     from streamgauge.answers import nexmark_suite as suite
     from streamgauge.answers.record import keep
-    from streamgauge.answers.systems import system as settings_of
+    from streamgauge.answers.systems import askable, conf, named
 
-    chosen, conf = suite.chosen(queries), settings_of(system)
+    chosen, asked = suite.chosen(queries), named(system)
+    if not askable(asked) and mode == "batch":
+        raise UserError(f"--mode: found batch, allowed for {system}: streaming")
     about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
     found: dict[str, Any] = {**about, "rows": []}
     directory = None if run is None else known_run(store_at(artifacts).runs(), run)
     with _only_results_on_stdout() as echo:
-        for record in _records(events, seed, disorder, batches, chosen, mode, conf):
+        if askable(asked):
+            records = _records(events, seed, disorder, batches, chosen, mode, conf(asked))
+        else:
+            records = _over_wire(asked, events, seed, disorder, chosen)
+        for record in records:
             found["rows"].append({**record.to_dict(), **about})
             if directory is not None:
                 keep(directory, found["rows"][-1])
@@ -62,6 +70,19 @@ def nexmark(
             echo(json.dumps(found))
     if any(row["status"] == "wrong" for row in found["rows"]):
         raise typer.Exit(1)
+
+
+def _over_wire(asked: System, events: int, seed: int, disorder: float, chosen: Any) -> Iterator[Any]:
+    """Yields a record per query, of a system that is started for all of them."""
+    from streamgauge.answers.finite_stream import benchmark, make_events
+    from streamgauge.answers.wire_suite import run_over_wire, started
+
+    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
+        place = Path(scratch)
+        print(f"making {events:,} events", file=sys.stderr)
+        made = make_events(Store(place / "store"), benchmark(events, seed, disorder))
+        with started(asked, place / asked.name) as system:
+            yield from run_over_wire(system, made, chosen, place / "asked")
 
 
 def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:

@@ -63,6 +63,8 @@ class System(Model):
     adapter: ClassVar[str] = ""
     #: None: nobody has declared it
     semantics: ClassVar[Semantics | None] = None
+    #: whole suites can be asked of it over the wire: its adapter keeps the rows of an answer (answers/wire_suite.py)
+    over_wire: ClassVar[bool] = False
 
     name: Name = Field(description="name of the system")
     engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")

@@ -20,12 +20,17 @@ class Rules:
     late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none; "" is what the
     query's row in the registry says. each_queue: the watermark is the least of all queues' own, not that of the latest
     event of any. each_key: every key has a watermark of its own, which moves with each event of that key, and an event
-    below it is late, whether its window is still open or not.
+    below it is late, whether its window is still open or not. equal_is_late: an event at the watermark itself is late,
+    where a query judges each event by itself. joins_first: an event is in the open session that it touches, and only
+    else judged by a session of its own. lags: the watermark of a later operator is behind by what the query's row says.
     """
 
     late_counted: str = ""
     each_queue: bool = False
     each_key: bool = False
+    equal_is_late: bool = True
+    joins_first: bool = False
+    lags: bool = True
 
 
 SPARK = Rules()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgauge.oracle.batches import SPARK, BatchLog, Rules, taken_by
-from streamgauge.oracle.session_deals import deals
+from streamgauge.oracle.session_deals import deals, left_out
 from streamgauge.oracle.watermarks import recomputed
 from streamgauge.workloads import Query, Spec, find
 
@@ -39,7 +39,7 @@ def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
     return before[batches] * 1000
 
 
-def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_]:
+def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec, rules: Rules = SPARK) -> NDArray[np.bool_]:
     """True where the watermark had passed the end of what the query keeps an event for.
 
     That is the event's tumbling window, a session of that event alone, or the event's own time.
@@ -47,6 +47,8 @@ def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec) -> NDArray[np.bool_
     rule = find(spec.query).late
     if rule == "window":
         return _ends(event_ts_us, spec) <= watermarks_us
+    if rule == "event" and not rules.equal_is_late:
+        return event_ts_us < watermarks_us
     return event_ts_us + (spec.window_us if rule == "session" else 0) <= watermarks_us
 
 
@@ -101,26 +103,30 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
     parts: list[Kept] = []
     dropped = 0
     nowhere = [np.ones(rows.num_rows, bool) for _ in taken]  # late for each window that could have held it
+    anywhere = [np.zeros(rows.num_rows, bool) for _ in taken]
     for part in spec.tumbling():
         masks: list[pa.BooleanArray | None] = []
         for frame, batches in enumerate(taken):
             watermarks = late_watermarks_us(batches, right.logs)
-            if query.lags:
+            if query.lags and rules.lags:
                 watermarks = watermarks - query.lags[frame] * part.window_us
-            gone = late(event_ts, watermarks, part)
+            gone = late(event_ts, watermarks, part, rules)
             read = concerned(rows, frame, part)
-            nowhere[frame] &= gone & read
+            if query.late == "session" and rules.joins_first:
+                gone = touches_no_open_session(rows, read, watermarks, part)
+            nowhere[frame] &= gone | ~read
+            anywhere[frame] |= read
             dropped += counted(rows, batches, gone & read, frame, part, counts)
             if query.late == "session":
                 kept, stay = whole.filter(pa.array(~gone)), ~gone
-                closed = closed_watermarks_us(batches[stay], right.logs)
+                closed = watermarks[stay] if rules.joins_first else closed_watermarks_us(batches[stay], right.logs)
                 deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], closed, spec.window_us)
                 parts += [Kept(part, kept, (pa.array(deal == n),)) for n in range(deal.max(initial=0) + 1)]
             else:
                 masks.append(pa.array(~gone) if gone.any() else None)
         if masks:
             parts.append(Kept(part, whole, tuple(masks)))
-    late_events = sum(int(gone.sum()) for gone in nowhere)
+    late_events = sum(int((gone & read).sum()) for gone, read in zip(nowhere, anywhere, strict=True))
     if counts == "events in no window":
         dropped = late_events
     return Expectation(tuple(parts), dropped, right.wrong, right.checked, late_events)
@@ -142,6 +148,21 @@ def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
     late = np.empty(len(order), bool)
     late[order] = event_ts[order] < times[highest] - spec.watermark_ms * 1000
     return late
+
+
+def touches_no_open_session(
+    rows: pa.Table, read: NDArray[np.bool_], watermarks_us: Ints, spec: Spec
+) -> NDArray[np.bool_]:
+    """See sessions.left_out. Raises ValueError where the order of events decides, of several queues."""
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    late_alone = event_ts + spec.window_us <= watermarks_us
+    if len(pc.unique(rows["partition"])) > 1 and (late_alone & read).any():
+        raise ValueError("a late event may join an open session: of several queues the order of events is not known")
+    order = np.flatnonzero(read)[np.argsort(rows["row"].to_numpy()[read], kind="stable")]
+    found = np.zeros(len(event_ts), bool)
+    keys = rows[str(spec.key)].take(pa.array(order))
+    found[order] = left_out(keys, event_ts[order], watermarks_us[order], spec.window_us)
+    return found
 
 
 def counted(

@@ -42,6 +42,31 @@ def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap
     return found
 
 
+def left_out(keys: pa.ChunkedArray, event_us: Ints, late_us: Ints, gap_us: int) -> NDArray[np.bool_]:
+    """True for events that touch no open session of their key, and whose own one has ended; as they came, one by one.
+
+    late_us: the watermark when each came, µs. This is the rule of an engine that joins sessions before it judges.
+    """
+    found = np.zeros(len(event_us), bool)
+    if not (event_us + gap_us <= late_us).any():
+        return found
+    codes = pc.dictionary_encode(keys, null_encoding="encode").combine_chunks().indices.to_numpy()
+    live: dict[int, list[tuple[int, int]]] = {}
+    for n, (key, start, late) in enumerate(zip(codes.tolist(), event_us.tolist(), late_us.tolist(), strict=True)):
+        end, stay = start + gap_us, []
+        begins, ends = start, end
+        for other in live.get(key, []):
+            if other[1] <= late:
+                continue
+            if start <= other[1] and other[0] <= end:
+                begins, ends = min(begins, other[0]), max(ends, other[1])
+            else:
+                stay.append(other)
+        found[n] = ends <= late
+        live[key] = stay if found[n] else [*stay, (begins, ends)]
+    return found
+
+
 def _join(keys: list[int], starts: list[int], ends: list[int], late_us: list[int]) -> list[int]:
     """Returns the deal of each part of a session; the parts are in the order of their batches."""
     parent = list(range(len(keys)))

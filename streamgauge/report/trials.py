@@ -128,7 +128,7 @@ def counted(trials: list[Json]) -> Table:
                 number(trial.get("rate_events_per_s")),
                 *(count(value) for value in (seen.get("offered"), seen.get("taken"), details.get("emitted"))),
                 count(check.get("expected_late")),
-                count(check.get("reported_late", dropped)),
+                "unchecked" if check.get("reported_late", 0) is None else count(check.get("reported_late", dropped)),
                 str(check.get("late_counted") or MISSING),
                 number(trial.get("carried_events_per_s")),
                 number(speed),

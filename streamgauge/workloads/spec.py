@@ -34,11 +34,14 @@ class Spec:
     top: int = 10
 
     @classmethod
-    def of(cls, workload: Workload, columns: Mapping[str, str]) -> Self:
-        """Makes the parameters of a workload, checked against registry and declared columns. Raises UserError."""
+    def of(cls, workload: Workload, columns: Mapping[str, str], *, whole: bool = False) -> Self:
+        """Makes the parameters of a workload, checked against registry and declared columns. Raises UserError.
+
+        whole: the answer's rows will be kept, and not only their checksum, so any rule can compare them.
+        """
         where = f"workloads.{workload.name}"
         query = find(workload.query, where)
-        if query.rule.kind not in ("exact", "bounded"):
+        if not whole and query.rule.kind not in ("exact", "bounded"):
             raise UserError(
                 f"{where}.query: {query.name} is compared by {query.rule.kind}, which trials do not support"
             )

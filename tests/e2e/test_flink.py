@@ -49,6 +49,7 @@ WORKLOADS = {
         {"name": "w", "query": "windowed_aggregation", "window": "3s", "slide": "1s", "watermark": "500ms", **ABOUT}
     ),
 }
+SQL = Workload.model_validate({"name": "w", "query": "chained_windows", "window": "1s", "watermark": "1s", **ABOUT})
 PATIENT = Bounds(max_slip_s=10, drain_s=120)
 
 
@@ -96,7 +97,7 @@ def fleet(stream: Path) -> Iterator[Fleet]:
 
 
 def trial(system: FlinkSystem, fleet: Fleet, name: str, work: Path, *, seconds: float = 4.0, **more: Any) -> TrialRun:
-    workload = WORKLOADS[name]
+    workload = {**WORKLOADS, "sql": SQL}[name]
     beyond_us = Spec.of(workload, COLUMNS).beyond_us
     fleet.start()
     return run_trial(
@@ -112,7 +113,7 @@ def offered(run: TrialRun, stream: Path) -> pa.Table:
 def checked(run: TrialRun, stream: Path, name: str) -> Check:
     assert run.observation.invalid is None
     assert run.details["drained"]
-    spec = Spec.of(WORKLOADS[name], COLUMNS)
+    spec = Spec.of({**WORKLOADS, "sql": SQL}[name], COLUMNS)
     return check(offered(run, stream), run.details["system"], run.details["epochs"], spec)
 
 
@@ -221,7 +222,7 @@ def during(action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
     return look
 
 
-@pytest.mark.parametrize("name", ["passthrough", "tumbling"])
+@pytest.mark.parametrize("name", ["passthrough", "tumbling", "sql"])
 def test_a_killed_task_manager_loses_and_doubles_nothing(
     flink: Proxied, fleet: Fleet, stream: Path, tmp_path: Path, name: str
 ) -> None:
@@ -238,6 +239,7 @@ def test_a_killed_task_manager_loses_and_doubles_nothing(
     assert len(killed) == 1
     found = checked(run, stream, name)
     assert (found.wrong, found.expected_rows) == (None, found.reported_rows)
+    assert (found.reported_late is None) is (name == "sql")  # Flink's own counter begins anew
     assert run.observation.offered == run.observation.taken == 40_000
     wait_for(lambda: not psutil.pid_exists(killed[0]), "end of the killed one", 10)
 
@@ -273,15 +275,26 @@ def test_a_driver_that_leaves_ends_the_trial_with_its_reason(flink: Proxied, fle
     assert "\n" not in run.observation.invalid
 
 
+def test_an_orderly_close_instead_of_end_is_a_failure(flink: Proxied, fleet: Fleet, tmp_path: Path) -> None:
+    with Proxy(fleet.endpoints[0]) as proxy:
+        flink.proxy = proxy
+        try:
+            run = trial(flink, fleet, "passthrough", tmp_path, seconds=60, progress=during(proxy.swallow_ends))
+        finally:
+            flink.proxy = None
+    assert "closed the connection" in str(run.observation.invalid)
+    assert not run.details.get("drained")
+
+
 def test_what_flink_is_not_asked_is_one_line(tmp_path: Path, fleet: Fleet) -> None:
     system = make_system(FlinkSettings(name="f", engine="flink"), tmp_path)
-    workload = Workload.model_validate({"name": "w", "query": "sessions", **ABOUT})
-    setup = TrialSetup("a", fleet.endpoints, workload, COLUMNS, "ns", tmp_path, 1.0)
-    with pytest.raises(
-        UserError,
-        match=r"systems\.f\.engine: flink has no sessions; allowed: passthrough, windowed_aggregation, nexmark.q0",
-    ):
+    workload = Workload.model_validate({"name": "w", "query": "nexmark.q10"})
+    setup = TrialSetup("a", fleet.endpoints, workload, NEXMARK, "ns", tmp_path, 1.0)
+    with pytest.raises(UserError, match=r"systems\.f\.engine: flink has no nexmark.q10: it writes files"):
         system.begin_trial(setup)
+    finer = Workload.model_validate({"name": "w", "query": "chained_windows", "window": "1500us", **ABOUT})
+    with pytest.raises(UserError, match=r"windows in flink's SQL are whole milliseconds; chained_windows has finer"):
+        system.begin_trial(replace(setup, workload=finer, columns=COLUMNS))
     missing = make_system(FlinkSettings(name="f", engine="flink", flink_home=str(tmp_path)), tmp_path)
     with pytest.raises(UserError, match=r"systems\.f\.engine: found no Flink with Streamgauge's part in .*make flink"):
         missing.start()

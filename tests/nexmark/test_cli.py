@@ -40,7 +40,8 @@ def test_one_json_object_with_a_row_per_query_and_mode_and_equal_hashes_in_order
     ("arguments", "said"),
     [
         (["--queries", "q5,q24"], "--queries: found 'q24', allowed: all, or some of q0,q1,"),
-        (["--system", "flink"], "--system: found 'flink', allowed: spark, "),
+        (["--system", "storm"], "--system: found 'storm', allowed: spark, "),
+        (["--system", "flink", "--mode", "batch"], "--mode: found batch, allowed for flink: streaming"),
         (["--run", "nope"], "run: found 'nope', allowed: an existing run ("),
         (["--run", "../../x"], "run: found '../../x', allowed: an existing run ("),
     ],

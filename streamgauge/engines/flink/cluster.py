@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import urllib3
 import yaml
@@ -22,6 +23,8 @@ from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.engines.processes import Session
 
 START_SECONDS = 120.0
+FRESH_MS = 100  # the age from which metrics and states of jobs are asked for anew
+_LATE = "numlaterecordsdropped"  # of a join also with left and right before it
 Json = dict[str, Any]
 #: starts both, and the task manager again whenever it dies, as a resource manager would
 _SCRIPT = """
@@ -59,14 +62,16 @@ class Cluster:
             self.stop()
             raise
 
-    def run(self, argument: Json, parallelism: int) -> str:
+    def run(self, argument: Json, parallelism: int, savepoint: str | None = None) -> str:
         """Submits a job of the part in Java; returns its id. Raises UserError with Flink's reason."""
         given = {"entryClass": "streamgauge.Job", "programArgsList": [json.dumps(argument)], "parallelism": parallelism}
+        given |= {"savepointPath": savepoint} if savepoint else {}
         return str(self.ask("POST", f"/jars/{self._jar}/run", given)["jobid"])
 
     def job(self, job: str) -> Json:
         """State of a job and of its operators: {"state": …, "vertices": [{"status": …}]}."""
-        return self.ask("GET", f"/jobs/{job}")
+        found: Json = self.ask("GET", f"/jobs/{job}")
+        return found
 
     def state_bytes(self, job: str) -> int | None:
         """The largest state in a checkpoint of a job; None if it completed none, or does not answer."""
@@ -85,6 +90,20 @@ class Cluster:
         causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
         return (causes[-1] if causes else trace.splitlines()[0])[:300]
 
+    def stop_with_savepoint(self, job: str, patience_s: float = 30.0) -> str:
+        """Ends a job with a savepoint, in the middle of whatever it reads; returns where that is. Raises UserError."""
+        given = {"targetDirectory": (self._work / "savepoints").as_uri(), "drain": False}
+        trigger = self.ask("POST", f"/jobs/{job}/stop", given)["request-id"]
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            told = self.ask("GET", f"/jobs/{job}/savepoints/{trigger}")
+            if told["status"]["id"] == "COMPLETED":
+                if "location" not in told["operation"]:
+                    raise UserError(f"systems.{self._system.name}: no savepoint: {told['operation']}")
+                return str(told["operation"]["location"])
+            time.sleep(0.05)
+        raise UserError(f"systems.{self._system.name}: no savepoint within {patience_s:.0f} s")
+
     def cancel(self, job: str, patience_s: float = 20.0) -> None:
         """Cancels a job, whatever it is doing, and waits until it has ended."""
         self.ask("PATCH", f"/jobs/{job}?mode=cancel")
@@ -92,14 +111,30 @@ class Cluster:
         while self.job(job)["state"] not in ("CANCELED", "FAILED", "FINISHED") and time.monotonic() < deadline:
             time.sleep(0.05)
 
+    def late_dropped(self, job: str) -> int | None:
+        """Rows dropped as late, by the counters of Flink's own operators; None if a restart has reset them."""
+        told = self.job(job)
+        if told["timestamps"].get("RESTARTING"):
+            return None
+        places = [f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics" for vertex in told["vertices"]]
+        for place in places:
+            self.ask("GET", place)  # asks for metrics that are new, and answers with what was known before
+        time.sleep(3 * FRESH_MS / 1000)
+        total = 0
+        for place in places:
+            names = [metric["id"] for metric in self.ask("GET", place) if _LATE in metric["id"].lower()]
+            if names:
+                total += sum(int(metric["sum"]) for metric in self.ask("GET", f"{place}?get={quote(','.join(names))}"))
+        return total
+
     def version(self) -> str:
         return str(self.ask("GET", "/config")["flink-version"])
 
-    def ask(self, method: str, path: str, body: Json | None = None) -> Json:
+    def ask(self, method: str, path: str, body: Json | None = None) -> Any:
         """Raises UserError with the reason that the cluster gives, or if it is gone."""
         try:
             answer = self._pool.request(method, f"http://127.0.0.1:{self._port}{path}", json=body)
-            told: Json = json.loads(answer.data) if answer.data else {}
+            told: Any = json.loads(answer.data) if answer.data else {}
         except (urllib3.exceptions.HTTPError, ValueError) as problem:
             raise UserError(f"systems.{self._system.name}: Flink does not answer: {problem}") from None
         if answer.status >= 400:
@@ -169,6 +204,8 @@ class Cluster:
             "restart-strategy.fixed-delay.delay": "500ms",
             "io.tmp.dirs": str(self._work),
             "web.upload.dir": str(self._work / "jars"),
+            "metrics.fetcher.update-interval": f"{FRESH_MS}ms",
+            "web.refresh-interval": f"{FRESH_MS}ms",  # else a job is seen to run 3 s after it does
             "heartbeat.interval": "1s",
             "heartbeat.timeout": "8s",
             **self._system.conf,

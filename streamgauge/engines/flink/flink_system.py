@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from streamgauge.workloads import Spec, find
 BEGIN_SECONDS = 60.0
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 POLL_SECONDS = 0.05
-#: each queue has a watermark of its own, of which an operator follows the least
-RULES = Rules("events in no window", each_queue=True)
+#: each queue has a watermark of its own, of which an operator follows the least; no event at it is late
+RULES = Rules(each_queue=True, equal_is_late=False, joins_first=True, lags=False)
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 
 
@@ -50,6 +50,7 @@ class FlinkSystem:
         self._setup: TrialSetup | None = None
         self._failure: str | None = None
         self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
+        self.keeps_answer = False
 
     def start(self) -> None:
         self._failure = None
@@ -61,7 +62,7 @@ class FlinkSystem:
 
         Raises UserError for a query that the Flink part does not have.
         """
-        spec = Spec.of(setup.workload, setup.columns)
+        spec = Spec.of(setup.workload, setup.columns, whole=self.keeps_answer)
         queries.check(self.name, spec)
         assert self._cluster is not None, "start first"
         setup.work.mkdir(parents=True, exist_ok=True)
@@ -69,7 +70,7 @@ class FlinkSystem:
         self._cpu = self._cluster.session.cpu_seconds()
         self._cluster.session.forget_peak()
         try:
-            self._job = self._cluster.run(_argument(spec, setup), self._system.parallelism)
+            self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._system.parallelism)
             self._wait_until_running()
             for endpoint in setup.endpoints:
                 with Connection(endpoint, setup.attempt) as wire:
@@ -88,14 +89,24 @@ class FlinkSystem:
             "cpu_seconds": round(cluster.session.cpu_seconds() - self._cpu, 3),
             "rss_bytes": cluster.session.peak_rss_bytes(),
             "drained": drained,
-            "rules": asdict(RULES),
+            "rules": asdict(replace(RULES, late_counted=queries.QUERIES[setup.workload.query].late_counted)),
         }
+        if drained and self._failure is None and queries.drops_in_sql(setup.workload.query):
+            figures["late_dropped"] = cluster.late_dropped(self._job)
         with suppress(UserError):
             figures["software"] = {"flink": cluster.version()}
             cluster.cancel(self._job)
         figures["stretches"] = self._stretches(setup)
         self._job = ""
         return figures | {"failure": self._failure}
+
+    def answer(self) -> dict[str, list[Any]]:
+        """The rows of the last trial's answer by column, if `keeps_answer` was set before it began."""
+        assert self._setup is not None
+        names = queries.results(Spec.of(self._setup.workload, self._setup.columns, whole=True))
+        files = self._setup.work.glob("rows-*.json")
+        rows = [row for file in files for row in json.loads(file.read_text())]
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
     def pin(self) -> None:
         if self._system.cpus and self._cluster is not None:
@@ -184,17 +195,25 @@ class FlinkSystem:
         return [*found, {"ends": [everything] * streams, "watermark_ms": watermark_ms}]
 
 
-def _argument(spec: Spec, setup: TrialSetup) -> dict[str, Any]:
+def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[str, Any]:
     """Settings of one job, as the Java part reads them (Spec.java)."""
     names, results = queries.columns(spec), queries.results(spec)
     return {
         "attempt": setup.attempt,
         "query": spec.query,
+        "code": queries.QUERIES[spec.query].code,
+        "sql": queries.sql(spec),
+        "in_time": queries.in_time(spec),
+        "reads": find(spec.query).reads,
+        "keeps_rows": keeps_answer,
         "key": spec.key,
         "value": spec.value,
         "window_us": spec.window_us,
         "slide_us": spec.step_us,
+        "offset_us": spec.offset_us,
         "watermark_ms": spec.watermark_ms,
+        "mark": spec.mark,
+        "top": spec.top,
         "columns": names,
         "types": [setup.columns[name] for name in names],
         "results": results,

@@ -25,10 +25,11 @@ class FlinkSettings(System):
         watermark="at most 1000 rows",
         queues="is the smallest of the queues' own watermarks",
         late="when its window has ended",
-        counts="as events that no window holds",
+        counts="as events that no window holds, or that are below the watermark",
         final="when a checkpoint is complete, every second",
         emits="at once",
     )
+    over_wire: ClassVar[bool] = True
 
     engine: Literal["flink"] = Field(description="Apache Flink, row by row")
     flink_home: str | None = Field(default=None, description="folder of Flink, if it is not the one of `make flink`")

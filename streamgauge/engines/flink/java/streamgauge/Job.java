@@ -1,6 +1,5 @@
 package streamgauge;
 
-import java.util.Map;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
@@ -20,14 +19,7 @@ public final class Job {
         <T> void count(DataStream<T> dropped);
     }
 
-    static final Map<String, Query> QUERIES = Map.of(
-        "discard", new Discard(),
-        "passthrough", new Passthrough(),
-        "windowed_aggregation", new WindowedAggregation(),
-        "nexmark.q0", new Nexmark.Q0(),
-        "nexmark.q5", new Nexmark.Q5(),
-        "nexmark.q7", new Nexmark.Q7(),
-        "nexmark.q8", new Nexmark.Q8());
+    private static final long SUITE_CHECKPOINT_MS = 200;
 
     private Job() {}
 
@@ -35,6 +27,9 @@ public final class Job {
         Spec spec = new Spec(Wire.JSON.readTree(arguments[0]));
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment();
         environment.getConfig().enableObjectReuse(); // rows stay what they are within a chain of operators
+        if (spec.keepsRows) {
+            environment.enableCheckpointing(SUITE_CHECKPOINT_MS); // an answer waits for the last one
+        }
         DataStream<Event> events = environment.fromSource(
             new WireSource(spec), WatermarkStrategy.noWatermarks(), "wire", TypeInformation.of(Event.class));
         int[] places = {1};
@@ -44,8 +39,15 @@ public final class Job {
                 dropped.flatMap(new Measure.Late<T>(spec, places[0]++)).returns(Types.VOID).name("late").sinkTo(new DiscardingSink<>());
             }
         };
-        DataStream<Result> answer = QUERIES.get(spec.query).over(events, spec, late);
+        Query query = (Query) Class.forName("streamgauge." + spec.code).getDeclaredConstructor().newInstance();
+        DataStream<Result> answer = query.over(read(events, spec, late), spec, late);
         answer.flatMap(new Measure<Result>(spec, 0)).returns(Types.VOID).name("measure").sinkTo(new DiscardingSink<>());
         environment.execute("streamgauge " + spec.query);
+    }
+
+    /** The events that concern the query. */
+    private static DataStream<Event> read(DataStream<Event> events, Spec spec, LateRows late) {
+        DataStream<Event> concerned = spec.reads.isEmpty() ? events : events.filter(new Reads(spec));
+        return spec.inTime ? InTime.of(concerned, late) : concerned;
     }
 }

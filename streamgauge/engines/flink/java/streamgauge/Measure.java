@@ -1,6 +1,8 @@
 package streamgauge;
 
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -12,6 +14,7 @@ import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.runtime.state.FunctionInitializationContext;
 import org.apache.flink.runtime.state.FunctionSnapshotContext;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 import org.apache.flink.util.Collector;
@@ -32,6 +35,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     private transient ListState<String> kept;
     private transient Wire wire;
     private transient long[] clock;
+    private transient ArrayNode answer; // the rows since the last checkpoint, if they are kept
 
     /** place: tells apart the reporters of a job, each with up to 100 subtasks. */
     Measure(Spec spec, int place) {
@@ -43,6 +47,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     public void open(OpenContext context) throws Exception {
         tally = new Tally();
         late = 0;
+        answer = Wire.JSON.createArrayNode();
         clock = wire().clockOffset();
     }
 
@@ -51,6 +56,9 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
         Result result = (Result) row;
         if (!result.sentinel) {
             tally.add(result.eventWall, result.offeredWall, Checksum.row(result.values, spec.salts));
+            if (spec.keepsRows) {
+                answer.add(Wire.JSON.valueToTree(result.values));
+            }
         }
     }
 
@@ -72,7 +80,9 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
             ObjectNode body = tally.body(clock);
             body.putObject("batch").put("late", late);
             made.set("body", body);
+            made.set("answer", answer);
             pending.add(made.toString());
+            answer = Wire.JSON.createArrayNode();
             tally = new Tally();
             late = 0;
         }
@@ -91,6 +101,9 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     }
 
     private void report(ObjectNode one) throws IOException {
+        if (spec.keepsRows) { // once more after a crash: the same rows in the same file
+            Files.writeString(Path.of(spec.account, "rows-" + one.get("epoch").asLong() + ".json"), one.get("answer").toString());
+        }
         try {
             wire().report(spec.attempt, one.get("epoch").asLong(), one.get("body"));
         } catch (Wire.Refused refused) {

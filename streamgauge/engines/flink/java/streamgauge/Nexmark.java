@@ -1,6 +1,5 @@
 package streamgauge;
 
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -69,7 +68,7 @@ final class Nexmark {
     static final class Q5 implements Job.Query {
         /** auction, the event's and the offer's wall. */
         private static final TypeInformation<Tuple3<Long, Long, Long>> BID = TypeInformation.of(new TypeHint<>() {});
-        /** window's end in ms, auction, bids, walls. */
+        /** window's end, auction, bids, walls. */
         private static final TypeInformation<Tuple5<Long, Long, Long, Long, Long>> COUNT = TypeInformation.of(new TypeHint<>() {});
 
         @Override
@@ -89,7 +88,7 @@ final class Nexmark {
                 .aggregate(new Counts(), new End(), BID, BID, COUNT);
             late.count(counts.getSideOutput(dropped));
             // a window's counts bear the time of its end, and one window ends in each slide
-            return counts.windowAll(TumblingEventTimeWindows.of(Duration.ofMillis(spec.slideUs / 1000)))
+            return counts.windowAll(TumblingEventTimeWindows.of(Spec.span(spec.slideUs)))
                 .process(new Most(spec.windowUs), TypeInformation.of(Result.class));
         }
 
@@ -153,7 +152,7 @@ final class Nexmark {
                 }
                 for (Tuple5<Long, Long, Long, Long, Long> one : counts) {
                     if (one.f2 == most) {
-                        long endUs = one.f0 * 1000;
+                        long endUs = one.f0;
                         out.collect(new Result(eventWall, offeredWall, endUs - windowUs, endUs, one.f1, one.f2));
                     }
                 }
@@ -235,8 +234,8 @@ final class Nexmark {
             @Override
             public void process(Context context, Iterable<Best> found, Collector<Result> out) {
                 Best best = found.iterator().next();
-                long start = context.window().getStart() * 1000;
-                long end = context.window().getEnd() * 1000;
+                long start = context.window().getStart();
+                long end = context.window().getEnd();
                 for (long[] bid : best.bids) {
                     out.collect(new Result(best.eventWall, best.offeredWall, start, end, best.price, bid[0], bid[1], bid[2]));
                 }
@@ -320,8 +319,8 @@ final class Nexmark {
                 Seen seen = found.iterator().next();
                 if (seen.auctions > 0) {
                     for (String name : seen.names) {
-                        out.collect(new Result(seen.eventWall, seen.offeredWall, context.window().getStart() * 1000,
-                            context.window().getEnd() * 1000, id, name, seen.auctions));
+                        out.collect(new Result(seen.eventWall, seen.offeredWall, context.window().getStart(),
+                            context.window().getEnd(), id, name, seen.auctions));
                     }
                 }
             }

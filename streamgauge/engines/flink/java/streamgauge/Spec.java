@@ -1,9 +1,14 @@
 package streamgauge;
 
 import java.io.Serializable;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 
 /** What a trial runs: the query with its parameters, the columns that it needs, where it reads and writes. */
@@ -11,12 +16,20 @@ public final class Spec implements Serializable {
     private static final long serialVersionUID = 1;
     final String attempt;
     final String query;
+    final String code; // name of the class that answers it
+    final String sql; // what `Sql` asks; null for the others
+    final boolean inTime; // events below the watermark are left out before anything else
+    final List<Map<String, Set<Object>>> reads; // for each frame, the rows that it reads: values by column; none: all
+    final boolean keepsRows; // the answer's rows are written, too, not only measured
     final String key;
     final String value;
     final String keyType;
     final long windowUs;
     final long slideUs;
+    final long offsetUs;
     final long watermarkMs;
+    final String mark;
+    final int top;
     final String[] columns; // that the query reads, besides those of the wire
     final String[] types; // string, int64 or float64, for each of them
     final String[] results; // names of the answer's columns
@@ -27,11 +40,19 @@ public final class Spec implements Serializable {
     Spec(JsonNode told) {
         attempt = told.get("attempt").asText();
         query = told.get("query").asText();
+        code = told.get("code").asText();
+        sql = text(told, "sql");
+        inTime = told.get("in_time").asBoolean();
+        keepsRows = told.get("keeps_rows").asBoolean();
+        reads = frames(told.get("reads"));
         key = text(told, "key");
         value = text(told, "value");
         windowUs = told.get("window_us").asLong();
         slideUs = told.get("slide_us").asLong();
+        offsetUs = told.get("offset_us").asLong();
         watermarkMs = told.get("watermark_ms").asLong();
+        mark = text(told, "mark");
+        top = told.get("top").asInt();
         columns = texts(told.get("columns"));
         types = texts(told.get("types"));
         keyType = key == null ? "string" : types[Arrays.asList(columns).indexOf(key)];
@@ -50,6 +71,33 @@ public final class Spec implements Serializable {
     /** Place of a column in Event.columns. */
     int column(String name) {
         return Arrays.asList(columns).indexOf(name);
+    }
+
+    /**
+     * What Flink's timestamps count in this query. They are whole numbers, whatever they mean: microseconds, so that
+     * windows and timers are exact. Only SQL insists on milliseconds.
+     */
+    long tickUs() {
+        return sql == null ? 1 : 1000;
+    }
+
+    /** A length in microseconds as operators want it. */
+    static Duration span(long us) {
+        return Duration.ofMillis(us);
+    }
+
+    private static List<Map<String, Set<Object>>> frames(JsonNode told) {
+        List<Map<String, Set<Object>>> found = new ArrayList<>();
+        for (JsonNode frame : told) {
+            Map<String, Set<Object>> columns = new HashMap<>();
+            for (Map.Entry<String, JsonNode> column : frame.properties()) {
+                Set<Object> values = new HashSet<>();
+                column.getValue().forEach(value -> values.add(value.isTextual() ? value.asText() : (Object) value.asLong()));
+                columns.put(column.getKey(), values);
+            }
+            found.add(columns);
+        }
+        return found;
     }
 
     private static String text(JsonNode told, String name) {

@@ -38,10 +38,11 @@ final class WindowedAggregation implements Job.Query {
     }
 
     static WindowAssigner<Object, TimeWindow> windows(Spec spec) {
-        Duration length = Duration.ofMillis(spec.windowUs / 1000);
+        Duration length = Spec.span(spec.windowUs);
+        Duration offset = Spec.span(spec.offsetUs);
         return spec.slideUs == spec.windowUs
-            ? TumblingEventTimeWindows.of(length)
-            : SlidingEventTimeWindows.of(length, Duration.ofMillis(spec.slideUs / 1000));
+            ? TumblingEventTimeWindows.of(length, offset)
+            : SlidingEventTimeWindows.of(length, Spec.span(spec.slideUs), offset);
     }
 
     /** Takes what is counted from an event; the sentinel only moves the watermark. */
@@ -131,7 +132,7 @@ final class WindowedAggregation implements Job.Query {
             Long total = acc.values == 0 ? null : acc.total;
             Double mean = total == null ? null : (double) total / (double) acc.events;
             out.collect(new Result(
-                acc.eventWall, acc.offeredWall, context.window().getStart() * 1000, context.window().getEnd() * 1000,
+                acc.eventWall, acc.offeredWall, context.window().getStart(), context.window().getEnd(),
                 Keys.decoded(key, keyType), acc.events, total, mean));
         }
     }

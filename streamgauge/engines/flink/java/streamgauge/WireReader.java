@@ -18,6 +18,7 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.api.common.eventtime.Watermark;
 import org.apache.flink.api.connector.source.ReaderOutput;
+import org.apache.flink.api.connector.source.SourceEvent;
 import org.apache.flink.api.connector.source.SourceReader;
 import org.apache.flink.core.io.InputStatus;
 
@@ -60,6 +61,7 @@ final class WireReader implements SourceReader<Event, Split> {
     private long watermarkMs = Long.MIN_VALUE;
     private long markNumber;
     private boolean idle;
+    private volatile boolean dealt; // every queue has its reader
 
     WireReader(Spec spec, int subtask) {
         this.spec = spec;
@@ -98,7 +100,7 @@ final class WireReader implements SourceReader<Event, Split> {
             throw failure;
         }
         if (splits.isEmpty()) {
-            if (!idle) {
+            if (dealt && !idle) { // not before: the others' watermark would pass a queue that is still on its way
                 output.markIdle();
                 idle = true;
             }
@@ -114,7 +116,7 @@ final class WireReader implements SourceReader<Event, Split> {
         if (watermarkMs == Long.MIN_VALUE) {
             // after a restart operators know no watermark: without one they would take what is late, and answer twice
             watermarkMs = watermark();
-            output.emitWatermark(new Watermark(watermarkMs - 1));
+            output.emitWatermark(flinks(watermarkMs));
         }
         Split split = current.split;
         Rows rows = current.rows;
@@ -122,7 +124,7 @@ final class WireReader implements SourceReader<Event, Split> {
         for (; at < end; at++) {
             long timeMs = rows.fill(event, at);
             split.latestMs = Math.max(split.latestMs, timeMs);
-            output.collect(event, timeMs);
+            output.collect(event, spec.tickUs() == 1 ? event.timeUs : timeMs);
         }
         split.row = rows.first + at;
         if (at == rows.count) {
@@ -138,10 +140,14 @@ final class WireReader implements SourceReader<Event, Split> {
         long told = watermark();
         if (told > watermarkMs) {
             watermarkMs = told;
-            // a window [a, b) holds times up to b - 1 ms, and ends when the watermark has reached that
-            output.emitWatermark(new Watermark(told - 1));
+            output.emitWatermark(flinks(told));
             marks.add(new Split.Mark(markNumber++, emitted, told));
         }
+    }
+
+    /** The watermark in Flink's words, where no event at or below it will come: a window [a, b) ends at b - 1. */
+    private Watermark flinks(long told) {
+        return new Watermark(told * 1000 / spec.tickUs() - 1);
     }
 
     private long watermark() {
@@ -304,6 +310,12 @@ final class WireReader implements SourceReader<Event, Split> {
             failure = problem;
             available.complete(null);
         }
+    }
+
+    @Override
+    public void handleSourceEvents(SourceEvent told) {
+        dealt = true;
+        available.complete(null);
     }
 
     @Override

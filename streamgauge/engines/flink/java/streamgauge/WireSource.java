@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.flink.api.connector.source.Boundedness;
 import org.apache.flink.api.connector.source.Source;
+import org.apache.flink.api.connector.source.SourceEvent;
 import org.apache.flink.api.connector.source.SourceReader;
 import org.apache.flink.api.connector.source.SourceReaderContext;
 import org.apache.flink.api.connector.source.SplitEnumerator;
@@ -55,7 +56,15 @@ final class WireSource implements Source<Event, Split, List<Split>> {
         return new Split.ListSerializer();
     }
 
-    /** Deals the queues out in turns, each once; there are never more, and none ends. */
+    /** Tells a reader that it will get no queue besides those it has. */
+    private static final class Dealt implements SourceEvent {
+        private static final long serialVersionUID = 1;
+    }
+
+    /**
+     * Deals the queues out in turns, each once; there are never more, and none ends. So `signalNoMoreSplits` is never
+     * right: a reader would end, and after a restart with other readers the queues of its checkpoint with it.
+     */
     private static final class Enumerator implements SplitEnumerator<Split, List<Split>> {
         private final SplitEnumeratorContext<Split> context;
         private final List<Split> left;
@@ -87,6 +96,7 @@ final class WireSource implements Source<Event, Split, List<Split>> {
                     left.remove(split);
                 }
             }
+            context.sendEventToSourceReader(subtask, new Dealt()); // it comes after the queues
         }
 
         @Override

@@ -1,0 +1,197 @@
+"""Asks an engine that reads the wire the queries of whole suites: each on a finite stream, once, to its end."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgauge import workloads
+from streamgauge.answers.finite_stream import SENTINEL_US, Events
+from streamgauge.answers.hard_queries import SPECS, offered
+from streamgauge.answers.hard_queries import events as hard_events
+from streamgauge.answers.record import Record, judged, short
+from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.schemas import NEXMARK
+from streamgauge.base.units import PS, Duration
+from streamgauge.config import Replay, System, Workload
+from streamgauge.driver.client import Connection
+from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.system import SystemUnderTest, TrialSetup, make_system
+from streamgauge.oracle.batches import Rules, logs_of
+from streamgauge.oracle.check import late_reported
+from streamgauge.oracle.checksum import checksum
+from streamgauge.oracle.duck import answer, size_and_hash
+from streamgauge.oracle.late_rows import expectation
+from streamgauge.workloads import Query, Spec
+from streamgauge.workloads.nexmark.standard import standard
+
+#: slow enough for a watermark every few hundred rows, quick enough for a suite
+RATE_EVENTS_PER_S = 10_000.0
+WATERMARK_MS = 5_000
+PATIENCE_S = 60.0
+LOOK_S = 0.02
+#: windows of the engine's own clock: the suite waits for them
+CLOCK_WINDOW_US = 1_000_000
+
+
+class Answering(SystemUnderTest, Protocol):
+    """A system that keeps the rows of its answers when it is told so before a trial."""
+
+    keeps_answer: bool
+
+    def answer(self) -> Mapping[str, list[Any]]:
+        """The rows of the last trial's answer, by column."""
+
+
+@contextmanager
+def started(system: System, work: Path) -> Iterator[Answering]:
+    """A system of an engine that keeps its answers, with its processes. Raises UserError if it does not start."""
+    made = cast(Answering, make_system(system, work))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@contextmanager
+def served(rows: pa.Table, columns: Mapping[str, str], work: Path) -> Iterator[Fleet]:
+    """A driver process that offers these rows, in their order, to one trial after the other."""
+    work.mkdir(parents=True)
+    order = pa.array(range(rows.num_rows), pa.int64())
+    names = ["seq", "event_time", *columns]
+    pq.write_table(rows.select(names).append_column("ingestion_time", order), work / "part-0.parquet")
+    manifest = {"files": ["part-0.parquet"], "tick": "ns", "columns": dict(columns)}
+    (work / "manifest.json").write_text(json.dumps(manifest))
+    with Fleet(work, Replay(), tick="ns", columns=dict(columns)) as fleet:
+        yield fleet
+
+
+def suite(queries: Iterable[Query], watermark_ms: int = WATERMARK_MS) -> list[Spec]:
+    """The parameters with which the suite asks these queries over the wire."""
+    found = []
+    for query in queries:
+        spec = standard(query, watermark_ms)
+        clock = "processing-time window" in query.features
+        found.append(replace(spec, window_us=CLOCK_WINDOW_US) if clock else spec)
+    return found
+
+
+def run_over_wire(system: Answering, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Record]:
+    """Yields a record in streaming for each query of the suite, asked of a started system.
+
+    Raises Outage if the engine is gone.
+    """
+    with served(events.rows, NEXMARK, work / "stream") as fleet:
+        for spec in suite(queries):
+            columns = {name: NEXMARK[name] for name in workloads.find(spec.query).columns}
+            yield asked(system, fleet, spec, columns, events.rows, work / spec.query)
+
+
+def hard_over_wire(system: Answering, count: int, disorder: float, work: Path) -> Iterator[Record]:
+    """Yields a record in streaming for each hard query, on as many events; disorder: the share that comes late."""
+    rows = offered(hard_events(count, disorder, longest_s=3 * -(-count // 8)))
+    columns = {"name": "string", "amount": "int64"}
+    with served(rows, columns, work / "stream") as fleet:
+        for spec in SPECS:  # a workload's windows begin at multiples of their length
+            yield asked(system, fleet, replace(spec, offset_us=0), columns, rows, work / spec.query)
+
+
+def asked(
+    system: Answering, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path
+) -> Record:
+    """Asks one query, and compares the answer with DuckDB's by the system's own account and rule of lateness."""
+    query = workloads.find(spec.query)
+    system.keeps_answer = True
+    try:
+        began = time.monotonic()
+        figures, reports = _trial(system, fleet, spec, columns, rows.num_rows, work)
+        seconds = time.monotonic() - began
+    except UserError as problem:
+        if not system.alive():
+            raise Outage(f"{system.name} ended in the middle of {short(query)}: {system.failure}") from problem
+        return Record(short(query), "streaming", "unsupported", why=str(problem).rpartition(": ")[2])
+    rules = Rules(**figures.get("rules", {}))
+    due = expectation(rows, logs_of(figures), spec, rules)
+    wanted = answer(due)
+    output = _table(system.answer(), wanted.schema)
+    told = sum(int(body["rows"]) for body in reports), sum(int(body["checksum"]) for body in reports) % 2**64
+    kept = output.num_rows, checksum(output)
+    found = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
+    counted = rules.late_counted or query.drops_counted
+    record = judged(
+        query, "streaming", *found, seconds, rows.num_rows, output.nbytes, due.late,
+        late_reported(figures, reports),
+    )  # fmt: skip
+    record = replace(record, late_drops_counted_in=counted)
+    if due.wrong_watermark is not None:  # it explains all else
+        return replace(record, status="wrong", why=due.wrong_watermark)
+    if told != kept:
+        return replace(record, status="wrong", why=f"the reports measure other rows than the {kept[0]} that were kept")
+    return record
+
+
+def _trial(
+    system: Answering, fleet: Fleet, spec: Spec, columns: Mapping[str, str], count: int, work: Path
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Offers each event once; returns the system's figures and the bodies of its reports. Raises UserError."""
+    attempt, query = uuid.uuid4().hex[:12], workloads.find(spec.query)
+    setup = TrialSetup(attempt, fleet.endpoints, _workload(spec), dict(columns), fleet.tick, work, RATE_EVENTS_PER_S)
+    with Connection(fleet.endpoints[0]) as talk:
+        talk.open(attempt, RATE_EVENTS_PER_S, count / RATE_EVENTS_PER_S, beyond_us=SENTINEL_US)
+        system.begin_trial(setup)
+        if not system.alive():
+            raise UserError(str(system.failure))
+        talk.start(time.time_ns())
+        deadline = time.monotonic() + PATIENCE_S
+        while not talk.status()["finished"] and system.alive() and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        talk.stop()
+        if "processing-time window" in query.features:
+            time.sleep(spec.window_us / 1e6 + 1)
+        figures = system.end_trial(PATIENCE_S)
+        seen = talk.observe()
+    if figures.get("failure") or not figures.get("drained"):
+        raise UserError(str(figures.get("failure") or f"it did not end within {PATIENCE_S:.0f} s"))
+    offered = sum(seen["offered"]) - 1
+    if offered != count:
+        raise UserError(f"{offered} of {count} events were offered")
+    return figures, [report["body"] for report in seen["reports"]]
+
+
+def _workload(spec: Spec) -> Workload:
+    def span(us: int) -> Duration:
+        return Duration(us * PS["us"])
+
+    return Workload(
+        name="asked",
+        query=spec.query,
+        key=spec.key,
+        value=spec.value,
+        window=span(spec.window_us),
+        slide=None if spec.slide_us is None else span(spec.slide_us),
+        watermark=span(spec.watermark_ms * 1000),
+        mark=spec.mark,
+        top=spec.top,
+    )
+
+
+def _table(columns: Mapping[str, list[Any]], schema: pa.Schema) -> pa.Table:
+    """The rows with the types of DuckDB's answer; times come as microseconds."""
+    made = {}
+    for name, values in columns.items():
+        known = schema.field(name).type if name in schema.names else None
+        if known is not None and pa.types.is_timestamp(known):
+            made[name] = pa.array(values, pa.int64()).cast(pa.timestamp("us", known.tz))
+        else:
+            made[name] = pa.array(values, known)
+    return pa.table(made)

@@ -1,0 +1,1 @@
+select auction, price, event_wall, offered_wall from bid where mod(auction, 123) = 0

@@ -1,0 +1,6 @@
+with told as (
+    select *, case lower(channel) when 'apple' then '0' when 'google' then '1' when 'facebook' then '2' when 'baidu' then '3'
+        else nullif(regexp_extract(url, '&channel_id=([^&]*)', 1), '') end as channel_id
+    from bid
+)
+select auction, bidder, price, channel, channel_id, event_wall, offered_wall from told where channel_id is not null

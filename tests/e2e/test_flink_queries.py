@@ -1,0 +1,135 @@
+"""Answers of all queries on Flink are DuckDB's, by Flink's own rule of lateness: in order, and with late events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from streamgauge.answers.finite_stream import benchmark, make_events
+from streamgauge.answers.hard_queries import SPECS, offered
+from streamgauge.answers.hard_queries import events as seconds_apart
+from streamgauge.answers.systems import named
+from streamgauge.answers.wire_suite import Answering, asked, served, started, suite
+from streamgauge.base.schemas import NEXMARK
+from streamgauge.catalog.artifacts import Store
+from streamgauge.driver.fleet import Fleet
+from streamgauge.engines.flink import flink_system
+from streamgauge.engines.flink.queries import QUERIES, REFUSED
+from streamgauge.engines.flink.settings import HOME, JAR
+from streamgauge.workloads import Spec, find, registry
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not (HOME / "pyflink" / "lib" / JAR).exists(), reason="`make flink` was not run"),
+]
+SECOND_US = 1_000_000
+AUCTIONS, WINDOWED = 3_000, 600
+COLUMNS = {"name": "string", "amount": "int64"}
+HARD = {spec.query: replace(spec, offset_us=0) for spec in SPECS}
+SLIDING = {"window_us": 12 * SECOND_US, "slide_us": 4 * SECOND_US, "watermark_ms": 2_000}
+SPECS_OF = {
+    **{spec.query: spec for spec in suite(find(name) for name in QUERIES if name.startswith("nexmark."))},
+    **HARD,
+    "passthrough": Spec("passthrough", "name", "amount"),
+    "windowed_aggregation": Spec("windowed_aggregation", "name", "amount", **SLIDING),
+    "windowed_join": Spec("windowed_join", "name", "amount", 6 * SECOND_US, 3 * SECOND_US),
+}
+#: their window is a day, of which no event is late, and the only row of q15 is that of the day
+DAYS = ("nexmark.q15", "nexmark.q16")
+#: no operator of the others looks at a watermark: late events would be the same rows in another order
+CASES = [
+    (name, late) for name, spec in SPECS_OF.items() for late in (False, True) if late or find(name).late != "never"
+]
+
+
+@pytest.fixture(scope="module")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answering]:
+    with started(named("flink"), tmp_path_factory.mktemp("flink")) as made:
+        yield made
+
+
+def windowed(late: bool) -> pa.Table:
+    """An event a second, two in a hundred of nobody, some without an amount."""
+    table = seconds_apart(WINDOWED, 0.2 if late else 0.0, 40)
+    draw = np.random.default_rng(7)
+    for name, share in (("name", 0.02), ("amount", 0.05)):
+        place = table.schema.get_field_index(name)
+        gone = pa.array(draw.random(WINDOWED) < share)
+        emptied = pc.if_else(gone, pa.scalar(None, table.schema.field(name).type), table[name])
+        table = table.set_column(place, pa.field(name, table.schema.field(name).type), emptied)
+    return offered(table)
+
+
+@pytest.fixture(scope="module")
+def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[bool, bool], tuple[pa.Table, Fleet]]]:
+    """Rows, and a driver that offers them, by (is Nexmark, is late)."""
+    work = tmp_path_factory.mktemp("streams")
+    found, fleets = {}, []
+    try:
+        for late in (False, True):
+            events = make_events(Store(work / f"store-{late}"), benchmark(AUCTIONS, 1, 20.0 if late else 0.0))
+            for nexmark, rows, columns in ((True, events.rows, NEXMARK), (False, windowed(late), COLUMNS)):
+                fleet = served(rows, columns, work / f"{late}-{nexmark}")
+                found[nexmark, late] = rows, fleet.__enter__()
+                fleets.append(fleet)
+        yield found
+    finally:
+        for fleet in fleets:
+            fleet.__exit__(None, None, None)
+
+
+def test_every_query_of_the_registry_is_answered_or_refused_with_a_reason() -> None:
+    assert {query.name for query in registry()} == {*QUERIES, *REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("name", "late"), CASES, ids=[f"{name}-{'late' if late else 'ordered'}" for name, late in CASES]
+)
+def test_the_answer_is_duckdb_s(
+    flink: Answering,
+    streams: dict[tuple[bool, bool], tuple[pa.Table, Fleet]],
+    tmp_path: Path,
+    name: str,
+    late: bool,
+) -> None:
+    nexmark = name.startswith("nexmark.")
+    rows, fleet = streams[nexmark, late]
+    columns = {column: NEXMARK[column] for column in find(name).columns} if nexmark else COLUMNS
+    record = asked(flink, fleet, SPECS_OF[name], columns, rows, tmp_path)
+    assert (record.status, record.why) == ("correct", None)
+    assert record.late_drops_reported == record.late_drops_expected
+    assert bool(record.late_drops_reported) is (late and find(name).late != "never" and name not in DAYS)
+    assert record.rows is not None
+    assert record.rows > (0 if late or name in DAYS else 3)
+
+
+#: what the engine is told instead: a watermark a millisecond off, windows that hold their end, rows that it never sees
+SLIPS = {
+    "watermark": ({"watermark_ms": 2_001}, "its rows imply"),
+    "closed end": ({"offset_us": 1}, "expected"),
+    "lost rows": ({"reads": [{"name": ["a", "b", "c"]}]}, "expected"),
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_what_the_engine_does_wrongly_is_caught(
+    flink: Answering,
+    streams: dict[tuple[bool, bool], tuple[pa.Table, Fleet]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    slip, told = SLIPS[name]
+    right = flink_system.argument
+    monkeypatch.setattr(flink_system, "argument", lambda *given: {**right(*given), **slip})
+    rows, fleet = streams[False, True]
+    record = asked(flink, fleet, SPECS_OF["windowed_aggregation"], COLUMNS, rows, tmp_path)
+    assert record.status == "wrong"
+    assert told in str(record.why)

@@ -1,0 +1,110 @@
+"""A Flink job that is stopped in the middle of what it reads goes on with more subtasks: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.config import Replay, Workload
+from streamgauge.driver.client import Connection
+from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.driver.system import TrialSetup
+from streamgauge.engines.flink.cluster import Cluster
+from streamgauge.engines.flink.flink_system import RULES, argument
+from streamgauge.engines.flink.settings import HOME, JAR, FlinkSettings
+from streamgauge.oracle.check import check
+from streamgauge.workloads import Spec
+from tests.driver.conftest import COLUMNS, stream_table
+from tests.e2e.processes import wait_for
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not (HOME / "pyflink" / "lib" / JAR).exists(), reason="`make flink` was not run"),
+]
+RATE, COUNT = 5_000.0, 20_000
+ABOUT = {"name": "w", "key": "carrier", "value": "flight"}
+WORKLOADS = {
+    "windowed": Workload.model_validate(
+        {"query": "windowed_aggregation", "window": "1s", "watermark": "500ms", **ABOUT}
+    ),
+    "stateless": Workload.model_validate({"query": "passthrough", **ABOUT}),
+}
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An event a millisecond, in order: whatever order two queues are read in, no event is late."""
+    place = tmp_path_factory.mktemp("stream")
+    pq.write_table(stream_table([n * 1_000_000 for n in range(COUNT)]), place / "part-0.parquet")
+    (place / "manifest.json").write_text(json.dumps({"files": ["part-0.parquet"], "tick": "ns", "columns": COLUMNS}))
+    return place
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    settings = {"execution.checkpointing.interval": "300ms"}
+    made = Cluster(
+        FlinkSettings(name="flink", engine="flink", memory="1536m", conf=settings), tmp_path_factory.mktemp("flink")
+    )
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_from_one_subtask_to_two(cluster: Cluster, stream: Path, tmp_path: Path, name: str) -> None:
+    workload = WORKLOADS[name]
+    spec = Spec.of(workload, COLUMNS)
+    with (
+        Fleet(stream, Replay(partitions=2), tick="ns", columns=COLUMNS) as fleet,
+        Connection(fleet.endpoints[0]) as talk,
+    ):
+        talk.open("a", RATE, COUNT / RATE, beyond_us=spec.beyond_us)
+        given = argument(spec, TrialSetup("a", fleet.endpoints, workload, COLUMNS, "ns", tmp_path, RATE))
+        job = cluster.run(given, 1)
+        running(cluster, job)
+        talk.start(time.time_ns())
+        wait_for(lambda: sum(talk.status()["planned"]) > COUNT / 4, "a quarter of the rows", 30)
+        saved = cluster.stop_with_savepoint(job)
+        before = sum(talk.status()["committed"])
+        assert 0 < before < COUNT
+        job = cluster.run(given, 2, saved)
+        running(cluster, job)
+        wait_for(lambda: bool(talk.status()["finished"]), "end of the stream", 30)
+        talk.stop()
+        wait_for(lambda: committed(talk), "the last checkpoint", 60)
+        time.sleep(0.3)
+        cluster.cancel(job)
+        seen = talk.observe()
+    rows = offered(stream, [count - 1 for count in seen["offered"]])
+    figures = {"stretches": [{"ends": [{"0": 2**62, "1": 2**62}], "watermark_ms": 0}], "rules": asdict(RULES)}
+    found = check(rows, figures, [report["body"] for report in seen["reports"]], spec)
+    assert (found.wrong, found.expected_late, rows.num_rows) == (None, 0, COUNT)
+    assert found.reported_rows == found.expected_rows > 5
+
+
+def running(cluster: Cluster, job: str) -> None:
+    def all_run() -> bool:
+        return {vertex["status"] for vertex in cluster.job(job)["vertices"]} == {"RUNNING"}
+
+    wait_for(all_run, "operators", 30)
+
+
+def committed(talk: Connection) -> bool:
+    told = talk.status()
+    return bool(told["committed"] == told["offered"])
+
+
+def offered(stream: Path, counts: list[int]) -> pa.Table:
+    table = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=64, densify=1)
+    return offered_rows(table, [counts])
