@@ -91,8 +91,8 @@ def _rates(costs: Costs) -> Section:
         "means that disorder costs nothing. The bars are 90\u202f% intervals."
     )
     note = (
-        f"Each ratio is the geometric mean over {rounds} rounds. A round measures both with fresh processes. The interval "
-        "is Student's t on the logarithms of the rounds' ratios."
+        f"Each ratio is the geometric mean over {rounds} rounds. A round measures both with fresh processes. Its "
+        "interval is Student's t on the logarithms of the rounds' ratios."
     )
     if rounds == 1:
         note = "Each ratio is of one round. Its interval follows from the fits alone, without the spread of processes."
