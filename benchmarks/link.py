@@ -110,7 +110,7 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    from streamgauge import workloads
+    from streamgauge.engines.spark import queries
     from streamgauge.engines.spark.connections import options_of
     from streamgauge.engines.spark.engine import TRANSPORT, checkpoint_manager
     from streamgauge.engines.spark.progress import ran
@@ -154,7 +154,7 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
         frame = frame.withColumn("event_ts", F.timestamp_micros("event_ts"))
     else:
         frame = spark.readStream.format("streamgauge").options(**options, batch_rows=args.batch_rows).load()
-    frame = workloads.run([frame], Spec("passthrough", "name", "amount"))
+    frame = queries.run([frame], Spec("passthrough", "name", "amount"))
     sink = "streamgauge-sink" if "measuring" in name else "noop"
     session = Session(os.getpid())
     with tempfile.TemporaryDirectory() as place:

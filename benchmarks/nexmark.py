@@ -32,6 +32,7 @@ from streamgauge import workloads
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.config import Nexmark
 from streamgauge.driver.replay import make_stream, offered_rows
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.engine import checkpoint_manager
 from streamgauge.engines.spark.progress import ran
 from streamgauge.nexmark.generator import Generator, rows
@@ -80,7 +81,7 @@ def taken(spark: SparkSession, events: int, name: str, file: str) -> float:
     query, found = workloads.find(f"nexmark.{name}"), []
     for _ in range(REPEATS + 1):
         before = cpu_seconds()
-        query.run([spark.read.parquet(file)], standard(query, 0)).write.format("noop").mode("overwrite").save()
+        queries.run([spark.read.parquet(file)], standard(query, 0)).write.format("noop").mode("overwrite").save()
         found.append(events / (cpu_seconds() - before))
     return max(found[1:])
 

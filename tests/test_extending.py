@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from streamgauge.catalog.run_log import RunLog
 from tests.measure.benches import write_bench
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +23,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 ASK_BOTH = """
 from pyspark.sql import SparkSession
 from streamgauge import workloads
+from streamgauge.engines.spark import queries
 from streamgauge.oracle.checksum import checksum
 from streamgauge.oracle.duck import ask
 from tests.oracle.test_duck import events
@@ -28,7 +32,7 @@ spec = workloads.Spec("largest", "name", "amount", 10_000_000)
 rows = events([(1, "a", 3), (2, "a", 7), (3, "b", 5), (12, "a", 1)])
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 spark.conf.set("spark.sql.session.timeZone", "UTC")
-found, wanted = workloads.run([spark.createDataFrame(rows)], spec).toArrow(), ask(spec, (rows,))
+found, wanted = queries.run([spark.createDataFrame(rows)], spec).toArrow(), ask(spec, (rows,))
 assert sorted(zip(found["key"].to_pylist(), found["largest"].to_pylist())) == [("a", 1), ("a", 7), ("b", 5)], found
 assert checksum(found) == checksum(wanted), (found.to_pylist(), wanted.to_pylist())
 """
@@ -39,6 +43,23 @@ from streamgauge.disorder.delays import table
 ticks = table(DelaySpec.model_validate({"distribution": "mine:triangle", "min": "0s", "max": "1s"}), "ms").ticks
 half = ticks[len(ticks) // 2]
 assert abs(half - 293) <= 1, half  # 1 - sqrt(1/2) of a second
+"""
+
+RATE = ("--rate", "500", "--seconds", "2")
+#: prints what follows from a stage's row: its task, behind what it reads, and its row in the README
+FOLLOW = """
+import sys
+from pathlib import Path
+from streamgauge.airflow.factory import build
+from streamgauge.config import load
+from tests.test_readme import stage_rows
+dag = build(load(Path(sys.argv[1])), Path(sys.argv[1]))
+task = dag.get_task("sizes")
+assert task.application == str(Path("jobs/sizes.py").resolve()), task.application
+before = {task.task_id.rpartition(".")[2] for task in task.get_flat_relatives(upstream=True)}
+assert before == {"plan", "ingest", "generate", "validate"}, before
+assert "sizes" in dag.get_task("finish").upstream_task_ids
+print(stage_rows())
 """
 
 
@@ -57,26 +78,71 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(checkout: Path, *command: str) -> str:
+def insert(file: Path, place: str, text: str, *, before: bool = False) -> None:
+    """Puts text behind a place of a file, or before it."""
+    given = file.read_text()
+    assert place in given
+    file.write_text(given.replace(place, text + place if before else place + text))
+
+
+def run(checkout: Path, *command: str, mistake: bool = False) -> str:
+    """Returns what the command prints; for a mistake, which it must refuse, its error line."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(checkout), str(ROOT)))}
+    environment |= {"AIRFLOW_HOME": str(checkout / "airflow")}
     done = subprocess.run(
         [sys.executable, *command], cwd=checkout, env=environment, capture_output=True, text=True, timeout=120
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    assert done.returncode == (2 if mistake else 0), (done.stdout + done.stderr)[-2000:]
+    return done.stderr if mistake else done.stdout
 
 
 def test_a_query_is_two_files_and_a_row(checkout: Path) -> None:
-    rooms = checkout / "streamgauge" / "workloads"
-    for number, name in enumerate(("largest.py", "largest.sql")):
+    rooms = checkout / "streamgauge"
+    for number, name in enumerate(("workloads/largest.sql", "engines/spark/queries/largest.py")):
         (rooms / name).write_text(example("A query", number))
-    registry = rooms / "registry.py"
-    begin = "REGISTRY = (\n"
-    assert begin in registry.read_text()
-    registry.write_text(registry.read_text().replace(begin, begin + example("A query", 2)))
+    insert(rooms / "workloads" / "registry.py", "REGISTRY = (\n", example("A query", 2))
     listed = run(checkout, "-c", "from streamgauge.cli import main; main()", "workloads")
     assert "largest" in listed
     run(checkout, "-c", ASK_BOTH)
+
+
+def test_an_engine_is_a_folder_and_a_row(checkout: Path) -> None:
+    folder = checkout / "streamgauge" / "engines" / "relay"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for number, name in enumerate(("settings.py", "relay_system.py")):
+        (folder / name).write_text(example("An engine", number))
+    insert(checkout / "streamgauge" / "config" / "systems.py", "ENGINES = {\n", example("An engine", 2))
+    bench = write_bench(checkout, capacity=4000)
+    raw = yaml.safe_load(bench.file.read_text())
+    where = ("--experiment", "e", "--workload", "all", "--system", "mine", "--artifacts", str(bench.store.root))
+    trial = ("-c", "from streamgauge.cli import main; main()", "trial", str(bench.file), *where, *RATE)
+    bench.file.write_text(yaml.safe_dump({**raw, "systems": [{"name": "mine", "engine": "relay", "capacity": 5}]}))
+    told = run(checkout, *trial, mistake=True)
+    assert "systems.0.capacity: not a key of engine relay, but of known; allowed here: cpus, engine, name, rows" in told
+    bench.file.write_text(yaml.safe_dump({**raw, "systems": [{"name": "mine", "engine": "relay", "rows": 200}]}))
+    record = json.loads(run(checkout, *trial, "--json"))
+    assert record["correct"] is True, record
+    assert record["check"]["expected_rows"] == record["check"]["reported_rows"] == 1000
+    # the floors hold: nothing else of the project knows it
+    (checkout / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "test_floors.py", checkout / "tests")
+    run(checkout, "-m", "pytest", "-q", "tests/test_floors.py", "-k", "relay or the_table or checking")
+
+
+def test_a_stage_is_a_row_and_a_job(checkout: Path) -> None:
+    stages = checkout / "streamgauge" / "catalog" / "stages.py"
+    insert(stages, '    Stage("report", ', example("A stage", 1), before=True)
+    shutil.copytree(ROOT / "jobs", checkout / "jobs")
+    (checkout / "jobs" / "sizes.py").write_text(example("A stage"))
+    bench = write_bench(checkout, capacity=4000)
+    arguments = ("--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r")
+    run(checkout, "jobs/sizes.py", *arguments)
+    done = RunLog(bench.store.run("r")).latest("sizes")
+    assert done is not None
+    assert (done.state, done.outcome["e"]) == ("done", 1000)
+    follows = run(checkout, "-c", FOLLOW, str(bench.file))
+    assert "| sizes | stream | sizes | records how many events each stream has |" in follows.splitlines()
 
 
 def test_a_delay_is_a_function(checkout: Path) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from streamgauge import workloads
 from streamgauge.answers.record import MODES, Mode, Record, judged, unsupported
 from streamgauge.driver.replay import wire_schema
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.engine import GLOBAL_WATERMARK, PROVIDER, ROCKSDB, settings
 from streamgauge.engines.spark.finite import FiniteRun, MicroBatch, run_finite, with_sentinel
 from streamgauge.oracle.duck import answer, ask, size_and_hash
@@ -71,11 +72,11 @@ def stream(
     query = workloads.find(spec.query)
     given = [*batches, with_sentinel(batches[0], END_US)]
     conf = _needs(spec, conf)
-    return run_finite(spark, lambda frames: query.run(frames, spec), given, work, streams=query.streams, conf=conf)
+    return run_finite(spark, lambda frames: queries.run(frames, spec), given, work, streams=query.streams, conf=conf)
 
 
 def _needs(spec: Spec, conf: Mapping[str, str] | None) -> Mapping[str, str]:
-    return {**({PROVIDER: ROCKSDB} if workloads.find(spec.query).rocksdb else {}), **(conf or {})}
+    return {**({PROVIDER: ROCKSDB} if spec.query in queries.NEED_ROCKSDB else {}), **(conf or {})}
 
 
 def slices(table: pa.Table, size: int) -> list[pa.Table]:
@@ -93,7 +94,7 @@ def offered(table: pa.Table) -> pa.Table:
 def batch_output(spark: SparkSession, spec: Spec, table: pa.Table, conf: Mapping[str, str] | None = None) -> pa.Table:
     with settings(spark, _needs(spec, conf)):
         frames = [spark.createDataFrame(table)] * workloads.find(spec.query).streams
-        found: pa.Table = workloads.run(frames, spec).toArrow()
+        found: pa.Table = queries.run(frames, spec).toArrow()
     return found
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamgauge.answers.finite_stream import Events
 from streamgauge.answers.record import Mode, Record, judged, short, unsupported
 from streamgauge.base.errors import UserError
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.engine import settings
 from streamgauge.engines.spark.finite import WAIT_SECONDS, FiniteRun, run_finite, write_source
 from streamgauge.oracle.duck import answer, ask, size_and_hash
@@ -77,7 +78,7 @@ def run_suite(
 def in_batch(spark: SparkSession, spec: Spec, query: Query, events: Events, frame: Path) -> Record:
     began = time.monotonic()
     frames = [spark.read.parquet(str(frame)) for _ in range(query.streams)]
-    output = query.run(frames, spec).toArrow()
+    output = queries.run(frames, spec).toArrow()
     seconds = time.monotonic() - began
     wanted = ask(spec, (events.plain,) * query.streams)
     return _judged(query, "batch", output, wanted, seconds, events)
@@ -89,7 +90,7 @@ def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, 
     That answer leaves out exactly the rows that the run's offsets and watermarks let it drop.
     """
     if "partitioned file sink" in query.features:
-        output, seconds = to_files(spark, spec, query, events.batches(batches), work)
+        output, seconds = to_files(spark, spec, events.batches(batches), work)
         return _judged(query, "streaming", output, ask(spec, (events.plain,)), seconds, events)
     run = stream(spark, spec, query, events.batches(batches), work)
     wanted = expectation(events.rows, run.logs(), spec)
@@ -101,19 +102,17 @@ def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, 
 
 def stream(spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.Table], work: Path) -> FiniteRun:
     def frame(frames: list[DataFrame]) -> DataFrame:
-        return query.run(frames, spec)
+        return queries.run(frames, spec)
 
     return run_finite(spark, frame, batches, work, streams=query.streams)
 
 
-def to_files(
-    spark: SparkSession, spec: Spec, query: Query, batches: Sequence[pa.Table], work: Path
-) -> tuple[pa.Table, float]:
+def to_files(spark: SparkSession, spec: Spec, batches: Sequence[pa.Table], work: Path) -> tuple[pa.Table, float]:
     """Runs a query into Spark's file sink, one folder per day and minute; returns what it wrote and its seconds."""
     write_source(batches, work / "source")
     schema = spark.read.parquet(str(work / "source")).schema
     frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(work / "source"))
-    writer = query.run([frame], spec).writeStream.format("parquet").partitionBy(*PARTITIONS)
+    writer = queries.run([frame], spec).writeStream.format("parquet").partitionBy(*PARTITIONS)
     writer = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True)
     running = writer.start(str(work / "log"))
     try:

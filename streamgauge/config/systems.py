@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -24,7 +25,35 @@ ENGINES = {
 #: what a user's own engine is called
 OWN = "package.module:Class"
 #: the engine of a system that names none
-DEFAULT = next(iter(ENGINES))
+DEFAULT = "spark"
+
+
+@dataclass(frozen=True)
+class Semantics:
+    """Words on how an engine follows event time, for a table beside its figures; the oracle follows `Rules`.
+
+    Each text completes the one of the same key in `WORDS`.
+    """
+
+    takes: str
+    watermark: str
+    queues: str
+    late: str
+    counts: str
+    final: str
+    emits: str
+
+
+#: the first column of a table of Semantics
+WORDS = {
+    "takes": "rows are taken",
+    "watermark": "a watermark follows",
+    "queues": "with several queues, the watermark",
+    "late": "an event is late",
+    "counts": "late events are counted",
+    "final": "an answer is final",
+    "emits": "a row is emitted",
+}
 
 
 class System(Model):
@@ -32,6 +61,8 @@ class System(Model):
 
     #: module:Class of its `SystemUnderTest` (driver/system.py), called with (settings, directory)
     adapter: ClassVar[str] = ""
+    #: None: nobody has declared it
+    semantics: ClassVar[Semantics | None] = None
 
     name: Name = Field(description="name of the system")
     engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")
@@ -106,7 +137,7 @@ def _checked(given: object) -> System:
 
 
 def own_keys(system: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded system without keys of other engines: until version 0.2 records had those of all in each system."""
+    """A recorded system without keys of other engines: earlier versions recorded those of all engines."""
     mine = settings_of(str(system.get("engine", DEFAULT)))
     foreign = {key for engine in ENGINES for key in settings_of(engine).model_fields} - set(mine.model_fields)
     return {key: value for key, value in system.items() if key not in foreign}

@@ -189,7 +189,7 @@ class Conversation:
         def done(all_: list[dict[str, Any]]) -> bool:
             some = not whole or any(s["overflow"] for s in all_)
             self._details["drained"] = all(s["committed"] == s["offered"] for s in all_)
-            return all(s["batches_after_end"] > 0 for s in all_) if some else self._details["drained"]
+            return all(s["plans_after_end"] > 0 for s in all_) if some else self._details["drained"]
 
         self.wait("", self._bounds.drain_s if whole else CUT_WAIT_S, done)
 

@@ -258,9 +258,7 @@ class Queues:
                 "finished": self.finished,
                 "capacity_rows": self.capacity_rows,
                 "batches": sum(queue.batches for queue in self._queues),
-                "batches_after_end": sum(s.wall_ns > self.final.wall_ns for s in self.samples[-9:])
-                if self.final
-                else 0,
+                "plans_after_end": sum(s.wall_ns > self.final.wall_ns for s in self.samples[-9:]) if self.final else 0,
             }
 
     def _queue(self, partition: int) -> Queue:

@@ -43,10 +43,9 @@ class Measured:
 
 
 def software_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """Versions of the measured system, from a trial's details: its Spark may be another than ours."""
-    system = details.get("system", {})
-    told: dict[str, str] = system.get("software", {})
-    return {key: system[key] for key in ("spark", "java") if key in system} | told
+    """Versions of the measured system, from a trial's details: they may be others than ours."""
+    found: dict[str, str] = details.get("system", {}).get("software", {})
+    return found
 
 
 def application_of(details: Mapping[str, Any]) -> dict[str, str]:

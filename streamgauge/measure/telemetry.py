@@ -30,8 +30,10 @@ def done(measured: Measured) -> None:
     """Adds an ended trial to the totals over all trials, records its latencies in ns, and pushes all metrics."""
     seen = measured.observation
     state(seen.rate_events_per_s, seen.offered, seen.taken)
-    batches = measured.run.details.get("system", {}).get("batches") or []
-    late = sum(batch["dropped"] for batch in batches)
+    from streamgauge.oracle.check import late_reported
+
+    details = measured.run.details
+    late = late_reported(details.get("system", {}), details.get("epochs", ()))
     totals = {"trials": 1, "events_offered": seen.offered, "events_taken": seen.taken, "late_events": late}
     for name, value in totals.items():
         metrics.counter("trial", name).inc(value)

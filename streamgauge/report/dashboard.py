@@ -13,6 +13,7 @@ from typing import Any
 
 from streamgauge.answers import functional
 from streamgauge.answers.functional import is_sound
+from streamgauge.config.systems import ENGINES
 from streamgauge.index import Index
 from streamgauge.judge.changes import SEGMENT, Change, Found, find
 from streamgauge.judge.suspects import SELF, higher_is_better
@@ -237,12 +238,17 @@ def _part(title: str, curves: list[Curve]) -> Section:
                            "line": {"width": 2, "color": "#1b2430"}},
             })  # fmt: skip
         rows += [
-            [_date(p), name, number(p["value"]), p["run_id"], p["software"].get("spark"), p["reason"] or None]
-            for p in curve.points
+            [_date(p), name, number(p["value"]), p["run_id"], _engines(p), p["reason"] or None] for p in curve.points
         ]
-    table = Table(["when", "system", unit, "run", "Spark", "void because"], rows)
+    table = Table(["when", "system", unit, "run", "engines", "void because"], rows)
     zero = {"rangemode": "tozero"} if curves[0].is_output else {}
     return Section("", title, blocks=[Chart(title, figure(traces, axis("", type="date"), axis(unit, **zero)), table)])
+
+
+def _engines(point: functional.Point) -> str | None:
+    """Versions of the engines that took part."""
+    software = point["software"]
+    return ", ".join(f"{name} {software[name]}" for name in ENGINES if software.get(name)) or None
 
 
 def _band(name: str, curve: Curve, nth: int) -> Trace:

@@ -1,13 +1,12 @@
-"""The queries with which a system can be measured: a row of the registry and a file for each.
+"""The queries with which a system can be measured: for each a row of the registry, and the question in SQL.
 
-A query is `query(frames, spec) -> frame`, the same in batch and in streaming: no session, no clock, no writing.
-Its result carries `event_wall` and `offered_wall`, the largest wall times among the contributors of each row.
+How an engine answers them is in its own folder.
 """
 
 from __future__ import annotations
 
 from streamgauge.workloads.query import Query, Rule
 from streamgauge.workloads.registry import REGISTRY, find, registry
-from streamgauge.workloads.spec import Spec, run
+from streamgauge.workloads.spec import Spec
 
-__all__ = ["REGISTRY", "Query", "Rule", "Spec", "find", "registry", "run"]
+__all__ = ["REGISTRY", "Query", "Rule", "Spec", "find", "registry"]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-if TYPE_CHECKING:
-    from streamgauge.workloads.spec import Spec
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -24,17 +20,13 @@ class Rule:
     by: tuple[str, ...] = ()
 
 
-class Run(Protocol):
-    def __call__(self, frames: list[Any], spec: Spec) -> Any: ...
-
-
 @dataclass(frozen=True)
 class Query:
     name: str
     title: str
     asks: str
     contributors: str  # whose latest time a result row's latency counts from
-    output_mode: Literal["append"]
+    _: KW_ONLY
     needs: tuple[str, ...] = ()
     streams: int = 1  # frames that it takes, each the whole stream
     late: Literal["never", "window", "event", "session"] = "window"  # when an event is dropped: see oracle/late_rows.py
@@ -44,7 +36,6 @@ class Query:
     slides: bool = False  # may have sliding windows
     spans: int = 1  # how many of its windows one of the engine's windows spans
     needs_watermark: bool = False  # its watermark delay must be at least its window
-    rocksdb: bool = False  # needs RocksDB, the only state store that transformWithState takes
     marked: str = ""  # what the events of the second kind are
     line: bool = False  # it passes the whole line on
     columns: tuple[str, ...] = ()  # columns of the source that it reads, besides key and value
@@ -58,7 +49,3 @@ class Query:
     def counts(self, value: str | None) -> bool:
         """True if it calculates with the value, which must then be a number."""
         return value is not None and "value" in self.needs and "mark" not in self.needs
-
-    @property
-    def run(self) -> Run:
-        return importlib.import_module(f"{__package__}.{self.name}").query

@@ -100,11 +100,6 @@ class Spec:
         return [replace(self, slide_us=self.length_us, offset_us=self.offset_us + shift) for shift in shifts]
 
 
-def run(frames: list[Any], spec: Spec) -> Any:
-    """The result frame of a query over frames that each hold the whole stream."""
-    return find(spec.query).run(frames, spec)
-
-
 def _whole(duration: Duration, unit: str, where: str, key: str) -> int:
     try:
         return duration.to(unit)

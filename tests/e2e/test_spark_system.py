@@ -89,7 +89,7 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
         assert sum(body["rows"] for body in driver.reports.values()) == (10 if number == 0 else 100)
         assert figures["cpu_seconds"] > 0
         assert figures["rss_bytes"] > 100e6
-        assert figures["spark"].startswith("4.")
+        assert figures["software"]["spark"].startswith("4.")
         assert figures["checkpoint_manager"].endswith("FileSystemBasedCheckpointFileManager")
         if number == 0:
             assert max(batch["state_rows"] for batch in figures["batches"]) > 0

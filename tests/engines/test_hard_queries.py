@@ -30,6 +30,7 @@ from streamgauge.answers.hard_queries import (
 from streamgauge.answers.record import MODES
 from streamgauge.base.errors import UserError
 from streamgauge.config import Workload
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.engines.spark.finite import FiniteRun, MicroBatch
 from streamgauge.oracle.duck import answer, ask, size_and_hash
@@ -98,7 +99,7 @@ def test_the_oracle_catches(spark: Any, mutant: str) -> None:
 def test_failures_count_in_their_window_and_the_next_three(spark: Any) -> None:
     """HEALTHY at minute 5, FAILURE at minute 12."""
     given = spark.createDataFrame(rows([5 * 60, 12 * 60], [1, 7], ["a", "a"]))
-    found = workloads.run([given], replace(CUSTOM, window_us=600 * S))
+    found = queries.run([given], replace(CUSTOM, window_us=600 * S))
     minutes = found.selectExpr("minute(window_start)", "minute(window_end)", "events", "failures").collect()
     assert sorted(tuple(row) for row in minutes) == [
         (0, 10, 1, 0), (10, 20, 1, 1), (20, 30, 1, 1), (30, 40, 1, 1), (40, 50, 1, 1),

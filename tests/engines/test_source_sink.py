@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge import workloads
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.connections import options_of
 from streamgauge.engines.spark.sink import MeasuringSink, Tally, without_sentinels
 from streamgauge.engines.spark.source import Link
@@ -142,7 +142,7 @@ def test_windowed_latency_is_emission_minus_the_latest_of_its_contributors(
     seconds = {0: 1, 1: 2, 2: 9, 3: 15}  # [0, 10) holds 0, 1, 2 and [10, 20) holds 3
     driver.offer([row(n, seconds[n], **walls[n]) for n in range(4)] + [sentinel(1e6)])
     spec = Spec("windowed_aggregation", "name", "amount")
-    query = start(spark, driver, tmp_path, change=lambda frame: workloads.run([frame], spec))
+    query = start(spark, driver, tmp_path, change=lambda frame: queries.run([frame], spec))
     assert query.awaitTermination(60)
     (body,) = [body for body in driver.reports.values() if body["rows"]]
     assert body["clock_offset_ns"][0] == pytest.approx(-time.time_ns(), rel=1e-6)  # this driver's clock is at 0

@@ -15,6 +15,7 @@ import pytest
 from streamgauge import workloads
 from streamgauge.base.errors import UserError
 from streamgauge.config import Workload
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.connections import options_of
 from streamgauge.engines.spark.engine import settings
 from streamgauge.engines.spark.progress import batches_of
@@ -57,7 +58,7 @@ def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: 
     streams = workloads.find(spec.query).streams
     roles = ["alone"] if streams == 1 else ["lead", "follow"]
     reader = spark.readStream.format("streamgauge").options(**options, batch_rows=batch_rows)
-    result = workloads.run([reader.option("role", role).load() for role in roles], spec)
+    result = queries.run([reader.option("role", role).load() for role in roles], spec)
     writer = result.writeStream.format("streamgauge-sink").options(**options, output=str(place / "out"))
     query = writer.option("checkpointLocation", str(place / "check")).trigger(availableNow=True).start()
     assert query.awaitTermination(120)

@@ -24,6 +24,9 @@ from streamgauge.judge.reruns import in_turns
 from streamgauge.judge.series import Series, searched
 from streamgauge.measure.search_stage import PER_UNIT, RATE
 from tests.measure.benches import CELL, Bench, write_bench
+from tests.measure.conftest import _alone_and_quick
+
+__all__ = ["_alone_and_quick"]
 
 P50, ROWS = "event_latency_ms_p50_at_50pct", "output_rows"
 NIGHTS, STEP = 24, 20

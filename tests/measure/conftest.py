@@ -7,12 +7,18 @@ from pathlib import Path
 import pytest
 
 from streamgauge.driver.ceiling import ceiling
-from streamgauge.measure import cell
+from streamgauge.measure import cell, search_stage
+from streamgauge.measure.yardstick import Yardstick
 
 
 @pytest.fixture(autouse=True)
 def _alone_and_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A lock of our own, and no time for what is not looked at."""
+    """A lock of the test's own, and little time for the driver's ceiling and the machine's speed.
+
+    A short run of the yardstick is noisy, so no window is repeated for it.
+    """
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(cell, "ceiling", partial(ceiling, seconds=0.2))
+    monkeypatch.setattr(search_stage, "Yardstick", partial(Yardstick, units=2))
+    monkeypatch.setattr(search_stage, "YARDSTICK_TOLERANCE", 100.0)

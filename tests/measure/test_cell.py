@@ -18,6 +18,7 @@ import pytest
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.config import Cell, load
 from streamgauge.engines.known.known_system import KnownSystem
+from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.measure.measured import Measured
@@ -37,6 +38,10 @@ class Once(KnownSystem):
             raise UserError("no room for it")
 
 
+class OnceSettings(KnownSettings):
+    adapter = f"{__name__}:Once"
+
+
 def children(module: str) -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
@@ -47,6 +52,8 @@ def children(module: str) -> list[psutil.Process]:
 
 
 NO_WARMUP = {"warmup_seconds": 0}
+#: the module that the known system's process runs
+KNOWN = "streamgauge.engines.known.known_system"
 
 
 @pytest.fixture
@@ -58,7 +65,7 @@ def bench(tmp_path: Path) -> Bench:
 def cell(bench: Bench, tmp_path: Path) -> Iterator[ReadyCell]:
     with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as made:
         yield made
-    assert children("streamgauge.driver") == children("streamgauge.engines.known") == []
+    assert children("streamgauge.driver") == children(KNOWN) == []
 
 
 def counted_once(measured: Measured, events: int) -> None:
@@ -85,7 +92,7 @@ def test_a_window_that_breaks_is_invalid_and_the_next_has_a_new_system(cell: Rea
     step = Hold(1, "ladder", 100, "as told", 0.3, 1.0)
     assert cell.window(step, token=1).invalid is None
     assert cell.running
-    [victim] = children("streamgauge.engines.known")
+    [victim] = children(KNOWN)
     victim.kill()
     broken = cell.window(step, token=1)
     assert (broken.batches, broken.invalid) == ((), "system known ended with -9: no error output")
@@ -94,7 +101,7 @@ def test_a_window_that_breaks_is_invalid_and_the_next_has_a_new_system(cell: Rea
 
 def test_what_ran_and_does_not_start_again_is_an_outage_and_no_mistake(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, search=NO_WARMUP)
-    once = bench.benchmark.systems[0].model_copy(update={"engine": f"{__name__}:Once"})
+    once = OnceSettings.model_validate(bench.benchmark.systems[0].model_dump())
     benchmark = bench.benchmark.model_copy(update={"systems": (once,)})
     with ready(benchmark, bench.store, CELL, tmp_path / "work") as cell:
         cell.trial(100, 0.2, token=1)
@@ -111,7 +118,7 @@ def test_what_ran_and_does_not_start_again_is_an_outage_and_no_mistake(tmp_path:
 
 def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
     def kill() -> None:
-        while not children("streamgauge.engines.known"):
+        while not children(KNOWN):
             time.sleep(0.05)
         time.sleep(1.5)
         [victim] = children(module)
@@ -127,7 +134,7 @@ def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
 @pytest.mark.parametrize(
     ("module", "reason"),
     [
-        ("streamgauge.engines.known", r"system known ended with -9: no error output"),
+        (KNOWN, r"system known ended with -9: no error output"),
         ("streamgauge.driver", r"driver process 0 \(pid \d+\) ended with -9: its measurements are lost"),
     ],
 )

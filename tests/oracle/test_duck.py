@@ -10,6 +10,7 @@ import pytest
 
 from streamgauge import workloads
 from streamgauge.driver.replay import wire_schema
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.oracle.batches import BatchLog
 from streamgauge.oracle.checksum import checksum, result_columns
@@ -169,7 +170,7 @@ def test_the_engine_answers_alike_where_values_are_awkward(spark: Any, kind: str
             continue  # no float is a mark
         streams = workloads.find(spec.query).streams
         with settings(spark, {PROVIDER: ROCKSDB}):
-            found = workloads.run([spark.createDataFrame(rows)] * streams, spec).toArrow()
+            found = queries.run([spark.createDataFrame(rows)] * streams, spec).toArrow()
         wanted = ask(spec, (rows,) * streams)
         assert set(result_columns(found.column_names)) == set(wanted.column_names), name
         if (found.num_rows, checksum(found)) != (wanted.num_rows, checksum(wanted)):

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field
 
 from streamgauge.base.errors import UserError
-from streamgauge.config.systems import System, resolved
+from streamgauge.config.systems import Semantics, System, resolved
 
 HOME = Path(__file__).resolve().parents[3] / ".venvs" / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"
@@ -20,6 +20,15 @@ class FlinkSettings(System):
     """The engine flink: a standalone cluster of Apache Flink on this host."""
 
     adapter: ClassVar[str] = "streamgauge.engines.flink.flink_system:FlinkSystem"
+    semantics: ClassVar[Semantics] = Semantics(
+        takes="one by one",
+        watermark="at most 1000 rows",
+        queues="is the smallest of the queues' own watermarks",
+        late="when its window has ended",
+        counts="as events that no window holds",
+        final="when a checkpoint is complete, every second",
+        emits="at once",
+    )
 
     engine: Literal["flink"] = Field(description="Apache Flink, row by row")
     flink_home: str | None = Field(default=None, description="folder of Flink, if it is not the one of `make flink`")

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from streamgauge import workloads
 from streamgauge.driver.client import Connection
 from streamgauge.driver.system import Endpoint
+from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.connections import options_of
 from streamgauge.engines.spark.engine import checkpoint_manager, gc_seconds, remove, versions
 from streamgauge.engines.spark.progress import batches_of
@@ -61,8 +62,8 @@ class Application:
         self._frames = query.streams
         roles = ["alone"] if query.streams == 1 else ["lead", *["follow"] * (query.streams - 1)]
         reader = self._spark.readStream.format("streamgauge").options(**options, batch_rows=command["batch_rows"])
-        result = workloads.run([reader.option("role", role).load() for role in roles], spec)
-        writer = result.writeStream.format("streamgauge-sink").options(**options).outputMode(query.output_mode)
+        result = queries.run([reader.option("role", role).load() for role in roles], spec)
+        writer = result.writeStream.format("streamgauge-sink").options(**options).outputMode(queries.OUTPUT_MODE)
         self._checkpoint = command["checkpoint"]
         if command.get("output"):
             writer = writer.option("output", command["output"])
@@ -105,7 +106,7 @@ class Application:
                 "gc_seconds": round(gc_seconds(self._spark) - self._gc, 3),
                 "checkpoint_manager": self._spark.conf.get(MANAGER, None) or "default",
                 "application": application(self._spark),
-                **versions(self._spark),
+                "software": versions(self._spark),
             }
         }
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay
-from streamgauge.config.systems import System, resolved
+from streamgauge.config.systems import Semantics, System, resolved
 
 
 def _built_in() -> str | None:
@@ -26,6 +26,15 @@ class SparkSettings(System):
     """The engine spark: Spark Structured Streaming, in micro-batches."""
 
     adapter: ClassVar[str] = "streamgauge.engines.spark.spark_system:SparkSystem"
+    semantics: ClassVar[Semantics] = Semantics(
+        takes="in micro-batches, of `batch_rows` at most",
+        watermark="every micro-batch, by the largest event time of the one before",
+        queues="follows the latest event of any queue",
+        late="when its window had ended before its micro-batch began",
+        counts="as groups of a micro-batch in aggregations, as rows in joins",
+        final="when a micro-batch is committed",
+        emits="at the end of its micro-batch",
+    )
 
     engine: Literal["spark"] = Field(default="spark", description="Spark Structured Streaming, in micro-batches")
     master: str = Field(default="local[1]", description="the master, such as local[2] or spark://host:7077")

@@ -19,15 +19,18 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.driver.system import Semantics, TrialSetup
 from streamgauge.engines.processes import Session
-from streamgauge.engines.spark import submit
+from streamgauge.engines.spark import queries, submit
 from streamgauge.engines.spark.settings import SparkSettings
+from streamgauge.oracle.batches import Rules
 from streamgauge.spark.session import check_master, library_zip
-from streamgauge.workloads import Spec, find
+from streamgauge.workloads import Spec
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
 BEGIN_SECONDS = 210.0  # more than the application's own patience
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
+#: one watermark for all queues; what Spark counts as late depends on the query
+RULES = Rules()
 APPLICATION = Path(__file__).with_name("application.py")
 
 
@@ -107,7 +110,7 @@ class SparkSystem:
         Raises UserError if no query of this system has begun yet.
         """
         spec = Spec.of(setup.workload, setup.columns)
-        if find(spec.query).rocksdb and self._system.state_store != "rocksdb":
+        if spec.query in queries.NEED_ROCKSDB and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
@@ -140,6 +143,7 @@ class SparkSystem:
         if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
+        figures["rules"] = asdict(RULES)
         figures["failure"] = figures.get("failure") or self._failure or answer.get("error")
         return figures
 

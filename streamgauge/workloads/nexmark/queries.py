@@ -19,14 +19,9 @@ _DAYS = "a row when its day has ended"
 _SALE = (*_BID, "id", "expires", "seller", "category")
 _AUCTION = ("id", "seller", "category")
 _PERSON = ("name", "city", "state")
-_stateful = partial(Query, output_mode="append", rocksdb=True)
-_simple = partial(
-    Query, contributors="the bid", output_mode="append", late="never", reads=(BIDS,), features=("projection",)
-)
-_joined = partial(
-    Query, output_mode="append", late="event", drops_counted="rows", rule=Rule("bounded"), differs=_BOUNDED
-)
-_windowed = partial(Query, output_mode="append", drops_counted="groups", reads=(BIDS,))
+_simple = partial(Query, contributors="the bid", late="never", reads=(BIDS,), features=("projection",))
+_joined = partial(Query, late="event", drops_counted="rows", rule=Rule("bounded"), differs=_BOUNDED)
+_windowed = partial(Query, drops_counted="groups", reads=(BIDS,))
 
 QUERIES = (
     _simple(
@@ -59,7 +54,7 @@ QUERIES = (
         reads=({**PERSONS, "state": ("OR", "ID", "CA")}, {**AUCTIONS, "category": (10,)}),
         features=("stream-stream join",),
     ),
-    _stateful(
+    Query(
         "nexmark.q4",
         "Average price for a category",
         "average winning price per category",
@@ -82,7 +77,7 @@ QUERIES = (
         groups=(("auction",),),
         features=("sliding window", "chained aggregations"),
     ),
-    _stateful(
+    Query(
         "nexmark.q6",
         "Average selling price by seller",
         "average price of a seller's last 10 sales, with every sale",
@@ -109,7 +104,6 @@ QUERIES = (
         "Monitor new users",
         "people who joined and opened an auction in the same window",
         "the person and the auctions",
-        "append",
         columns=("kind", "id", "name", "seller"),
         streams=2,
         drops_counted="groups",
@@ -117,7 +111,7 @@ QUERIES = (
         reads=(PERSONS, AUCTIONS),
         features=("tumbling window", "join of aggregations"),
     ),
-    _stateful(
+    Query(
         "nexmark.q9",
         "Winning bids",
         "the winning bid of each auction, when it closes",
@@ -140,7 +134,6 @@ QUERIES = (
         "User sessions",
         "bids of each user per session",
         "every bid of the session",
-        "append",
         columns=("kind", "bidder"),
         needs=("key",),
         late="session",
@@ -154,7 +147,6 @@ QUERIES = (
         "Processing-time windows",
         "bids of each user per window of the engine's clock",
         "every bid in the window",
-        "append",
         columns=("kind", "bidder"),
         late="never",
         reads=(BIDS,),
@@ -197,7 +189,7 @@ QUERIES = (
         features=("tumbling window", "distinct counts"),
         differs=_DAYS,
     ),
-    _stateful(
+    Query(
         "nexmark.q17",
         "Auction statistics",
         "count, ranks, least, largest, mean and sum of prices per auction and day",
@@ -209,7 +201,7 @@ QUERIES = (
         features=("transformWithState",),
         differs=_UPDATES,
     ),
-    _stateful(
+    Query(
         "nexmark.q18",
         "Last bid",
         "the last bid of each bidder on each auction",
@@ -221,7 +213,7 @@ QUERIES = (
         features=("transformWithState", "deduplication"),
         differs=_UPDATES,
     ),
-    _stateful(
+    Query(
         "nexmark.q19",
         "Top 10 bids",
         "the ten highest bids on each auction",

@@ -1,0 +1,1 @@
+"""The queries of the Nexmark suite on Spark, one file each."""

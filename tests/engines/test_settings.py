@@ -1,0 +1,88 @@
+"""Settings of engines, besides their keys: how one follows event time, and whether it is installed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
+from streamgauge.driver.system import make_system
+from streamgauge.engines.flink.settings import FlinkSettings
+from streamgauge.engines.spark.settings import SparkSettings
+from tests.command import Answer, Call, run
+from tests.measure.benches import write_bench
+
+ROOT = Path(__file__).resolve().parents[2]
+ADAPTER = """
+from typing import Literal
+from streamgauge.config.systems import System
+
+class Engine:
+    class Settings(System):
+        threads: Literal[1, 2] = 1
+
+    failure = None
+
+    def __init__(self, system, work):
+        self.name, self.threads = system.name, system.threads
+
+    def start(self): ...
+    def begin_trial(self, setup): ...
+    def end_trial(self, timeout_s): return {}
+    def alive(self): return True
+    def stop(self): ...
+"""
+
+
+def check(file: Path) -> Answer:
+    return run(Call(["check", str(file)]))
+
+
+def test_the_page_of_engines_says_how_they_differ_as_they_declare_it() -> None:
+    declared = {engine: told for engine in ENGINES if (told := settings_of(engine).semantics)}
+    rows = ["| | " + " | ".join(engine.title() for engine in declared) + " |", "|---" * (1 + len(declared)) + "|"]
+    for key, words in WORDS.items():
+        rows.append(f"| {words} | {' | '.join(getattr(told, key) for told in declared.values())} |")
+    page = (ROOT / "docs" / "engines.md").read_text()
+    assert re.findall(r"^\|.*", page.split("## How engines differ\n")[1].split("\n## ")[0], re.MULTILINE) == rows
+
+
+def test_check_says_that_an_engine_is_not_installed_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = write_bench(tmp_path)
+    text = bench.file.read_text()
+    place = tmp_path / "no" / "flink"
+    system = f"systems: [{{name: f, engine: flink, flink_home: {place.relative_to(tmp_path)}}}]"
+    bench.file.write_text(re.sub(r"systems:\n(?:[- ].*\n)+", f"{system}\n", text))
+    told = f"systems.f.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes one"
+    check(bench.file).refused(told)
+    monkeypatch.setenv("PATH", str(tmp_path))  # a JRE alone
+    check(bench.file).refused(f"{told}, with a JDK, 17 or newer: here is no javac on PATH")
+    bench.file.write_text(re.sub(r"systems:.*", "systems: [{name: s, spark_home: not/there}]", bench.file.read_text()))
+    check(bench.file).refused(f"systems.s.spark_home: found {tmp_path}/not/there, which has no bin/spark-submit")
+
+
+def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "keyed.py").write_text(ADAPTER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = make_system(OwnSettings(name="m", engine="keyed:Engine", threads=2), tmp_path)
+    assert made.threads == 2  # type: ignore[attr-defined]
+    for keys, told in (
+        ({"threads": 3}, "systems.m: threads: found 3, allowed: 1 or 2"),
+        ({"thread": 1}, "systems.m: thread: unknown key; did you mean threads?"),
+        ({"x": 1}, "systems.m: x: unknown key; allowed here: cpus, engine, name, threads"),
+    ):
+        with pytest.raises(UserError) as problem:
+            make_system(OwnSettings(name="m", engine="keyed:Engine", **keys), tmp_path)
+        assert str(problem.value) == told
+
+
+def test_how_what_was_measured_is_installed_again() -> None:
+    spark = SparkSettings(name="s")
+    assert spark.installed_by({"spark": "4.2.1", "java": "17"}) == "make spark-env SPARK=4.2.1"
+    assert spark.installed_by({}) is None
+    assert FlinkSettings(name="f", engine="flink").installed_by({"flink": "2.3.0"}) == "make flink"
