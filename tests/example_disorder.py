@@ -73,5 +73,5 @@ def record_degrees(store: Store, made: Benchmark) -> Recorder:
 
 
 def _trial(system: str) -> dict[str, Any]:
-    """What a latency run counted; the continuous engine tells no size of its state."""
+    """Records of a latency run; the continuous engine tells no size of its state."""
     return {"details": details(10_000) if system == "micro" else {"system": {"stretches": []}}}

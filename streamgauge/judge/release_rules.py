@@ -72,7 +72,7 @@ class Release:
         counts = [reason for reason in self.reasons if reason.state != "note"]
         told = "; ".join(f"{reason.what}: {reason.why}" for reason in counts[:3])
         more = f"; and {len(counts) - 3} more" if len(counts) > 3 else ""
-        return f"{self.decision}: {told or 'all answers are equal, all series within their tolerance'}{more}"
+        return f"{self.decision}: {told or 'no answer is worse, all series are within their tolerance'}{more}"
 
 
 def answers(baseline: Iterable[Row], candidate: Iterable[Row]) -> list[Reason]:

@@ -70,7 +70,7 @@ def chart(
         return Hole(title, "no cell has this figure")
     y_axis: Axis = axis(label, rangemode="tozero", tickformat=",~r")
     if of_time:
-        y_axis = delay_axis(label.replace(" (ms)", ""), [v for trace in traces for v in trace["y"]], 1e-3)
+        y_axis = delay_axis(label, [v for trace in traces for v in trace["y"]], 1e-3)
     return Chart(
         title,
         figure(traces, axis(x, rangemode="tozero"), y_axis, showlegend=True),

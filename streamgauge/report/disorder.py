@@ -33,7 +33,7 @@ from streamgauge.report.degrees import (
 )
 from streamgauge.report.overview import Outcome, outcome
 from streamgauge.report.page import fill
-from streamgauge.report.run_records import CellRecord, Json, Records
+from streamgauge.report.run_records import CellRecord, Json, Records, is_settled, is_sound, load_of
 
 _MIB = 2**20
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
@@ -90,8 +90,12 @@ def _rates(costs: Costs) -> Section:
         "Each point is the sustainable rate over that of the same engine and state store on the stream in order, so 1 "
         "means that disorder costs nothing. The bars are 90\u202f% intervals."
     )
-    note = f"Each ratio is the geometric mean over {rounds} rounds. A round measures both with fresh processes. "
-    note += "The interval is Student's t on the logarithms of the rounds' ratios."
+    note = (
+        f"Each ratio is the geometric mean over {rounds} rounds. A round measures both with fresh processes. Its "
+        "interval is Student's t on the logarithms of the rounds' ratios."
+    )
+    if rounds == 1:
+        note = "Each ratio is of one round. Its interval follows from the fits alone, without the spread of processes."
     if rounds == 2:
         note += " Of two rounds it is wide: t is 6.3. Raise search.processes for a narrower one."
     if not costs.records.benchmark.search.in_turns:
@@ -173,7 +177,7 @@ def _work(costs: Costs) -> Section:
         attempt("CPU", chart, costs, f"CPU an event at {where}", "CPU-µs an event", _of(run, "system_cpu_us_per_event"))
         for where, run in _loads(costs)
     ]
-    return Section("work", "What an event costs in CPU", lead, charts)
+    return Section("work", "What an event costs in CPU", lead, [*charts, *_left_out(costs)])
 
 
 def _latency(costs: Costs) -> Section:
@@ -187,7 +191,23 @@ def _latency(costs: Costs) -> Section:
         for where, run in _loads(costs)
         for quantile in ("p50", "p99")
     ]  # fmt: skip
-    return Section("latency", "How late the answers are", lead, charts)
+    return Section("latency", "How late the answers are", lead, [*charts, *_left_out(costs)])
+
+
+def _left_out(costs: Costs) -> list[Block]:
+    """Says which latency runs the charts leave out, and why."""
+    bad = [(f"{r.cell.name} at {load_of(run)}", run) for r in costs.cells for run in r.latency if not is_sound(run)]
+    if not bad:
+        return []
+    return [Hole("Not in these charts", "; ".join(f"{name}: {_why(run)}" for name, run in bad))]
+
+
+def _why(run: Json) -> str:
+    if run.get("correct") is False:
+        return "its answer was wrong"
+    if not run.get("valid"):
+        return "it is invalid"
+    return "it did not settle" if not is_settled(run) else "no row was emitted"
 
 
 def _loads(costs: Costs) -> list[tuple[str, Callable[[CellRecord], Json | None]]]:

@@ -15,6 +15,7 @@ from streamgauge.report.run_records import (
     expected,
     is_settled,
     is_sound,
+    load_of,
     one_line,
 )
 
@@ -169,7 +170,7 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
         outcome = str(search.get("outcome") or "not confirmed")
         found.append(("open", f"search {name}", f"{outcome}: {one_line(search.get('reason')) or 'no reason given'}"))
     for run in record.latency:
-        which = f"latency {name} at {share(run.get('fraction'))}"
+        which = f"latency {name} at {load_of(run)}"
         reason = one_line(run.get("reason"))
         if run.get("correct") is False:
             found.append(("bad", which, "the output differs from DuckDB's answer: the figure is void"))

@@ -287,7 +287,7 @@ def load_of(run: Json) -> str:
     """Names the load of a latency run: a fraction of the cell's rate, or the events/s that all cells were offered."""
     if run.get("common") and "rate_events_per_s" in run:
         return f"{run['rate_events_per_s']:,.0f}\u00a0/s".replace(",", "\u202f")
-    return f"{100 * run['fraction']:.4g}\u202f%"
+    return f"{100 * run['fraction']:.4g}\u202f%" if "fraction" in run else "an unknown load"
 
 
 def is_settled(run: Json) -> bool:

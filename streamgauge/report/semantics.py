@@ -76,6 +76,8 @@ def _ceiling(records: Records, cells: list[CellRecord]) -> str:
     """The rate at which a system reads and answers nothing, if the run has measured it."""
     for cell in cells:
         if cell.cell.workload in ceilings(records) and cell.rate:
+            if (cell.search or {}).get("outcome") == "all_sustained":
+                return f"at least {number(cell.rate)}, all that was offered"
             return f"{number(cell.rate)} ({between(cell.interval)})" if cell.interval[0] else number(cell.rate)
     return "not measured"
 

@@ -143,5 +143,8 @@ def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
             "search.warmup_seconds"
         )
     if any(one.misfit > 4 for one in found):
-        doubts.append("the cost of a batch is no straight line over its rows: the estimate may be off")
+        told = "the cost of a batch is no straight line over its rows"
+        if all(one.batch_cost_s is None for one in found):
+            told = "windows at about the same backlog differ by more than their noise"
+        doubts.append(f"{told}: the estimate may be off")
     return tuple(doubts)

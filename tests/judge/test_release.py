@@ -88,7 +88,7 @@ def test_a_lost_feature_fails_and_a_won_one_is_noted() -> None:
 def test_the_same_against_itself_is_go() -> None:
     found = decide([], series(rounds(), TOLERANCE))
     assert (found.decision, found.reasons) == ("go", [])
-    assert found.line == "go: all answers are equal, all series within their tolerance"
+    assert found.line == "go: no answer is worse, all series are within their tolerance"
     assert [(one.comparison.n_baseline, one.comparison.n_candidate) for one in found.series if one.comparison] == [
         (8, 4)
     ] * 2
