@@ -57,7 +57,7 @@ class FlinkSystem:
         self._cpu = self._cluster.session.cpu_seconds()
         self._cluster.session.forget_peak()
         try:
-            self._job = self._cluster.run(_argument(spec, setup), self._system.parallelism)
+            self._job = self._cluster.run(argument(spec, setup), self._system.parallelism)
             self._wait_until_running()
             for endpoint in setup.endpoints:
                 with Connection(endpoint, setup.attempt) as wire:
@@ -171,7 +171,7 @@ class FlinkSystem:
         return [*found, {"ends": [everything] * streams, "watermark_ms": watermark_ms}]
 
 
-def _argument(spec: Spec, setup: TrialSetup) -> dict[str, Any]:
+def argument(spec: Spec, setup: TrialSetup) -> dict[str, Any]:
     """Settings of one job, as the Java part reads them (Spec.java)."""
     names, results = queries.columns(spec), queries.results(spec)
     return {
