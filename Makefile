@@ -8,7 +8,7 @@ CONFIG ?= configs/flights.yaml
 SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment bench test quick lint docs ui spark-env flink requirements lock browser network clean
+.PHONY: help setup environment bench test quick lint docs ui spark-env flink jvm-link requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ network: ## Install iproute2 for the tests on several hosts, where apt is at han
 
 flink: setup ## Install Apache Flink, the second engine, and compile our part of it (needs a JDK)
 	@scripts/flink.sh
+
+jvm-link: setup ## Compile the JVM part of Spark's link, for systems with link: jvm (needs a JDK)
+	@scripts/jvm-link.sh
 
 environment: setup ## Pack Python's packages for a cluster's executors (docs/clusters.md)
 	@scripts/environment.sh

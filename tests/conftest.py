@@ -68,9 +68,11 @@ def _spark_ends() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def spark(_spark_ends: None) -> SparkSession:
     """The one Spark of all tests; a module that has spoilt it stops it, and the next one starts another."""
+    from streamgauge.engines.spark.settings import JAR
     from streamgauge.spark.session import batch_session
 
-    return batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "3"})
+    jars = {"spark.jars": str(JAR)} if JAR.exists() else {}
+    return batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "3", **jars})
 
 
 @pytest.fixture

@@ -30,9 +30,10 @@ from streamgauge.engines.flink.settings import HOME, JAR, FlinkSettings
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.oracle.check import Check, check
 from streamgauge.workloads import Spec, find
-from tests.driver.conftest import COLUMNS, stream_table
+from tests.driver.conftest import COLUMNS
 from tests.driver.proxy import Proxy
 from tests.e2e.processes import wait_for
+from tests.e2e.streams import late_stream, offered
 
 pytestmark = [
     pytest.mark.e2e,
@@ -55,14 +56,7 @@ PATIENT = Bounds(max_slip_s=10, drain_s=120)
 
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An event a millisecond; one in five comes up to five seconds late."""
-    place = tmp_path_factory.mktemp("stream")
-    draw = random.Random(3)
-    ingestion = [n * 1_000_000 for n in range(20_000)]
-    times = [max(0, t - draw.randrange(5 * 10**9)) if draw.random() < 0.2 else t for t in ingestion]
-    pq.write_table(stream_table(times, ingestion), place / "part-0.parquet")
-    (place / "manifest.json").write_text(json.dumps({"files": ["part-0.parquet"], "tick": "ns", "columns": COLUMNS}))
-    return place
+    return late_stream(tmp_path_factory.mktemp("stream"))
 
 
 class Proxied(FlinkSystem):
@@ -103,11 +97,6 @@ def trial(system: FlinkSystem, fleet: Fleet, name: str, work: Path, *, seconds: 
     return run_trial(
         system, fleet, workload, rate=5000, seconds=seconds, work=work, bounds=PATIENT, beyond_us=beyond_us, **more
     )
-
-
-def offered(run: TrialRun, stream: Path) -> pa.Table:
-    table = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=64, densify=1)
-    return offered_rows(table, [[rows - 1 for rows in driver["offered"]] for driver in run.details["drivers"]])
 
 
 def checked(run: TrialRun, stream: Path, name: str) -> Check:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "__main__":
     sys.path.pop(0)  # this file's folder: its modules must not shadow top-level ones
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamgauge import workloads
 from streamgauge.driver.client import Connection
 from streamgauge.driver.system import Endpoint
-from streamgauge.engines.spark import queries
-from streamgauge.engines.spark.connections import options_of
+from streamgauge.engines.spark import queries, real_time
+from streamgauge.engines.spark.connections import options_of, salts_of
 from streamgauge.engines.spark.engine import checkpoint_manager, gc_seconds, remove, versions
 from streamgauge.engines.spark.progress import batches_of
 from streamgauge.engines.spark.sink import MeasuringSink
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 READY_SECONDS = 180.0  # a cluster's executors start with the first batch
+#: source and sink of each kind of link
+LINKS = {"python": ("streamgauge", "streamgauge-sink"), "jvm": ("streamgauge.Link", "streamgauge.Sink")}
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
@@ -45,8 +48,10 @@ class Application:
     def __init__(self, spark: SparkSession, file_manager: str) -> None:
         self._spark = spark
         self._query: StreamingQuery | None = None
-        self._frames = 1
-        self._checkpoint = ""
+        self._asked = workloads.find("passthrough")
+        self._real_time = False
+        self._endpoints: tuple[Endpoint, ...] = ()
+        self._attempt = self._checkpoint = ""
         self._gc = 0.0
         for source in (Link, MeasuringSink):
             spark.dataSource.register(source)
@@ -56,28 +61,42 @@ class Application:
     def begin(self, command: dict[str, Any]) -> dict[str, Any]:
         """Starts the trial's query; tells every driver that it is ready once it waits for rows."""
         spec = Spec(**command["spec"])
-        endpoints = tuple(Endpoint(**endpoint) for endpoint in command["endpoints"])
-        options = options_of(endpoints, command["attempt"])
-        query = workloads.find(spec.query)
-        self._frames = query.streams
-        roles = ["alone"] if query.streams == 1 else ["lead", *["follow"] * (query.streams - 1)]
-        reader = self._spark.readStream.format("streamgauge").options(**options, batch_rows=command["batch_rows"])
-        result = queries.run([reader.option("role", role).load() for role in roles], spec)
-        writer = result.writeStream.format("streamgauge-sink").options(**options).outputMode(queries.OUTPUT_MODE)
-        self._checkpoint = command["checkpoint"]
-        if command.get("output"):
-            writer = writer.option("output", command["output"])
+        self._endpoints = tuple(Endpoint(**endpoint) for endpoint in command["endpoints"])
+        self._attempt, self._checkpoint = command["attempt"], command["checkpoint"]
+        self._asked, self._real_time = workloads.find(spec.query), command["mode"] == "real-time"
         self._gc = gc_seconds(self._spark)
-        self._query = (
-            writer.option("checkpointLocation", self._checkpoint)
-            .trigger(processingTime=f"{command['trigger_ms']} milliseconds")
-            .start()
-        )
-        self._wait_until_waiting()
-        for endpoint in endpoints:
-            with Connection(endpoint, command["attempt"]) as wire:
-                wire.ready(command["attempt"])
+        try:
+            self._query = self._started(command, spec)
+            self._wait_until_waiting()
+        except Exception as problem:
+            query, self._query = self._query, None
+            if query is not None:
+                query.stop()
+            said = reason(str(problem))
+            # the errors that Spark has names for, before any row was read
+            if self._real_time and (isinstance(problem, PySparkException) or said.startswith("[")):
+                return {"unsupported": said}
+            raise
+        for endpoint in self._endpoints:
+            with Connection(endpoint, self._attempt) as wire:
+                wire.ready(self._attempt)
         return {}
+
+    def _started(self, command: dict[str, Any], spec: Spec) -> StreamingQuery:
+        asked = self._asked
+        source, sink = LINKS[command["link"]]
+        options = options_of(self._endpoints, self._attempt)
+        reader = self._spark.readStream.format(source).options(**options, batch_rows=command["batch_rows"])
+        roles = ["alone"] if asked.streams == 1 else ["lead", *["follow"] * (asked.streams - 1)]
+        frames = [reader.option("role", role).option("real_time", self._real_time).load() for role in roles]
+        result = queries.run(frames, spec)
+        writer = result.writeStream.format(sink).options(**options, salts=salts_of(result.columns))
+        if self._real_time:
+            trigger = {"realTime": f"{command['trigger_ms'] or real_time.BATCH_MS} milliseconds"}
+        else:
+            trigger = {"processingTime": f"{command['trigger_ms']} milliseconds"}
+        writer = writer.outputMode("update" if self._real_time else queries.OUTPUT_MODE)
+        return writer.option("checkpointLocation", self._checkpoint).trigger(**trigger).start()
 
     def state(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"failure": self._failure()}
@@ -87,7 +106,7 @@ class Application:
         query = self._query
         if query is None:
             return {"figures": {}}
-        last = threading.Thread(target=_drain, args=(query,), daemon=True)
+        last = threading.Thread(target=self._drain, args=(query,), daemon=True)
         last.start()
         last.join(command["timeout_s"])
         drained = not last.is_alive() and self._failure() is None
@@ -96,10 +115,12 @@ class Application:
         remove(self._spark, self._checkpoint)
         self._query = None
         reports = [json.loads(progress.json) for progress in query.recentProgress]
-        batches = batches_of(reports, self._frames)
+        batches = batches_of(reports, self._asked.streams)
+        queues = sum(endpoint.partitions for endpoint in self._endpoints)
+        account = real_time.account(reports, self._asked, queues) if self._real_time else {"batches": batches}
         return {
             "figures": {
-                "batches": batches,
+                **account,
                 "epochs": len(batches),
                 "drained": drained,
                 "failure": failure,
@@ -109,6 +130,15 @@ class Application:
                 "software": versions(self._spark),
             }
         }
+
+    def _drain(self, query: StreamingQuery) -> None:
+        try:
+            if self._real_time:
+                real_time.drain(query, self._endpoints, self._attempt)
+            else:
+                query.processAllAvailable()
+        except Exception:  # the query's own failure, which `_failure` reports
+            return
 
     def _failure(self) -> str | None:
         """Reason why the query ended by itself; None if it runs or was never started."""
@@ -122,17 +152,12 @@ class Application:
         while self._query is not None and time.monotonic() < deadline:
             if failure := self._failure():
                 raise RuntimeError(failure)
-            if self._query.status["message"].startswith("Waiting"):
+            if self._real_time and real_time.runs(self._spark, self._query):
+                return
+            if not self._real_time and self._query.status["message"].startswith("Waiting"):
                 return
             time.sleep(0.02)
         raise RuntimeError(f"the query did not begin to wait for rows within {READY_SECONDS:.0f} s")
-
-
-def _drain(query: StreamingQuery) -> None:
-    try:
-        query.processAllAvailable()
-    except Exception:  # the query's own failure, which `_failure` reports
-        return
 
 
 def reason(text: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.system import Endpoint
+from streamgauge.oracle.checksum import result_columns, salt
 
 T = TypeVar("T")
 PATIENCE_S = 3.0  # how long an unreachable driver is tried again
@@ -39,6 +40,11 @@ def options_of(endpoints: tuple[Endpoint, ...], attempt: str) -> dict[str, str]:
         "attempt": attempt,
     }
     return options | ({"cafile": endpoints[0].cafile} if endpoints[0].cafile else {})
+
+
+def salts_of(columns: Sequence[str]) -> str:
+    """Option `salts` of the sink in the JVM: name=salt of each result column, for the checksum."""
+    return ",".join(f"{name}={salt(name)}" for name in result_columns(columns))
 
 
 def connection(endpoint: Endpoint, attempt: str) -> Connection:

@@ -38,8 +38,13 @@ def batch_of(report: Mapping[str, Any], frames: int = 1) -> dict[str, Any]:
         "state_rows": sum(int(state["numRowsTotal"]) for state in states),
         "state_bytes": sum(int(state["memoryUsedBytes"]) for state in states),
         "dropped": sum(int(state["numRowsDroppedByWatermark"]) for state in states),
-        "ends": [_offsets(source["endOffset"]) for source in sources],
+        "ends": ends_of(report, frames),
     }
+
+
+def ends_of(report: Mapping[str, Any], frames: int = 1) -> list[dict[str, int]]:
+    """Lists queue -> first row of the next batch, for each of the query's readers of the stream."""
+    return [_offsets(source["endOffset"]) for source in report["sources"][:frames]]
 
 
 def _offsets(value: Any) -> dict[str, int]:

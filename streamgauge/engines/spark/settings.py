@@ -7,12 +7,14 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import Semantics, System, resolved
+
+JAR = Path(__file__).parents[3] / ".venvs" / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
 
 
 def _built_in() -> str | None:
@@ -42,6 +44,14 @@ class SparkSettings(System):
     python: str | None = Field(
         default=None, description="Python of that Spark; without spark_home, the PySpark of this Python"
     )
+    link: Literal["python", "jvm"] = Field(
+        default="python",
+        description="source and sink: in Python workers, or, after `make jvm-link`, in the JVM",
+    )
+    mode: Literal["micro-batch", "real-time"] = Field(
+        default="micro-batch",
+        description="real-time: Spark's Real-time Mode, which needs link jvm and state_store rocksdb",
+    )
     state_store: Literal["hdfs", "rocksdb"] = Field(
         default="hdfs", description="state store: rocksdb, or hdfs, in memory"
     )
@@ -63,6 +73,12 @@ class SparkSettings(System):
     )
     memory: str = Field(default="2g", description="memory of the driver's process, where a local master does the work")
     conf: dict[str, str] = Field(default_factory=dict, description="further settings of Spark")
+
+    @model_validator(mode="after")
+    def _linked(self) -> Self:
+        if self.mode == "real-time" and (self.link != "jvm" or self.state_store != "rocksdb"):
+            raise ValueError("mode: found real-time, which needs link: jvm and state_store: rocksdb")
+        return self
 
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
@@ -92,8 +108,15 @@ class SparkSettings(System):
             raise UserError(f"{where}.spark_home: found {home}, which has no bin/spark-submit")
         return home
 
+    def jars(self) -> list[Path]:
+        """Returns the jars that it needs besides Spark's own. Raises UserError if one was not built."""
+        if self.link == "jvm" and not JAR.exists():
+            raise UserError(f"systems.{self.name}.link: found jvm, which was not built; `make jvm-link` builds it")
+        return [JAR] if self.link == "jvm" else []
+
     def check_installed(self) -> None:
         self.home()
+        self.jars()
 
     def installed_by(self, versions: Mapping[str, str]) -> str | None:
         found = versions.get("spark")

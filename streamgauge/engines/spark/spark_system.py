@@ -49,7 +49,7 @@ class SparkSystem:
     """Spark as a `SystemUnderTest` (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
 
     def __init__(self, system: SparkSettings, work: Path) -> None:
-        self.name, self.continuous, self.semantics = system.name, False, semantics(system)
+        self.name, self.continuous, self.semantics = system.name, system.mode == "real-time", semantics(system)
         self._system, self._work = system, work
         self._process: subprocess.Popen[bytes] | None = None
         self._session: Session | None = None
@@ -61,6 +61,7 @@ class SparkSystem:
         self._next_look = 0.0
         self._library: Path | None = None
         self._begun = False
+        system.jars()
 
     def start(self) -> None:
         check_master(self._system.master)
@@ -126,9 +127,13 @@ class SparkSystem:
                 "checkpoint": f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}",
                 "batch_rows": self._system.batch_rows,
                 "trigger_ms": self._system.trigger.ps // PS["ms"],
+                "link": self._system.link,
+                "mode": self._system.mode,
             },
             BEGIN_SECONDS,
         )
+        if why := answer.get("unsupported"):
+            raise UserError(f"systems.{self.name}: unsupported: {spec.query} in mode {self._system.mode}: {why}")
         if not answer.get("ok"):
             self._failure = self._failure or f"the query did not begin: {answer.get('error')}"
             if answer and not self._begun:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from streamgauge.engines.spark import real_time
 from streamgauge.engines.spark.engine import TRANSPORT, state_store
 from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.spark.session import driver_address
@@ -38,6 +39,8 @@ def command(system: SparkSettings, application: Path, options: Sequence[str] = (
     master = f"local[{local[1]},4]" if local else system.master
     made = [str(system.home() / "bin" / "spark-submit"), "--master", master, "--driver-memory", system.memory]
     made += ["--name", f"streamgauge {system.name}", *options]
+    if added := system.jars():
+        made += ["--jars", ",".join(map(str, added))]
     for key, value in conf(system, local[1] if local else None).items():
         made += ["--conf", f"{key}={value}"]
     return [*made, str(application)]
@@ -57,9 +60,12 @@ def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
         "spark.sql.streaming.stopTimeout": "30s",
         **TRANSPORT,
         **state_store(system),
+        **(real_time.SETTINGS if system.mode == "real-time" else {}),
     }
     if cores is not None:
         count = len(system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
+        if system.mode == "real-time":  # all its tasks run at once: one slot is for the source
+            count = max(1, count - 1)
         found |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
         found["spark.driver.bindAddress"] = "127.0.0.1"
     return found | driver_address(system.master) | system.conf | {OPTIONS: " ".join(options)}

@@ -41,7 +41,11 @@ public final class Job {
         };
         Query query = (Query) Class.forName("streamgauge." + spec.code).getDeclaredConstructor().newInstance();
         DataStream<Result> answer = query.over(read(events, spec, late), spec, late);
-        answer.flatMap(new Measure<Result>(spec, 0)).returns(Types.VOID).name("measure").sinkTo(new DiscardingSink<>());
+        if (spec.measured) {
+            answer.flatMap(new Measure<Result>(spec, 0)).returns(Types.VOID).name("measure").sinkTo(new DiscardingSink<>());
+        } else {
+            answer.sinkTo(new DiscardingSink<>());
+        }
         environment.execute("streamgauge " + spec.query);
     }
 

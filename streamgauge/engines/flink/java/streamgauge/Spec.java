@@ -36,6 +36,7 @@ public final class Spec implements Serializable {
     final long[] salts; // for each of them, its salt of the checksum
     final Wire.Endpoint[] endpoints;
     final String account; // the folder for the logs of watermarks
+    final boolean measured; // false: the answer goes nowhere, to see what measuring costs
 
     Spec(JsonNode told) {
         attempt = told.get("attempt").asText();
@@ -66,6 +67,7 @@ public final class Spec implements Serializable {
             endpoints[i] = Wire.Endpoint.of(told.get("endpoints").get(i));
         }
         account = told.get("account").asText();
+        measured = told.path("measured").asBoolean(true);
     }
 
     /** Place of a column in Event.columns. */

@@ -259,17 +259,19 @@ final class WireReader implements SourceReader<Event, Split> {
                 if (wire == null) {
                     wire = new Wire(spec.endpoints[split.endpoint], spec.attempt);
                 }
-                long[] position = {next};
-                wire.read(split.partition, next, READ_ROWS, WAIT_MS, root -> {
-                    if (root.getRowCount() > 0) {
-                        put(new Fetched(split, new Rows(root, spec, position[0])));
-                        position[0] += root.getRowCount();
+                long position = next;
+                try (Wire.Answer answer = wire.read(split.partition, next, READ_ROWS, WAIT_MS)) {
+                    while (answer.next()) {
+                        if (answer.root().getRowCount() > 0) {
+                            put(new Fetched(split, new Rows(answer.root(), spec, position)));
+                            position += answer.root().getRowCount();
+                        }
                     }
-                });
-                if (position[0] - next < CHUNK_ROWS) {
+                }
+                if (position - next < CHUNK_ROWS) {
                     Thread.sleep(LINGER_MS);
                 }
-                next = position[0];
+                next = position;
                 again = false;
             } catch (IOException problem) {
                 if (wire != null) {

@@ -4,8 +4,8 @@ import java.nio.charset.StandardCharsets;
 
 /** The fingerprint of streamgauge/oracle/checksum.py, row by row. */
 final class Checksum {
-    private static final long BASE = 0x100000001B3L;
-    private static final long NULL = 0x9E3779B97F4A7C15L;
+    static final long BASE = 0x100000001B3L;
+    static final long NULL = 0x9E3779B97F4A7C15L;
 
     private Checksum() {}
 
@@ -26,12 +26,16 @@ final class Checksum {
             return number;
         }
         if (value instanceof Double number) {
-            return Double.doubleToLongBits(number == 0 ? 0.0 : number); // one NaN, no negative zero
+            return hash((double) number);
         }
         if (value instanceof Boolean truth) {
             return truth ? 1 : 0;
         }
         return hash(((String) value).getBytes(StandardCharsets.UTF_8));
+    }
+
+    static long hash(double number) {
+        return Double.doubleToLongBits(number == 0 ? 0.0 : number); // one NaN, no negative zero
     }
 
     private static long hash(byte[] text) {

@@ -3,27 +3,33 @@ package streamgauge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedInputStream;
+import java.io.ByteArrayInputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.OutputStream;
 import java.io.Serializable;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.SocketChannel;
+import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
+import java.util.Base64;
 import java.util.Map;
-import java.util.function.Consumer;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.memory.RootAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.arrow.vector.ipc.ReadChannel;
+import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.arrow.vector.types.pojo.Schema;
 
 /** A connection to a driver, as docs/protocol.md describes it. One thread at a time may use it. */
 final class Wire implements AutoCloseable {
@@ -50,35 +56,50 @@ final class Wire implements AutoCloseable {
     }
 
     private final Socket socket;
-    private final InputStream in;
-    private final OutputStream out;
+    private final Incoming in;
+    private final WritableByteChannel out;
     private final String address;
+    private final JsonNode hello;
 
     /** Connects and says hello; tries for 3 seconds. */
     Wire(Endpoint endpoint, String attempt) throws IOException {
         address = endpoint.host() + ":" + endpoint.port();
         socket = connected(endpoint);
         socket.setTcpNoDelay(true);
-        in = new BufferedInputStream(socket.getInputStream(), 1 << 16);
-        out = socket.getOutputStream();
-        ask(JSON.createObjectNode().put("verb", "hello").put("version", 1).put("token", endpoint.token())
-            .put("attempt", attempt));
+        SocketChannel channel = socket.getChannel(); // null with TLS
+        in = new Incoming(channel == null ? Channels.newChannel(socket.getInputStream()) : channel);
+        out = channel == null ? Channels.newChannel(socket.getOutputStream()) : channel;
+        try {
+            hello = ask(JSON.createObjectNode().put("verb", "hello").put("version", 1).put("token", endpoint.token())
+                .put("attempt", attempt));
+        } catch (IOException problem) {
+            close();
+            throw problem;
+        }
     }
 
     private static Socket connected(Endpoint endpoint) throws IOException {
+        InetSocketAddress address = new InetSocketAddress(endpoint.host(), endpoint.port());
         long deadline = System.nanoTime() + PATIENCE_MS * 1_000_000;
         while (true) {
+            Socket socket = null;
             try {
-                Socket socket = endpoint.cafile() == null ? new Socket() : trusting(endpoint.cafile()).getSocketFactory().createSocket();
-                socket.connect(new InetSocketAddress(endpoint.host(), endpoint.port()), (int) PATIENCE_MS);
+                // a channel reads into Arrow's memory without a copy
+                socket = endpoint.cafile() == null ? SocketChannel.open().socket()
+                    : trusting(endpoint.cafile()).getSocketFactory().createSocket();
+                socket.connect(address, (int) PATIENCE_MS);
                 return socket;
             } catch (IOException problem) {
+                if (socket != null) {
+                    socket.close();
+                }
                 if (System.nanoTime() > deadline) {
                     throw new IOException("driver " + endpoint.host() + ":" + endpoint.port() + ": " + problem.getMessage(), problem);
                 }
                 try {
                     Thread.sleep(100);
                 } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
                     throw new IOException("interrupted", interrupted);
                 }
             }
@@ -102,8 +123,10 @@ final class Wire implements AutoCloseable {
 
     /** Sends a request and returns the answer. Throws Refused with the driver's own line. */
     JsonNode ask(ObjectNode request) throws IOException {
-        out.write((JSON.writeValueAsString(request) + "\n").getBytes(StandardCharsets.UTF_8));
-        out.flush();
+        ByteBuffer bytes = ByteBuffer.wrap((JSON.writeValueAsString(request) + "\n").getBytes(StandardCharsets.UTF_8));
+        while (bytes.hasRemaining()) {
+            out.write(bytes);
+        }
         JsonNode answer = line();
         if (!answer.path("ok").asBoolean()) {
             throw new Refused("driver " + address + ": " + answer.path("error").asText());
@@ -139,39 +162,67 @@ final class Wire implements AutoCloseable {
         return best;
     }
 
-    /** Reads from a row on, at most maxRows; waits for the first one. Returns how many came, each batch to `take`. */
-    long read(int partition, long from, int maxRows, int waitMs, Consumer<VectorSchemaRoot> take) throws IOException {
-        ask(JSON.createObjectNode().put("verb", "read").put("partition", partition).put("from", from)
-            .put("max_rows", maxRows).put("wait_ms", waitMs));
-        long rows = 0;
-        // closing the reader would close the connection
-        ArrowStreamReader reader = new ArrowStreamReader(in, MEMORY);
-        try {
-            VectorSchemaRoot root = reader.getVectorSchemaRoot();
-            while (reader.loadNextBatch()) {
-                rows += root.getRowCount();
-                take.accept(root);
+    /** Number of the driver's queues. */
+    int partitions() {
+        return hello.get("partitions").asInt();
+    }
+
+    /** Schema of the rows. */
+    Schema schema() throws IOException {
+        byte[] message = Base64.getDecoder().decode(hello.get("schema").asText());
+        return MessageSerializer.deserializeSchema(new ReadChannel(Channels.newChannel(new ByteArrayInputStream(message))));
+    }
+
+    /** Reads from a row on, at most maxRows; waits for the first one. */
+    Answer read(int partition, long from, int maxRows, int waitMs) throws IOException {
+        ask(reading(partition, from).put("max_rows", maxRows).put("wait_ms", waitMs));
+        return new Answer();
+    }
+
+    /** Reads rows from … end − 1, which were offered; the answer may hold fewer. */
+    Answer read(int partition, long from, long end) throws IOException {
+        ask(reading(partition, from).put("to", end));
+        return new Answer();
+    }
+
+    private static ObjectNode reading(int partition, long from) {
+        return JSON.createObjectNode().put("verb", "read").put("partition", partition).put("from", from);
+    }
+
+    /** Record batches, one after the other in the same memory. Whoever leaves early must close the wire, too. */
+    final class Answer implements AutoCloseable {
+        private final ArrowStreamReader reader = new ArrowStreamReader(in, MEMORY);
+        private long rows;
+
+        VectorSchemaRoot root() throws IOException {
+            return reader.getVectorSchemaRoot();
+        }
+
+        /** Loads the next batch; false after the last. Throws IOException if the answer stops in its middle. */
+        boolean next() throws IOException {
+            if (reader.loadNextBatch()) {
+                rows += root().getRowCount();
+                return true;
             }
-        } finally {
-            reader.close(false);
+            JsonNode end = line(); // a stream that just stops is no end of data
+            if (!end.path("end").asBoolean() || end.path("rows").asLong(-1) != rows) {
+                throw new IOException("driver " + address + ": an answer of " + rows + " rows ended with " + end);
+            }
+            return false;
         }
-        JsonNode end = line(); // a stream that just stops is no end of data
-        if (!end.path("end").asBoolean() || end.path("rows").asLong(-1) != rows) {
-            throw new IOException("driver " + address + ": an answer of " + rows + " rows ended with " + end);
+
+        @Override
+        public void close() throws IOException {
+            reader.close(false); // the connection stays open
         }
-        return rows;
     }
 
     private JsonNode line() throws IOException {
-        java.io.ByteArrayOutputStream bytes = new java.io.ByteArrayOutputStream(256);
-        int next;
-        while ((next = in.read()) != '\n') {
-            if (next < 0) {
-                throw new EOFException("driver " + address + " closed the connection");
-            }
-            bytes.write(next);
+        try {
+            return JSON.readTree(in.line());
+        } catch (EOFException closed) {
+            throw new EOFException("driver " + address + " closed the connection");
         }
-        return JSON.readTree(bytes.toByteArray());
     }
 
     @Override

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Makes .venvs/jvm-link: the JVM part of Spark's link, compiled with this JDK against the jars of the installed PySpark.
+place=.venvs/jvm-link
+shared=streamgauge/engines/jvm/java/streamgauge
+sources=streamgauge/engines/spark/java/streamgauge
+fail() { echo "streamgauge: $1" >&2; exit 1; }
+
+command -v javac >/dev/null || fail "no javac on PATH; the JVM link needs a JDK, 17 or newer, not a JRE alone"
+jars=$(.venv/bin/python -c 'from importlib.metadata import distribution as of
+print(of("pyspark").locate_file("pyspark/jars"))') || fail "PySpark is not installed; install the extra jobs"
+stamp=$(ls "$jars" | cat - "$shared"/*.java "$sources"/*.java "$0" | cksum)
+test "$(cat "$place/.ready" 2>/dev/null)" = "$stamp" && { echo "$place"; exit 0; }
+classes=$(mktemp -d) && trap 'rm -rf "$classes"' EXIT
+javac --release 17 -Xlint:all,-path,-classfile -Werror -d "$classes" -cp "$jars/*" "$shared"/*.java "$sources"/*.java ||
+    fail "the JVM link does not compile; is this JDK 17 or newer?"
+mkdir -p "$place"
+.venv/bin/python - "$classes" "$place/streamgauge-spark.jar" <<'END' || fail "the jar cannot be written"
+import sys
+import zipfile
+from pathlib import Path
+
+classes = Path(sys.argv[1])
+with zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as jar:
+    for file in sorted(classes.rglob("*.class")):
+        jar.write(file, file.relative_to(classes))
+END
+echo "$stamp" >"$place/.ready"
+echo "$place"

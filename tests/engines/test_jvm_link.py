@@ -1,0 +1,127 @@
+"""The link in the JVM counts as the Python one does: every row once, whatever fails, and the same fingerprints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.engines.spark.application import LINKS
+from streamgauge.engines.spark.connections import options_of, salts_of
+from streamgauge.engines.spark.settings import JAR
+from streamgauge.engines.spark.sink import MeasuringSink
+from streamgauge.engines.spark.source import Link
+from streamgauge.oracle.checksum import checksum
+from tests.engines.hand import HandDriver, row, sentinel, table
+
+pytestmark = [pytest.mark.spark, pytest.mark.skipif(not JAR.exists(), reason="`make jvm-link` was not run")]
+
+#: a column of each type that a result may have, with nulls, both zeros, a NaN and letters of several bytes
+TYPES = (
+    "seq", "name", "amount", "event_ts", "cast(event_ts as date) as d", "amount > 3 as b", "cast(amount as int) as i",
+    "cast(amount as short) as s", "cast(amount as byte) as t", "if(amount = 1, 'naïve 😀', name) as text",
+    "case amount when 1 then double('NaN') when 2 then -0D when 3 then 0D when 4 then null else amount / 7D end as f",
+    "cast(amount / 7 as float) as g", "cast(amount - 5 as decimal(20, 2)) as n", "cast(name as binary) as bytes",
+    "cast(-123456789012345678901234567890.12 as decimal(38, 2)) as big", "cast(event_ts as timestamp_ntz) as local",
+    "event_wall", "offered_wall", "sentinel",
+)  # fmt: skip
+
+
+@pytest.fixture
+def driver() -> Iterator[HandDriver]:
+    hand = HandDriver(partitions=2)
+    yield hand
+    hand.close()
+
+
+def run(
+    spark: Any, driver: HandDriver, place: Path, batch_rows: int = 10**6,
+    change: Callable[[Any], Any] = lambda frame: frame, links: tuple[str, str] = ("jvm", "jvm"),
+) -> Any:  # fmt: skip
+    """Begins to read what is offered now, to its end, with a source and a sink of these links."""
+    spark.dataSource.register(Link)
+    spark.dataSource.register(MeasuringSink)
+    options = options_of((driver.endpoint,), driver.attempt)
+    source, sink = LINKS[links[0]][0], LINKS[links[1]][1]
+    frame = change(spark.readStream.format(source).options(**options, batch_rows=batch_rows).load())
+    writer = frame.writeStream.format(sink).options(**options, salts=salts_of(frame.columns))
+    return writer.option("checkpointLocation", str(place / "check")).trigger(availableNow=True).start()
+
+
+def told(driver: HandDriver) -> tuple[int, int]:
+    """Rows and checksum over all epochs."""
+    bodies = driver.reports.values()
+    return sum(body["rows"] for body in bodies), sum(body["checksum"] for body in bodies) % 2**64
+
+
+def test_every_row_once_over_two_queues_in_mid_batch_offsets(spark: Any, driver: HandDriver, tmp_path: Path) -> None:
+    driver.offer([row(n, n) for n in range(0, 50)], 0, chunk=7)
+    driver.offer([row(n, n) for n in range(50, 80)] + [sentinel(1e6)], 1, chunk=11)
+    assert run(spark, driver, tmp_path, batch_rows=20).awaitTermination(60)
+    assert [driver.reports[n]["rows"] for n in sorted(driver.reports)] == [20, 20, 20, 10, 10]
+    assert driver.said("planned") == [{"0": min(50, n), "1": min(31, n)} for n in (10, 20, 30, 40, 50)]
+    assert driver.said("commit") == driver.said("planned")
+    assert told(driver) == (80, checksum(table([row(n, n) for n in range(80)])))
+
+
+def test_every_type_has_the_fingerprint_of_the_python_sink(spark: Any, tmp_path: Path) -> None:
+    found = []
+    for number, links in enumerate((("python", "python"), ("jvm", "jvm"), ("jvm", "python"), ("python", "jvm"))):
+        driver = HandDriver()
+        driver.offer([row(n, n * 40_000, name="k" * (n % 4), amount=n % 9) for n in range(100)])
+        driver.offer([{**row(100, 1), "name": None, "amount": None}, sentinel(1e7)])
+        place = tmp_path / str(number)
+        query = run(spark, driver, place, change=lambda frame: frame.selectExpr(*TYPES), links=links)
+        assert query.awaitTermination(60)
+        (body,) = driver.reports.values()
+        found.append((told(driver), body["event_latency"]["count"], body["negative"]))
+        driver.close()
+    assert found[0][0][0] == 101
+    assert found == [found[0]] * 4
+
+
+def test_negative_latencies_are_counted_apart(spark: Any, driver: HandDriver, tmp_path: Path) -> None:
+    driver.offer([{**row(n, n), "offered_wall": n if n % 3 else 2**62} for n in range(9)])
+    assert run(spark, driver, tmp_path).awaitTermination(60)
+    (body,) = driver.reports.values()
+    assert (body["rows"], body["negative"]) == (9, 3)
+    assert body["event_latency"]["count"] == body["processing_latency"]["count"] == 6
+    first, last = body["emitted_wall_ns"]
+    assert first <= body["emitted_mean_wall_ns"] <= last
+    assert len(body["clock_offset_ns"]) == 2
+
+
+def test_a_task_that_fails_midway_is_repeated_and_counted_once(spark: Any, driver: HandDriver, tmp_path: Path) -> None:
+    driver.offer([row(n, n) for n in range(40)], 0, chunk=10)
+    once = str(tmp_path / "failed")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
+
+    def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            yield batch
+            if number == 1 and not os.path.exists(once):
+                open(once, "w").close()
+                raise RuntimeError("injected: the sink has seen two batches")
+
+    assert run(spark, driver, tmp_path, change=lambda f: f.mapInArrow(fail_once, f.schema)).awaitTermination(60)
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert os.path.exists(once)
+    assert told(driver) == (40, checksum(table([row(n, n) for n in range(40)])))
+    assert [body["event_latency"]["count"] for body in driver.reports.values()] == [40]
+
+
+def test_a_connection_cut_within_an_answer_is_taken_up_where_it_broke(
+    spark: Any, driver: HandDriver, tmp_path: Path
+) -> None:
+    rows = [row(n, n) for n in range(60_000)]
+    driver.offer(rows, 0, chunk=20_000)  # batches larger than any buffer
+    driver.tear = 1
+    assert run(spark, driver, tmp_path).awaitTermination(60)
+    assert told(driver) == (60_000, checksum(table(rows)))
+    first, second = driver.said("read")
+    assert first == (0, 0, 60_000)
+    assert second in [(0, 20_000, 60_000), (0, 40_000, 60_000)]
