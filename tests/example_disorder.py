@@ -21,7 +21,7 @@ ROUNDS = {
 }  # fmt: skip
 LOST = {"ordered": 0, "late20": 300, "late50": 900, "near20": 0}
 SEMANTICS = {
-    "late": "when its window has ended", "watermark": "with every micro-batch", "emission": "at the end of its batch",
+    "late": "when its window has ended", "watermark": "with every micro-batch", "emits": "at the end of its batch",
     "final": "when its batch is committed", "state": "heap", "revises": False,
 }  # fmt: skip
 

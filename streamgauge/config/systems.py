@@ -32,7 +32,7 @@ DEFAULT = "spark"
 class Semantics:
     """Words on how an engine follows event time, for a table beside its figures; the oracle follows `Rules`.
 
-    Each text completes the one of the same key in `WORDS`.
+    Each text completes the one of the same key in `WORDS`. revises: True if an answer may be given once more.
     """
 
     takes: str
@@ -42,6 +42,7 @@ class Semantics:
     counts: str
     final: str
     emits: str
+    revises: bool = False
 
 
 #: the first column of a table of Semantics
@@ -69,6 +70,11 @@ class System(Model):
     name: Name = Field(description="name of the system")
     engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
+
+    @property
+    def state(self) -> str | None:
+        """Kind of state store, in words; None if nobody has declared it."""
+        return None
 
     def located(self, base: Path) -> Self:  # noqa: ARG002 - without file names there is nothing to resolve
         """The settings with file names resolved from base, the folder of the benchmark file."""

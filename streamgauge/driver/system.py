@@ -46,22 +46,6 @@ class TrialSetup:
     rate_events_per_s: float  # offered load, for sizing only
 
 
-@dataclass(frozen=True)
-class Semantics:
-    """An engine's treatment of event time, in words for a reader: `semantics` of an adapter.
-
-    late: when an event is late. watermark: when one follows. emission: when a row of the answer is emitted. final: when
-    it is safe against a crash. state: where open windows lie. revises: True if an answer may be given once more.
-    """
-
-    late: str
-    watermark: str
-    emission: str
-    final: str
-    state: str
-    revises: bool = False
-
-
 @runtime_checkable
 class SystemUnderTest(Protocol):
     """An adapter, made by `make_system`; it runs one trial at a time.
@@ -78,7 +62,7 @@ class SystemUnderTest(Protocol):
     cpu_seconds  optional: CPU seconds since the start, or None where they are not known.
 
     An attribute `continuous` that is True says that the engine has no micro-batches (see `is_continuous`). An attribute
-    `semantics` tells how it treats event time.
+    `semantics`, a `Semantics` of config/systems.py, tells how a user's own engine treats event time.
     """
 
     name: str

@@ -71,9 +71,11 @@ class ReadyCell:
 
     @property
     def semantics(self) -> dict[str, Any] | None:
-        """The engine's treatment of event time, as its adapter declares it; None if it declares nothing."""
-        told = getattr(make_system(self.settings, self._work / "system"), "semantics", None)
-        return None if told is None else dataclasses.asdict(told)
+        """The engine's declared treatment of event time, and its kind of state; None if nothing is declared."""
+        told = self.settings.semantics
+        if told is None:  # an engine of the user's own declares it in its adapter
+            told = getattr(make_system(self.settings, self._work / "system"), "semantics", None)
+        return None if told is None else dataclasses.asdict(told) | {"state": self.settings.state}
 
     def ceiling(self) -> Ceiling:
         """Measures what the driver delivers without a system."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from streamgauge.config.systems import WORDS
 from streamgauge.report.blocks import Block, Cell, Note, Section, Table, between, number
 from streamgauge.report.run_records import CellRecord, Json, Records
 
 UNKNOWN = "unknown"
 #: the query that reads every event and answers none: what it carries is the ceiling of an engine's link
 CEILING = "discard"
-_DECLARED = {
-    "late": "an event is late",
-    "watermark": "a watermark follows",
-    "emission": "an answer is emitted",
-    "final": "an answer is kept",
-}
 _WORDS = [
     ("out of order", "the event's time lies before the largest event time before it"),
     ("degree of disorder", "the part of the events that are out of order"),
@@ -51,10 +46,10 @@ def section(records: Records) -> Section:
         version = next((told[system.engine] for told in software if told.get(system.engine)), None)
         rows.append([
             system.name, f"{system.engine} {version}" if version else system.engine,
-            declared.get("state") or UNKNOWN, *(declared.get(key) or UNKNOWN for key in _DECLARED),
+            declared.get("state") or UNKNOWN, *(declared.get(key) or UNKNOWN for key in WORDS),
             _ceiling(records, cells),
         ])  # fmt: skip
-    columns = ["system", "engine", "state", *_DECLARED.values(), "link's ceiling (events/s)"]
+    columns = ["system", "engine", "state", *WORDS.values(), "link's ceiling (events/s)"]
     note = "Unknown: the engine's adapter declares nothing about it."
     blocks: list[Block] = [Table(columns, rows, cards=True), Note(note)]
     return Section("semantics", "How each engine treats event time", lead, blocks)

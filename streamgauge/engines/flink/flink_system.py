@@ -11,7 +11,7 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.driver.client import Connection, WireError
-from streamgauge.driver.system import Endpoint, Semantics, TrialSetup
+from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.engines.flink import queries
 from streamgauge.engines.flink.cluster import Cluster
 from streamgauge.engines.flink.settings import FlinkSettings
@@ -27,23 +27,11 @@ RULES = Rules(each_queue=True, equal_is_late=False, joins_first=True, lags=False
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 
 
-def semantics(system: FlinkSettings) -> Semantics:
-    """Returns Flink's treatment of event time: its operators' rules, and the watermarks of our source."""
-    interval = system.conf.get("execution.checkpointing.interval", "1s")
-    return Semantics(
-        late="when the watermark has passed the end of every window that could hold it",
-        watermark="after 1000 rows, or fewer if no more wait; of several queues the least counts",
-        emission="at once, when the watermark passes the end of its window",
-        final=f"with the next checkpoint, every {interval}",
-        state="RocksDB" if system.state_store == "rocksdb" else "heap",
-    )
-
-
 class FlinkSystem:
     """Flink as a `SystemUnderTest`; driver/system.py says what each method does."""
 
     def __init__(self, system: FlinkSettings, work: Path) -> None:
-        self.name, self.continuous, self.semantics = system.name, True, semantics(system)
+        self.name, self.continuous = system.name, True
         self._system, self._work = system, work
         self._cluster: Cluster | None = None
         self._job = ""

@@ -26,7 +26,7 @@ class FlinkSettings(System):
         queues="is the smallest of the queues' own watermarks",
         late="when its window has ended",
         counts="as events that no window holds, or that are below the watermark",
-        final="when a checkpoint is complete, every second",
+        final="when a checkpoint is complete, every second unless `conf` says otherwise",
         emits="at once",
     )
     over_wire: ClassVar[bool] = True
@@ -39,6 +39,10 @@ class FlinkSettings(System):
     )
     memory: str = Field(default="2g", description="memory of the task manager's process")
     conf: dict[str, str] = Field(default_factory=dict, description="further settings of Flink")
+
+    @property
+    def state(self) -> str:
+        return "RocksDB" if self.state_store == "rocksdb" else "heap"
 
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, flink_home=self.flink_home))

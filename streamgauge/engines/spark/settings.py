@@ -80,6 +80,10 @@ class SparkSettings(System):
             raise ValueError("mode: found real-time, which needs link: jvm and state_store: rocksdb")
         return self
 
+    @property
+    def state(self) -> str:
+        return "RocksDB" if self.state_store == "rocksdb" else "heap"
+
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.driver.system import Semantics, TrialSetup
+from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.processes import Session
 from streamgauge.engines.spark import queries, submit
 from streamgauge.engines.spark.settings import SparkSettings
@@ -34,22 +34,11 @@ RULES = Rules()
 APPLICATION = Path(__file__).with_name("application.py")
 
 
-def semantics(system: SparkSettings) -> Semantics:
-    """Returns Spark's treatment of event time in append mode, the mode of all queries here."""
-    return Semantics(
-        late="when its window had ended before its micro-batch began",
-        watermark="with every micro-batch, from the latest event of the one before",
-        emission="at the end of the micro-batch whose watermark passes the end of its window",
-        final="when its micro-batch is committed",
-        state="RocksDB" if system.state_store == "rocksdb" else "heap",
-    )
-
-
 class SparkSystem:
     """Spark as a `SystemUnderTest` (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
 
     def __init__(self, system: SparkSettings, work: Path) -> None:
-        self.name, self.continuous, self.semantics = system.name, system.mode == "real-time", semantics(system)
+        self.name, self.continuous = system.name, system.mode == "real-time"
         self._system, self._work = system, work
         self._process: subprocess.Popen[bytes] | None = None
         self._session: Session | None = None
