@@ -82,6 +82,8 @@ def queries(place: Path, work: Path) -> Table:
             asked = {"name": "w", "query": query.name}
             if not query.name.startswith("nexmark."):
                 asked |= ASKED | (MARKED if "mark" in query.needs else {})
+            elif "key" in query.needs:
+                asked |= {"key": "bidder"}
             workload = Workload.model_validate(asked)
             try:
                 Spec.of(workload, NEXMARK)

@@ -83,17 +83,21 @@ def test_micro_batches_answer_as_duckdb_does(fleet: Fleet, stream: Path, tmp_pat
 def test_real_time_mode_is_measured_like_any_other_and_refuses_with_spark_s_own_words(
     fleet: Fleet, stream: Path, tmp_path: Path
 ) -> None:
-    system = started(tmp_path / "system", mode="real-time", state_store="rocksdb", master="local[3]")
+    slots = {"master": "local[3]", "conf": {"spark.sql.shuffle.partitions": "1"}}
+    system = started(tmp_path / "system", mode="real-time", state_store="rocksdb", **slots)
     try:
         asked = workload(query="passthrough")
         run = trial(system, fleet, asked, tmp_path / "passthrough")
         found = checked(run, stream, asked)
         assert (found.wrong, found.reported_rows) == (None, 20_000)
         assert "batches" not in run.details["system"]
-        with pytest.raises(
-            UserError, match=r"systems\.s: unsupported: windowed_join in mode real-time: .*Join.*not in"
+        for query, words in (
+            ("deduplication", "StreamingDeduplicateWithinWatermarkExec"),
+            ("sessions", "session window"),
         ):
-            trial(system, fleet, workload(query="windowed_join", window="1s", watermark="1s"), tmp_path / "join")
+            said = rf"systems\.s: unsupported: {query} in mode real-time: \[STREAMING_.*{words}"
+            with pytest.raises(UserError, match=said):
+                trial(system, fleet, workload(query=query, watermark="10s"), tmp_path / query)
     finally:
         system.stop()
 
