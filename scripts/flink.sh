@@ -26,15 +26,6 @@ for file in "$shared"/streamgauge/*.java; do
 done
 javac --release 17 -Xlint:all -Werror -d "$classes" -cp "$place/pyflink/lib/*" "$renamed"/*.java "$sources"/streamgauge/*.java ||
     fail "Streamgauge's part for Flink does not compile; is this JDK 17 or newer?"
-.venv/bin/python - "$classes" "$place/pyflink/lib/streamgauge-flink.jar" <<'END' || fail "the jar cannot be written"
-import sys
-import zipfile
-from pathlib import Path
-
-classes = Path(sys.argv[1])
-with zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as jar:
-    for file in sorted(classes.rglob("*.class")):
-        jar.write(file, file.relative_to(classes))
-END
+jar --create --file "$place/pyflink/lib/streamgauge-flink.jar" -C "$classes" . || fail "the jar cannot be written"
 echo "$stamp" >"$place/.ready"
 echo "$place"

@@ -14,15 +14,6 @@ classes=$(mktemp -d) && trap 'rm -rf "$classes"' EXIT
 javac --release 17 -Xlint:all,-path,-classfile -Werror -d "$classes" -cp "$jars/*" "$shared"/*.java "$sources"/*.java ||
     fail "the JVM link does not compile; is this JDK 17 or newer?"
 mkdir -p "$place"
-.venv/bin/python - "$classes" "$place/streamgauge-spark.jar" <<'END' || fail "the jar cannot be written"
-import sys
-import zipfile
-from pathlib import Path
-
-classes = Path(sys.argv[1])
-with zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as jar:
-    for file in sorted(classes.rglob("*.class")):
-        jar.write(file, file.relative_to(classes))
-END
+jar --create --file "$place/streamgauge-spark.jar" -C "$classes" . || fail "the jar cannot be written"
 echo "$stamp" >"$place/.ready"
 echo "$place"
