@@ -94,7 +94,8 @@ final class Wire implements AutoCloseable {
                     socket.close();
                 }
                 if (System.nanoTime() > deadline) {
-                    throw new IOException("driver " + endpoint.host() + ":" + endpoint.port() + ": " + problem.getMessage(), problem);
+                    String where = "driver " + endpoint.host() + ":" + endpoint.port();
+                    throw new IOException(where + ": " + problem.getMessage(), problem);
                 }
                 try {
                     Thread.sleep(100);
@@ -170,7 +171,8 @@ final class Wire implements AutoCloseable {
     /** Schema of the rows. */
     Schema schema() throws IOException {
         byte[] message = Base64.getDecoder().decode(hello.get("schema").asText());
-        return MessageSerializer.deserializeSchema(new ReadChannel(Channels.newChannel(new ByteArrayInputStream(message))));
+        ReadChannel channel = new ReadChannel(Channels.newChannel(new ByteArrayInputStream(message)));
+        return MessageSerializer.deserializeSchema(channel);
     }
 
     /** Reads from a row on, at most maxRows; waits for the first one. */

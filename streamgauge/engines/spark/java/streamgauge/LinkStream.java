@@ -63,7 +63,8 @@ class LinkStream implements MicroBatchStream, SupportsTriggerAvailableNow {
         free(options.role.equals("alone") ? start : asked);
         asked = start;
         // an equal and fixed share for each queue, so that two readers of one stream plan alike
-        long quota = limit instanceof ReadMaxRows most ? Math.max(1, most.maxRows() / start.next.size()) : Long.MAX_VALUE;
+        long most = limit instanceof ReadMaxRows cap ? cap.maxRows() : Long.MAX_VALUE;
+        long quota = Math.max(1, most / start.next.size());
         Map<Integer, Long> end = new HashMap<>();
         (target == null ? offered() : target).next.forEach((queue, row) -> {
             long begin = start.of(queue);

@@ -21,8 +21,9 @@ final class Options implements Serializable {
         List<Wire.Endpoint> found = new ArrayList<>();
         for (String address : given.get("endpoints").split(",")) {
             int colon = address.lastIndexOf(':');
-            found.add(new Wire.Endpoint(address.substring(0, colon).strip(), Integer.parseInt(address.substring(colon + 1)),
-                0, given.getOrDefault("token", ""), given.get("cafile")));
+            String host = address.substring(0, colon).strip();
+            int port = Integer.parseInt(address.substring(colon + 1));
+            found.add(new Wire.Endpoint(host, port, 0, given.getOrDefault("token", ""), given.get("cafile")));
         }
         endpoints = found.toArray(new Wire.Endpoint[0]);
         attempt = given.getOrDefault("attempt", "");

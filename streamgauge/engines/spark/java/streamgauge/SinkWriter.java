@@ -10,6 +10,7 @@ import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
@@ -137,8 +138,8 @@ final class SinkWriter implements DataWriter<InternalRow> {
     }
 
     private static long decimal(InternalRow row, int place, DecimalType type) {
-        BigInteger number =
-            row.getDecimal(place, type.precision(), type.scale()).toJavaBigDecimal().setScale(type.scale()).unscaledValue();
+        Decimal found = row.getDecimal(place, type.precision(), type.scale());
+        BigInteger number = found.toJavaBigDecimal().setScale(type.scale()).unscaledValue();
         return Checksum.mix(number.longValue() + type.scale()) + number.shiftRight(64).longValue();
     }
 
