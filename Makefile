@@ -3,12 +3,13 @@ PYTHON ?= python3
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
+SEED ?= 1
 # tests in three processes, file by file, as they often wait; those marked `alone` read the clock and want the machine
 # for themselves
 SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment bench test quick lint docs ui spark-env flink jvm-link requirements lock browser network clean
+.PHONY: help setup environment bench test quick shuffle lint docs ui spark-env flink jvm-link requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -33,6 +34,9 @@ test: setup browser network lint ## Run everything that CI runs
 quick: setup lint ## Run the tests that take seconds
 	@$(SHARED) -m "not e2e and not alone"
 	@$(BIN)/pytest -q -m "alone and not e2e"
+
+shuffle: setup ## Run all but the end-to-end tests in a random order, in one process: make shuffle SEED=2
+	@$(BIN)/pytest -q -p randomly --randomly-seed=$(SEED) -m "not e2e and not alone"
 
 lint: setup ## Check style and types
 	@$(BIN)/ruff check .
