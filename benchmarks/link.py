@@ -1,6 +1,6 @@
 """Measures what each link costs, beside Spark's own sources: CPU-µs per event and events/s, in one run.
 
-    python benchmarks/link.py [--batch-rows 1000000] [--batches 12] [--rounds 2] [--only "JVM link, no-op"] [--socket]
+    python benchmarks/link.py [--batch-rows 1000000] [--batches 10] [--rounds 2] [--only "JVM link, no-op"] [--socket]
 
 Each case is a process of its own; CPU is that of the engine and its Python workers, not of whoever sends the rows. All
 cases have the same columns, the same batch sizes and the pass-through query; warm-up batches are left out. The rate
@@ -307,11 +307,11 @@ def show(found: dict[str, list[dict[str, float]]], batch_rows: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the link costs, beside Spark's own sources")
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
-    parser.add_argument("--batches", type=int, default=12, help="measured, after the warm-up")
+    parser.add_argument("--batches", type=int, default=10, help="measured, after the warm-up")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--warmup", type=int, default=20, help="batches, until the JVM has compiled what is hot")
-    parser.add_argument("--flink-warmup", type=float, default=12.0, help="seconds")
-    parser.add_argument("--flink-seconds", type=float, default=8.0, help="measured, after the warm-up")
+    parser.add_argument("--warmup", type=int, default=15, help="batches, until the JVM has compiled what is hot")
+    parser.add_argument("--flink-warmup", type=float, default=10.0, help="seconds")
+    parser.add_argument("--flink-seconds", type=float, default=6.0, help="measured, after the warm-up")
     parser.add_argument("--socket", action="store_true", help="also Spark's socket source, once; a minute")
     parser.add_argument("--partitions", type=int, default=1)
     parser.add_argument("--cores", type=int, default=1)
