@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from streamgauge.spark.session import quick_jvm
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,13 +31,18 @@ logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Gives each test process a measuring lock of its own; otherwise one would end the other as an orphan."""
+    """Gives each test process a measuring lock of its own; otherwise one would end the other as an orphan.
+
+    JVMs of engines live for seconds, so they take the quick options of the batch stages. Tests that are marked `alone`
+    run in no such process, with the options that users have.
+    """
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None:
         place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid'][:8]}" / worker  # type: ignore[attr-defined]
         place.mkdir(parents=True)
         os.environ["TMPDIR"], tempfile.tempdir = str(place), None
         os.environ["STREAMGAUGE_LOCKS"] = str(place)
+        os.environ["JAVA_TOOL_OPTIONS"] = quick_jvm()
         # PySpark ends a process whose main module has no file: it takes it for one that runs doctests
         sys.modules["__main__"].__file__ = __file__
 

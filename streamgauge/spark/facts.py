@@ -1,4 +1,4 @@
-"""Measures the facts of a stream and its events that validation judges: a single row, without a global window.
+"""Measures the facts of a stream and its events that validation judges, without a global window.
 
 Tasks read row groups in stream order. Footers give the running maximum before each group, so a task can start
 anywhere. Content is compared by sums of hashes, positions by one join on seq.
@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
@@ -47,8 +46,8 @@ _WORD = 1 << 64
 Rows = Callable[[list[RowGroup], RowGroup | None], Iterator[pa.RecordBatch]]
 
 
-def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: Experiment) -> DataFrame:
-    """Returns one row: counts as int64, sums of hashes as text; none is ever null.
+def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: Experiment) -> dict[str, int | str]:
+    """Returns each fact by its name: counts as integers, sums of hashes as text; none is ever None.
 
     `claimed_*` are the counts of the stream's manifest. Both artifacts must have their columns, with the right types
     and without nulls.
@@ -77,12 +76,11 @@ def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: E
     sums = {
         f"{dataset}_{name}_sum": text for dataset, content in contents.items() for name, text in content.sums.items()
     }
-    # a null would pass most expectations unnoticed: with this schema Spark refuses it
-    schema = StructType(
-        [StructField(name, LongType(), nullable=False) for name in counts]
-        + [StructField(name, StringType(), nullable=False) for name in sums]
-    )
-    return spark.createDataFrame([(*counts.values(), *sums.values())], schema)
+    found = {**counts, **sums}
+    # an expectation passes a missing value unnoticed
+    if missing := [name for name, value in found.items() if value is None]:
+        raise ValueError(f"facts without a value: {', '.join(missing)}")
+    return found
 
 
 def read(spark: SparkSession, artifact: Artifact) -> DataFrame:

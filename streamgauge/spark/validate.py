@@ -126,27 +126,34 @@ def validate(
     if not all(e.success for e in found):
         return Validation(found, None)
     measured = facts(spark, events, stream, experiment)
-    return Validation([*found, *judge(context, suites / "stream_facts.json", measured)], measured.collect()[0].asDict())
+    return Validation([*found, *judge(context, suites / "stream_facts.json", measured)], measured)
 
 
 def judge(
-    context: EphemeralDataContext, suite_file: Path, frame: DataFrame, parameters: dict[str, Any] | None = None
+    context: EphemeralDataContext,
+    suite_file: Path,
+    data: DataFrame | dict[str, Any],
+    parameters: dict[str, Any] | None = None,
 ) -> list[Expectation]:
-    """Judges a frame by a suite; returns judgements in the suite's order. Raises UserError for an unusable suite."""
+    """Judges a frame, or facts by their names, by a suite; returns judgements in the suite's order.
+
+    Raises UserError for an unusable suite.
+    """
     import great_expectations as gx
+    import pandas as pd
     from great_expectations.exceptions import SuiteParameterError
 
     suite = load_suite(suite_file)
-    # one row of facts would cost a hundred jobs in Spark, and costs none in pandas
-    one_row = suite.name.endswith("_facts")
-    engine = "pandas" if one_row else "spark"
-    data = context.data_sources.get(engine).add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("all")
+    # facts would cost a hundred jobs in Spark, and cost none in pandas
+    row = data if isinstance(data, dict) else {}
+    source = context.data_sources.get("pandas" if row else "spark")
+    batches = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("all")
     definition = context.validation_definitions.add(
-        gx.ValidationDefinition(name=suite.name, data=data, suite=context.suites.add(suite))
+        gx.ValidationDefinition(name=suite.name, data=batches, suite=context.suites.add(suite))
     )
     try:
         result = definition.run(
-            batch_parameters={"dataframe": frame.toPandas() if one_row else frame},
+            batch_parameters={"dataframe": pd.DataFrame([row]) if row else data},
             expectation_parameters=parameters or {},
             result_format="BASIC",
         )
@@ -156,7 +163,6 @@ def judge(
             f"allowed: {', '.join(parameters or {}) or 'none'}"
         ) from None
     judged = {r.expectation_config.meta["name"]: r for r in result.results}
-    row = frame.collect()[0].asDict() if one_row else {}
     return [
         Expectation(
             name=(name := e.meta["name"]),

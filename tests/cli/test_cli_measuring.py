@@ -194,7 +194,7 @@ def test_a_verdict_function_that_cannot_be_had_is_told_before_anything_starts(
 def test_a_verdict_function_that_raises_or_returns_nonsense_ends_the_command(
     bench: Bench, name: str, told: str
 ) -> None:
-    changed(bench, search={"verdict": f"my_verdicts:{name}"})
+    changed(bench, search={"warmup_seconds": 0, "verdict": f"my_verdicts:{name}"})
     trial(bench).refused("search.verdict: ", told)
 
 

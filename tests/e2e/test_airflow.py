@@ -1,4 +1,4 @@
-"""Tests an Airflow with scheduler and API server: an experiment of three fails, is corrected, and is tried again.
+"""Tests an Airflow with scheduler and API server: one experiment of two fails, is corrected, and is tried again.
 
 Then Airflow is killed in the middle of a night's search. Started again, it ends the orphan and brings the night to its
 end. A night that hangs is ended and told of, and the next one runs.
@@ -25,11 +25,10 @@ from tests.e2e.rest import come_up, end_ui, start_ui
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 CALM = "{name: calm, target_percent: 0}"
-WILD = "{name: wild, target_percent: 20, delay: {max: 2h}}"
-IMPOSSIBLE = "{name: third, target_percent: 80, delay: {max: 1ms}}"
-CORRECTED = "{name: third, target_percent: 30, delay: {max: 2h}}"
-DAG = "streamgauge_trio"
-NAMES = ["calm", "wild", "third"]
+IMPOSSIBLE = "{name: wild, target_percent: 80, delay: {max: 1ms}}"
+CORRECTED = "{name: wild, target_percent: 30, delay: {max: 2h}}"
+DAG = "streamgauge_pair"
+NAMES = ["calm", "wild"]
 NIGHTLY, RUN = "streamgauge-nightly_night", "killed"
 NIGHT = """
 workloads: [{name: all, query: passthrough}]
@@ -67,7 +66,7 @@ class Started:
         self.place, self.artifacts, self._log = place, place / "artifacts", place / "ui.log"
         (place / "configs").mkdir()
         (place / "tmp").mkdir()
-        write_config(place / "configs" / "trio.yaml", [CALM, WILD, IMPOSSIBLE])
+        write_config(place / "configs" / "pair.yaml", [CALM, IMPOSSIBLE])
         night = write_config(place / "configs" / "night.yaml", [CALM])
         night.write_text(night.read_text() + NIGHT)
         (place / "configs" / "broken.yaml").write_text("name: [")
@@ -142,8 +141,8 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
     started: Started,
 ) -> None:
     airflow, place = started.airflow, started.place
-    airflow.trigger(DAG, "trio+1")
-    tasks = airflow.finished(DAG, "trio+1", NAMES)
+    airflow.trigger(DAG, "pair+1")
+    tasks = airflow.finished(DAG, "pair+1", NAMES)
     states = {key: task["state"] for key, task in tasks.items()}
     assert states == {
         ("", ""): "failed",
@@ -151,20 +150,18 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
         ("ingest", ""): "success",
         ("analyze", ""): "success",
         ("per_experiment.generate", "calm"): "success",
-        ("per_experiment.generate", "wild"): "success",
-        ("per_experiment.generate", "third"): "failed",
+        ("per_experiment.generate", "wild"): "failed",
         ("per_experiment.validate", "calm"): "success",
-        ("per_experiment.validate", "wild"): "success",
-        ("per_experiment.validate", "third"): "upstream_failed",
+        ("per_experiment.validate", "wild"): "upstream_failed",
         ("report", ""): "success",
         ("finish", ""): "upstream_failed",
     }
-    failed = tasks["per_experiment.generate", "third"]
-    assert failed["rendered_map_index"] == "third"
+    failed = tasks["per_experiment.generate", "wild"]
+    assert failed["rendered_map_index"] == "wild"
     assert failed["try_number"] == 1, "a user's mistake is not tried again"
-    log = json.dumps(airflow(f"/dags/{DAG}/dagRuns/trio%2B1/taskInstances/per_experiment.generate/logs/1?map_index=2"))
-    directory = place / "artifacts" / "runs" / "trio-trio-1"
-    reason = str(RunLog(directory).latest("generate", experiment="third").error)
+    log = json.dumps(airflow(f"/dags/{DAG}/dagRuns/pair%2B1/taskInstances/per_experiment.generate/logs/1?map_index=1"))
+    directory = place / "artifacts" / "runs" / "pair-pair-1"
+    reason = str(RunLog(directory).latest("generate", experiment="wild").error)
     assert f"streamgauge generate: {reason[:40]}" in log.replace("\\u00a0", " ")
     assert reason[:40] in (directory / "index.html").read_text()
 
@@ -172,24 +169,24 @@ def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_miss
     assert "broken.yaml: line 1: not valid YAML" in broken["stack_trace"]
 
     built = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
-    write_config(place / "configs" / "trio.yaml", [CALM, WILD, CORRECTED])
+    write_config(place / "configs" / "pair.yaml", [CALM, CORRECTED])
     airflow(
         f"/dags/{DAG}/clearTaskInstances",
         {
             "dry_run": False,
-            "dag_run_id": "trio+1",
+            "dag_run_id": "pair+1",
             "only_failed": False,
             "include_downstream": True,
-            "task_ids": [["per_experiment.generate", 2]],
+            "task_ids": [["per_experiment.generate", 1]],
         },
     )
-    tasks = airflow.finished(DAG, "trio+1", NAMES)
+    tasks = airflow.finished(DAG, "pair+1", NAMES)
     assert {task["state"] for task in tasks.values()} == {"success"}
     again = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
     assert built.items() <= again.items(), "what was built stays untouched"
     assert sorted(path.parts[-3] for path in again.keys() - built.keys()) == ["stream", "validation"]
     generated = [s.scope["experiment"] for s in RunLog(directory).stages() if s.stage == "generate"]
-    assert sorted(generated) == ["calm", "third", "third", "wild"]
+    assert sorted(generated) == ["calm", "wild", "wild"]
     streams = [path for path in again.keys() - built.keys() if path.parts[-3] == "stream"]
     assert json.loads(streams[0].read_text())["sha256"][:8] in (directory / "index.html").read_text()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import load
 from streamgauge.measure import latency, search_stage
 from streamgauge.measure.search_stage import cell_directory
 from tests.measure.benches import CELL, Bench, write_bench
@@ -28,8 +31,27 @@ def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list
     return found, read_jsonl(directory / search_stage.WINDOWS), read_jsonl(directory / search_stage.TRIALS)
 
 
-def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)  # 2000 rows take 50 + 50 ms
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("searched")
+
+
+@pytest.fixture
+def searched(place: Path) -> Bench:
+    """A benchmark whose search has ended, as if no other test had touched it: 2000 rows take 50 + 50 ms."""
+    if not (place / "kept").exists():
+        bench = write_bench(place, capacity=40_000, batch_cost="50ms", search=QUICK)
+        run_search(bench)
+        shutil.copytree(bench.store.run("r"), place / "kept")
+        return bench
+    bench = Bench(place / "b.yaml", load(place / "b.yaml"), Store(place / "artifacts"))
+    shutil.rmtree(bench.store.run("r"))
+    shutil.copytree(place / "kept", bench.store.run("r"), dirs_exist_ok=True)
+    return bench
+
+
+def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(searched: Bench) -> None:
+    bench = searched
     found, windows, trials = run_search(bench)
     assert found["sustainable_rate_events_per_s"] == pytest.approx(20_000, rel=0.1)
     low, high = found["interval"]
@@ -77,8 +99,8 @@ def test_more_than_the_highest_allowed_rate_is_not_offered(tmp_path: Path) -> No
     assert [trial["purpose"] for trial in trials] == ["below"]
 
 
-def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)
+def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(searched: Bench) -> None:
+    bench = searched
     found, windows, trials = run_search(bench)
     directory = cell_directory(bench.store.run("r"), CELL)
     (directory / search_stage.TRIALS).write_text(
@@ -94,9 +116,8 @@ def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(
     assert again["outcome"] == "found"
 
 
-def test_a_wrong_output_voids_the_rate(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=QUICK)
-    run_search(bench)
+def test_a_wrong_output_voids_the_rate(searched: Bench) -> None:
+    bench = searched
     directory = cell_directory(bench.store.run("r"), CELL)
     trials = read_jsonl(directory / search_stage.TRIALS)
     wrong = [{**t, "correct": False, "trial": {**t["trial"], "correct": False}} for t in trials]

@@ -60,7 +60,7 @@ def test_the_closest_target_lies_between_the_source_and_the_bound(
 ) -> None:
     """The sound stream holds 45 of 150, which its manifest says to be the bound."""
     experiment = SOUND.experiment.model_copy(update={"on_infeasible": "closest", "target_percent": percent})
-    row = facts.facts(spark, *SOUND.write(tmp_path), experiment).collect()[0]
+    row = facts.facts(spark, *SOUND.write(tmp_path), experiment)
     assert (row["target_out_of_order"], row["expected_out_of_order"]) == (percent * 150 // 100, expected)
 
 
