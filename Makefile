@@ -4,9 +4,9 @@ UV_VERSION := 0.13.9
 BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
 SEED ?= 1
-# tests in three processes, file by file, as they often wait; those marked `alone` read the clock and want the machine
-# for themselves
-SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+# tests in three processes, as they often wait, in the groups of tests/conftest.py; those marked `alone` read the clock
+# and want the machine for themselves
+SHARED := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup environment bench test quick shuffle lint docs ui spark-env flink jvm-link requirements lock browser network clean

@@ -54,13 +54,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Starts the longest files first, so that no process works alone in the end; a shuffled order stays as it is."""
-    if not config.pluginmanager.has_plugin("randomly"):
-        seconds: dict[str, float] = json.loads(SECONDS.read_text())
-        items.sort(key=lambda item: -seconds.get(item.path.relative_to(ROOT).as_posix(), 0.0))
-    for item in items:
+    """Tells xdist what one process runs in a row: all files that need Spark, as one session serves them; else a file.
+
+    The longest groups start first, so that no process works alone in the end; a shuffled order stays as it is.
+    """
+    names = {item: item.path.relative_to(ROOT).as_posix() for item in items}
+    on_spark = {names[item] for item in items if "spark" in getattr(item, "fixturenames", ())}
+    groups = {item: "spark" if name in on_spark else name for item, name in names.items()}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
         if "favoured" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)
+    if not config.pluginmanager.has_plugin("randomly"):
+        seconds: dict[str, float] = json.loads(SECONDS.read_text())
+        took = {name: seconds.get(name, 0.0) for name in set(names.values())}
+        whole = {
+            group: sum(took[name] for name in {names[i] for i in items if groups[i] == group})
+            for group in set(groups.values())
+        }
+        items.sort(key=lambda item: (-whole[groups[item]], groups[item], -took[names[item]]))
 
 
 @pytest.fixture(scope="session")

@@ -111,21 +111,22 @@ def judge(
 
     Returns the record, and the micro-batches in streaming.
     """
-    query = workloads.find(spec.query)
+    query, rules = workloads.find(spec.query), queries.rules(spec.query)
     if mode == "batch":
         began = time.monotonic()
         output = batch_output(spark, spec, table, conf)
         wanted = ask(spec, (table,) * query.streams)
         answers = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
-        return judged(query, mode, *answers, time.monotonic() - began, table.num_rows, output.nbytes), ()
+        seconds = time.monotonic() - began
+        return judged(query, mode, *answers, seconds, table.num_rows, output.nbytes, rules.late_counted), ()
     run = stream(spark, spec, slices(table, batch_rows), work, conf)
-    due = expectation(offered(table), run.logs(), spec)
+    due = expectation(offered(table), run.logs(), spec, rules)
     answers = size_and_hash(run.output, query.rule), size_and_hash(answer(due), query.rule)
     seconds = sum(batch.seconds for batch in run.batches)
     peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
     record = judged(
-        query, mode, *answers, seconds, table.num_rows, run.output.nbytes, due.late, run.dropped, peak,
-        due.wrong_watermark,
+        query, mode, *answers, seconds, table.num_rows, run.output.nbytes, rules.late_counted, due.late, run.dropped,
+        peak, due.wrong_watermark,
     )  # fmt: skip
     return record, run.batches
 

@@ -93,7 +93,7 @@ def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, 
         output, seconds = to_files(spark, spec, events.batches(batches), work)
         return _judged(query, "streaming", output, ask(spec, (events.plain,)), seconds, events)
     run = stream(spark, spec, query, events.batches(batches), work)
-    wanted = expectation(events.rows, run.logs(), spec)
+    wanted = expectation(events.rows, run.logs(), spec, queries.rules(query.name))
     seconds = sum(batch.seconds for batch in run.batches)
     peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
     late = wanted.late, run.dropped, peak, wanted.wrong_watermark
@@ -129,4 +129,5 @@ def _judged(
     query: Query, mode: Mode, output: pa.Table, wanted: pa.Table, seconds: float, events: Events, *more: Any
 ) -> Record:
     answers = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
-    return judged(query, mode, *answers, seconds, events.rows.num_rows, output.nbytes, *more)
+    counted = queries.rules(query.name).late_counted
+    return judged(query, mode, *answers, seconds, events.rows.num_rows, output.nbytes, counted, *more)

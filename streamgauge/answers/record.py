@@ -64,6 +64,7 @@ def judged(
     seconds: float,
     events: int,
     output_bytes: int,
+    counted: str,
     expected: int = 0,
     reported: int | None = 0,
     state_rows: int | None = None,
@@ -71,8 +72,8 @@ def judged(
 ) -> Record:
     """Compares the answer found with the wanted one, and returns the record.
 
-    expected, reported: number of late rows, or groups, dropped; None if the engine does not know it. wrong_watermark:
-    see oracle.Expectation.
+    counted: what the engine counts as late (see oracle.batches.Rules). expected, reported: how many of these were
+    dropped; None if the engine does not know it. wrong_watermark: see oracle.Expectation.
     """
     why = None
     if found[0] != wanted[0]:
@@ -80,7 +81,7 @@ def judged(
     elif found != wanted:
         why = f"{found[0]} rows as expected, but with other values"
     elif reported not in (None, expected):
-        why = f"{reported} late {query.drops_counted} reported as dropped, {expected} expected"
+        why = f"{reported} late {counted} reported as dropped, {expected} expected"
     elif wrong_watermark is not None:
         why = wrong_watermark
     return Record(
@@ -91,7 +92,7 @@ def judged(
         round(seconds, 3),
         expected,
         reported,
-        query.drops_counted,
+        counted,
         round(events / seconds, 1),
         output_bytes,
         state_rows,

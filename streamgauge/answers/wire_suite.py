@@ -127,12 +127,10 @@ def asked(
     told = sum(int(body["rows"]) for body in reports), sum(int(body["checksum"]) for body in reports) % 2**64
     kept = output.num_rows, checksum(output)
     found = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
-    counted = rules.late_counted or query.drops_counted
     record = judged(
-        query, "streaming", *found, seconds, rows.num_rows, output.nbytes, due.late,
+        query, "streaming", *found, seconds, rows.num_rows, output.nbytes, rules.late_counted, due.late,
         late_reported(figures, reports),
     )  # fmt: skip
-    record = replace(record, late_drops_counted_in=counted)
     if due.wrong_watermark is not None:  # it explains all else
         return replace(record, status="wrong", why=due.wrong_watermark)
     if told != kept:

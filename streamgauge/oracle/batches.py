@@ -15,25 +15,23 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rules:
-    """An engine's rules for event time, as its adapter declares them: `rules` of end_trial(). The default is Spark's.
+    """An engine's rules for event time in a query, as its adapter declares them: `rules` of end_trial().
 
-    late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none; "" is what the
-    query's row in the registry says. each_queue: the watermark is the least of all queues' own, not that of the latest
-    event of any. each_key: every key has a watermark of its own, which moves with each event of that key, and an event
-    below it is late, whether its window is still open or not. equal_is_late: an event at the watermark itself is late,
-    where a query judges each event by itself. joins_first: an event is in the open session that it touches, and only
-    else judged by a session of its own. lags: the watermark of a later operator is behind by what the query's row says.
+    late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none. each_queue: the
+    watermark is the least of all queues' own, not that of the latest event of any. each_key: every key has a watermark
+    of its own, which moves with each event of that key, and an event below it is late, whether its window is still
+    open or not. equal_is_late: an event at the watermark itself is late, where a query judges each event by itself.
+    joins_first: an event is in the open session that it touches, and only else judged by a session of its own. lags:
+    for each frame of the query, by how many windows the watermark of the operator that it reaches lies behind; none:
+    by none.
     """
 
-    late_counted: str = ""
+    late_counted: str = "rows"
     each_queue: bool = False
     each_key: bool = False
     equal_is_late: bool = True
     joins_first: bool = False
-    lags: bool = True
-
-
-SPARK = Rules()
+    lags: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

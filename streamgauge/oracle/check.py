@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgauge import workloads
 from streamgauge.oracle.batches import Rules, logs_of
 from streamgauge.oracle.duck import size_and_checksum
 from streamgauge.oracle.late_rows import expectation
@@ -67,7 +66,7 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
         reported_checksum=sum(int(body["checksum"]) for body in reports) % 2**64,
         expected_late=wanted.late,
         reported_late=late_reported(figures, reports),
-        late_counted=rules.late_counted or workloads.find(spec.query).drops_counted,
+        late_counted=rules.late_counted,
         watermarks_checked=wanted.watermarks_checked,
         wrong_watermark=wanted.wrong_watermark,
         late_events=wanted.late_events,

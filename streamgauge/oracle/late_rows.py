@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.oracle.batches import SPARK, BatchLog, Rules, taken_by
+from streamgauge.oracle.batches import BatchLog, Rules, taken_by
 from streamgauge.oracle.session_deals import deals, left_out
 from streamgauge.oracle.watermarks import recomputed
 from streamgauge.workloads import Query, Spec, find
@@ -39,7 +39,7 @@ def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
     return before[batches] * 1000
 
 
-def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec, rules: Rules = SPARK) -> NDArray[np.bool_]:
+def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec, rules: Rules) -> NDArray[np.bool_]:
     """True where the watermark had passed the end of what the query keeps an event for.
 
     That is the event's tumbling window, a session of that event alone, or the event's own time.
@@ -80,14 +80,14 @@ class Expectation:
     late_events: int = 0  # events in no window at all, whatever the engine counts
 
 
-def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rules = SPARK) -> Expectation:
+def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rules) -> Expectation:
     """Returns what a trial must have answered and dropped.
 
     rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. Raises
     ValueError for logs that leave batches or rows out.
     """
     query = find(spec.query)
-    counts = rules.late_counted or query.drops_counted
+    counts = rules.late_counted
     whole = rows.drop_columns(["partition", "row"])
     if query.late == "never":
         checked = recomputed(rows, [], logs, spec, rules).checked
@@ -108,8 +108,8 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
         masks: list[pa.BooleanArray | None] = []
         for frame, batches in enumerate(taken):
             watermarks = late_watermarks_us(batches, right.logs)
-            if query.lags and rules.lags:
-                watermarks = watermarks - query.lags[frame] * part.window_us
+            if rules.lags:
+                watermarks = watermarks - rules.lags[frame] * part.window_us
             gone = late(event_ts, watermarks, part, rules)
             read = concerned(rows, frame, part)
             if query.late == "session" and rules.joins_first:

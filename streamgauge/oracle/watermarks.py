@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.oracle.batches import SPARK, BatchLog, Rules
+from streamgauge.oracle.batches import BatchLog, Rules
 from streamgauge.workloads import Spec, find
 
 Ints = NDArray[np.int64]
@@ -32,9 +32,7 @@ class Watermarks:
     checked: bool
 
 
-def recomputed(
-    rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], spec: Spec, rules: Rules = SPARK
-) -> Watermarks:
+def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], spec: Spec, rules: Rules) -> Watermarks:
     """Recomputes the watermarks of the logs, and compares.
 
     rows: without sentinels, with partition; taken: for each frame, the number of the batch that took each row.
@@ -46,7 +44,7 @@ def recomputed(
         return Watermarks(tuple(ordered), None, not any(log.watermark_ms for log in ordered))
     follow = _of_each_queue if rules.each_queue else _of_frame
     implied = np.min([follow(rows, batches, ordered, n, spec) for n, batches in enumerate(taken)], axis=0)
-    past = _past_everything_ms(rows, spec)
+    past = _past_everything_ms(rows, spec, rules)
     found: list[BatchLog] = []
     wrong, before = None, 0
     for log, watermark in zip(ordered, implied.tolist(), strict=True):
@@ -89,10 +87,10 @@ def _of_each_queue(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], fram
     return np.min(found, axis=0) if found else _of_frame(rows, batches, logs, frame, spec)
 
 
-def _past_everything_ms(rows: pa.Table, spec: Spec) -> int:
+def _past_everything_ms(rows: pa.Table, spec: Spec, rules: Rules) -> int:
     """A watermark, ms, by which every row is late, in every window, for every operator."""
     if not rows.num_rows:
         return 0
-    behind_us = max(find(spec.query).lags, default=0) * spec.window_us
+    behind_us = max(rules.lags, default=0) * spec.window_us
     latest_us = pc.max(rows["event_ts"].cast(pa.int64())).as_py()
     return -(-(latest_us + spec.length_us + behind_us) // 1000)

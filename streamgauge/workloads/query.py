@@ -30,7 +30,6 @@ class Query:
     needs: tuple[str, ...] = ()
     streams: int = 1  # frames that it takes, each the whole stream
     late: Literal["never", "window", "event", "session"] = "window"  # when an event is dropped: see oracle/late_rows.py
-    drops_counted: Literal["rows", "groups", "none"] = "none"  # what Spark's numRowsDroppedByWatermark counts
     # for each frame, the columns by which it groups, besides the window; none: key
     groups: tuple[tuple[str, ...], ...] = ()
     slides: bool = False  # may have sliding windows
@@ -41,7 +40,7 @@ class Query:
     columns: tuple[str, ...] = ()  # columns of the source that it reads, besides key and value
     # for each frame, the rows that it reads, as column -> values; none: all
     reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
-    lags: tuple[int, ...] = ()  # for each frame, by how many windows its operator's watermark lies behind
+    lag: int = 0  # by how many windows an engine's watermark may lie behind at its last operator
     rule: Rule = Rule()
     features: tuple[str, ...] = ()
     differs: str = ""  # how it differs from the question as it is asked elsewhere

@@ -91,7 +91,7 @@ class Spec:
     @property
     def beyond_us(self) -> int:
         """Least distance of the sentinel from the last event at which every answer comes out."""
-        return 2 * self.length_us + max(find(self.query).lags, default=0) * self.window_us + self.watermark_ms * 1000
+        return 2 * self.length_us + find(self.query).lag * self.window_us + self.watermark_ms * 1000
 
     @property
     def step_us(self) -> int:

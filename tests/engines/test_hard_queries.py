@@ -166,9 +166,9 @@ def test_a_late_event_whose_session_has_come_out_begins_another(spark: Any, tmp_
     run = stream(spark, SESSIONS, slices(given, 1), tmp_path / "run")
     found = [(r["window_start"].second, r["window_end"].second, r["events"]) for r in run.output.to_pylist()]
     assert found == [(0, 3, 1), (2, 7, 2), (30, 33, 1)]
-    parts = expectation(offered(given), run.logs(), SESSIONS).parts
+    parts = expectation(offered(given), run.logs(), SESSIONS, queries.rules("sessions")).parts
     assert [part.frames[0]["seq"].to_pylist() for part in parts] == [[0, 2], [1, 3]]
-    wanted = expectation(offered(given), run.logs(), SESSIONS)
+    wanted = expectation(offered(given), run.logs(), SESSIONS, queries.rules("sessions"))
     assert size_and_hash(run.output, Rule()) == size_and_hash(answer(wanted), Rule())
     assert wanted.wrong_watermark is None
 

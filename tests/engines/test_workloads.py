@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from streamgauge.workloads import Spec
 from tests.engines.hand import HandDriver, Row, row, sentinel, table
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)
+RULES = queries.rules(AGGREGATION.query)
 JOIN = Spec("windowed_join", "name", "amount", window_us=10_000_000)
 SLIDING = replace(AGGREGATION, slide_us=5_000_000)
 PASSING = Spec("passthrough", "name", "amount")
@@ -62,7 +63,8 @@ def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: 
     writer = result.writeStream.format("streamgauge-sink").options(**options, output=str(place / "out"))
     query = writer.option("checkpointLocation", str(place / "check")).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
-    return {"batches": batches_of([json.loads(p.json) for p in query.recentProgress], streams)}
+    batches = batches_of([json.loads(p.json) for p in query.recentProgress], streams)
+    return {"batches": batches, "rules": asdict(queries.rules(spec.query))}
 
 
 def offered(rows: list[Row]) -> pa.Table:
@@ -73,10 +75,17 @@ def offered(rows: list[Row]) -> pa.Table:
     return found
 
 
+def test_sentinels_lie_beyond_every_operator_that_lags() -> None:
+    for query in workloads.registry():
+        lags = queries.rules(query.name).lags
+        assert len(lags) in (0, query.streams)
+        assert max(lags, default=0) <= query.lag
+
+
 @pytest.mark.parametrize("spec", [AGGREGATION, JOIN, SLIDING, PASSING])
 def test_of_nothing_offered_nothing_is_expected(spec: Spec) -> None:
     nothing = offered([row(0, 0)]).slice(0, 0)
-    assert size_and_checksum(expectation(nothing, [], spec)) == (0, 0)
+    assert size_and_checksum(expectation(nothing, [], spec, queries.rules(spec.query))) == (0, 0)
 
 
 @pytest.mark.spark
@@ -126,27 +135,28 @@ def test_late_rows_are_those_whose_window_had_ended_at_the_watermark_before() ->
     """Batches take seconds 5 and 25, then 9, then 21: the third is in time, its window [20, 30) ends after 25."""
     rows = offered([row(0, 5), row(1, 25), row(2, 9), row(3, 21), row(4, 8), row(5, 9)])
     logs = [BatchLog(n, ({0: end},), ms) for n, (end, ms) in enumerate([(2, 0), (3, 25_000), (4, 25_000), (6, 25_000)])]
-    found = expectation(rows, logs, AGGREGATION)
+    found = expectation(rows, logs, AGGREGATION, RULES)
     # batch 1 takes row 2 against the watermark 0 of batch 0; batch 3 takes 4 and 5, one group, against 25
     assert (found.late, found.wrong_watermark) == (1, None)
     assert found.parts[0].frames[0]["seq"].to_pylist() == [0, 1, 2, 3]
-    assert expectation(rows, logs, replace(AGGREGATION, query="top_n")).late == 1
-    assert expectation(rows, logs, replace(AGGREGATION, query="deduplication")).late == 3  # and row 3, by itself
+    assert expectation(rows, logs, replace(AGGREGATION, query="top_n"), queries.rules("top_n")).late == 1
+    by_itself = replace(AGGREGATION, query="deduplication")
+    assert expectation(rows, logs, by_itself, queries.rules("deduplication")).late == 3  # and row 3
 
 
 def test_what_an_engine_logs_changes_no_answer() -> None:
     rows = offered([row(0, 5), row(1, 25), row(2, 9)])
     early = [BatchLog(0, ({0: 2},), 10_000), BatchLog(1, ({0: 3},), 25_000)]
-    found = expectation(rows, early, AGGREGATION)
+    found = expectation(rows, early, AGGREGATION, RULES)
     assert found.wrong_watermark == "watermark of batch 0: the engine logged 10000 ms, its rows imply 0 ms"
     assert (found.late, found.parts[0].masks) == (0, (None,))
 
 
 def test_a_log_with_holes_is_no_basis() -> None:
     with pytest.raises(ValueError, match="missing"):
-        expectation(offered([row(0, 5)]), [BatchLog(1, ({0: 1},), 0)], AGGREGATION)
+        expectation(offered([row(0, 5)]), [BatchLog(1, ({0: 1},), 0)], AGGREGATION, RULES)
     with pytest.raises(ValueError, match="taken by no batch"):
-        expectation(offered([row(0, 5), row(1, 6)]), [BatchLog(0, ({0: 1},), 0)], AGGREGATION)
+        expectation(offered([row(0, 5), row(1, 6)]), [BatchLog(0, ({0: 1},), 0)], AGGREGATION, RULES)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ def test_batch_answers_as_duckdb(in_batches: dict[str, Record], query: Any) -> N
 def test_streaming_answers_as_batch_without_exactly_what_came_too_late(
     spark: Any, events: Events, tmp_path: Path, query: Any
 ) -> None:
-    (record,) = run_suite(spark, events, [query], "streaming", tmp_path)
+    batches = 4 if short(query) in LOSING else 2  # where nothing is lost, two batches show as much
+    (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=batches)
     assert (record.status, record.why) == ("correct", None)
     whole = size_and_hash(ask(standard(query, 5000), (events.plain,) * query.streams), query.rule)
     if short(query) in LOSING:
@@ -207,7 +208,7 @@ def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: 
     (query,) = chosen("q7")
     spec = standard(query, 5000)
     run = stream(spark, spec, query, events.batches(4), tmp_path)
-    wanted = expectation(events.rows, run.logs(), spec)
+    wanted = expectation(events.rows, run.logs(), spec, queries.rules(spec.query))
     found = size_and_hash(run.output, query.rule)
     assert size_and_hash(answer(wanted), query.rule) == found
     (part,) = wanted.parts

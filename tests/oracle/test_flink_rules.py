@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines.flink.flink_system import RULES
-from streamgauge.oracle.batches import SPARK, BatchLog, Rules
+from streamgauge.engines.spark import queries as spark
+from streamgauge.oracle.batches import BatchLog, Rules
 from streamgauge.oracle.check import Check, check
 from streamgauge.oracle.checksum import checksum
 from streamgauge.oracle.late_rows import Expectation, expectation
@@ -47,7 +48,7 @@ def test_an_event_at_the_watermark_is_late_on_spark_and_in_time_on_flink() -> No
     offered = rows([(30, "a", 1), (20, "a", 1), (19.999, "a", 1)])
     logs = stretches((1, 0), (3, 20_000))
     assert kept(expectation(offered, logs, spec, RULES)) == [[0, 1]]
-    assert kept(expectation(offered, logs, spec, SPARK)) == [[0]]
+    assert kept(expectation(offered, logs, spec, spark.rules(spec.query))) == [[0]]
 
 
 def test_an_event_joins_an_open_session_before_it_is_judged() -> None:

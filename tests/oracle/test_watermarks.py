@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.engines.spark.queries import rules
 from streamgauge.oracle.batches import BatchLog, taken_by
 from streamgauge.oracle.watermarks import Watermarks, recomputed
 from streamgauge.workloads import Spec
@@ -21,7 +22,7 @@ def found(times_us: list[list[int]], logged: Logged, spec: Spec = AGGREGATION) -
     columns = [np.array(column, np.int64) for column in zip(*places, strict=True)]
     rows = pa.table({"partition": columns[0], "row": columns[1], "event_ts": pa.array(columns[2], pa.timestamp("us"))})
     logs = [BatchLog(number, *one) for number, one in enumerate(logged)]
-    return recomputed(rows, [taken_by(rows, logs, n) for n in range(len(logs[0].ends))], logs, spec)
+    return recomputed(rows, [taken_by(rows, logs, n) for n in range(len(logs[0].ends))], logs, spec, rules(spec.query))
 
 
 def watermarks(*args: object) -> list[int]:
@@ -82,5 +83,5 @@ def test_another_watermark_than_the_rows_is_found(logged: int) -> None:
 def test_one_of_the_engines_own_clock_stands_unchecked() -> None:
     logs = [BatchLog(0, ({0: 1},), 0), BatchLog(1, ({0: 1},), 1_700_000_000_000)]
     rows = pa.table({"partition": [0]})
-    assert recomputed(rows, [], logs, Spec("nexmark.q12")) == Watermarks(tuple(logs), None, False)
-    assert recomputed(rows, [], logs[:1], Spec("passthrough")).checked
+    assert recomputed(rows, [], logs, Spec("nexmark.q12"), rules("nexmark.q12")) == Watermarks(tuple(logs), None, False)
+    assert recomputed(rows, [], logs[:1], Spec("passthrough"), rules("passthrough")).checked

@@ -13,6 +13,11 @@ import pytest
 from streamgauge.spark import session
 
 
+@pytest.fixture(autouse=True)
+def _as_a_user_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+
+
 def test_the_jvm_of_a_stage_maps_what_make_setup_has_laid_out(tmp_path: Path) -> None:
     loaded = tmp_path / "loaded"
     options = f"{session.quick_jvm()} -Xlog:class+load:file={loaded}"

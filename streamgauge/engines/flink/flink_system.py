@@ -23,7 +23,7 @@ BEGIN_SECONDS = 60.0
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 POLL_SECONDS = 0.05
 #: each queue has a watermark of its own, of which an operator follows the least; no event at it is late
-RULES = Rules(each_queue=True, equal_is_late=False, joins_first=True, lags=False)
+RULES = Rules(each_queue=True, equal_is_late=False, joins_first=True)
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 
 

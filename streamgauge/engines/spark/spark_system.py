@@ -21,7 +21,6 @@ from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.processes import Session
 from streamgauge.engines.spark import queries, submit
 from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.oracle.batches import Rules
 from streamgauge.spark.session import check_master, library_zip
 from streamgauge.workloads import Spec
 
@@ -29,8 +28,6 @@ START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
 BEGIN_SECONDS = 210.0  # more than the application's own patience
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
-#: one watermark for all queues; what Spark counts as late depends on the query
-RULES = Rules()
 APPLICATION = Path(__file__).with_name("application.py")
 
 
@@ -102,6 +99,7 @@ class SparkSystem:
         spec = Spec.of(setup.workload, setup.columns)
         if spec.query in queries.NEED_ROCKSDB and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
+        self._query = spec.query
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
         self._failure = None  # forgets an earlier query's; a process that died is found again
@@ -137,7 +135,7 @@ class SparkSystem:
         if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
-        figures["rules"] = asdict(RULES)
+        figures["rules"] = asdict(queries.rules(self._query))
         figures["failure"] = figures.get("failure") or self._failure or answer.get("error")
         return figures
 

@@ -20,8 +20,8 @@ _SALE = (*_BID, "id", "expires", "seller", "category")
 _AUCTION = ("id", "seller", "category")
 _PERSON = ("name", "city", "state")
 _simple = partial(Query, contributors="the bid", late="never", reads=(BIDS,), features=("projection",))
-_joined = partial(Query, late="event", drops_counted="rows", rule=Rule("bounded"), differs=_BOUNDED)
-_windowed = partial(Query, drops_counted="groups", reads=(BIDS,))
+_joined = partial(Query, late="event", rule=Rule("bounded"), differs=_BOUNDED)
+_windowed = partial(Query, reads=(BIDS,))
 
 QUERIES = (
     _simple(
@@ -61,7 +61,6 @@ QUERIES = (
         "all bids on the category's closed auctions that won, and these auctions",
         columns=_SALE,
         late="event",
-        drops_counted="rows",
         reads=({"kind": ("auction", "bid")},),
         rule=Rule("last per key", ("category",), ("sales",)),
         features=("transformWithState", "event-time timer", "chained stateful operators"),
@@ -84,7 +83,6 @@ QUERIES = (
         "the seller's closed auctions so far and the bids that won them",
         columns=_SALE,
         late="event",
-        drops_counted="rows",
         reads=({"kind": ("auction", "bid")},),
         features=("transformWithState", "event-time timer", "chained stateful operators"),
         differs="10 sales, in the order in which auctions expire; nexmark-flink averages 11",
@@ -106,7 +104,6 @@ QUERIES = (
         "the person and the auctions",
         columns=("kind", "id", "name", "seller"),
         streams=2,
-        drops_counted="groups",
         groups=(("id", "name"), ("seller",)),
         reads=(PERSONS, AUCTIONS),
         features=("tumbling window", "join of aggregations"),
@@ -118,7 +115,6 @@ QUERIES = (
         "the auction and the bid that won",
         columns=_SALE,
         late="event",
-        drops_counted="rows",
         reads=({"kind": ("auction", "bid")},),
         features=("transformWithState", "event-time timer"),
     ),
@@ -137,7 +133,6 @@ QUERIES = (
         columns=("kind", "bidder"),
         needs=("key",),
         late="session",
-        drops_counted="groups",
         groups=(("bidder",),),
         reads=(BIDS,),
         features=("session window",),
@@ -268,7 +263,7 @@ QUERIES = (
         columns=(*_BID, *_AUCTION, *_PERSON, "channel", "url"),
         streams=3,
         reads=(BIDS, AUCTIONS, PERSONS),
-        lags=(0, 0, 1),
+        lag=1,
         features=("stream-stream join", "chained joins"),
     ),
 )

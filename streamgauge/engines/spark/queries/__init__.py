@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from streamgauge.workloads import Spec
+from streamgauge.oracle.batches import Rules
+from streamgauge.workloads import Spec, find
 
 #: results that have come out stay: the sink refuses every other mode
 OUTPUT_MODE = "append"
@@ -23,6 +24,30 @@ NEED_ROCKSDB = {
     "nexmark.q18",
     "nexmark.q19",
 }
+
+#: queries that group before they drop: Spark's numRowsDroppedByWatermark counts groups of a micro-batch there
+_COUNT_GROUPS = {
+    "windowed_aggregation",
+    "top_n",
+    "sessions",
+    "custom_windows",
+    "chained_windows",
+    "nexmark.q5",
+    "nexmark.q7",
+    "nexmark.q8",
+    "nexmark.q11",
+    "nexmark.q15",
+    "nexmark.q16",
+}
+#: for each frame, by how many windows the watermark of the operator that it reaches lies behind
+_LAGS = {"nexmark.q23": (0, 0, 1)}
+
+
+def rules(query: str) -> Rules:
+    """Spark's rules for event time in a query: one watermark for all queues, and what Spark counts as late."""
+    never = find(query).late == "never"
+    counted = "none" if never else "groups" if query in _COUNT_GROUPS else "rows"
+    return Rules(late_counted=counted, lags=_LAGS.get(query, ()))
 
 
 def run(frames: list[Any], spec: Spec) -> Any:
