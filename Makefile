@@ -6,7 +6,7 @@ CONFIG ?= configs/flights.yaml
 SEED ?= 1
 # tests in three processes, as they often wait, in the groups of tests/conftest.py; those marked `alone` read the clock
 # and want the machine for themselves
-SHARED := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup environment bench test quick shuffle lint docs ui spark-env flink jvm-link requirements lock browser network clean

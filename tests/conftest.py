@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -19,6 +22,7 @@ from streamgauge.spark.session import quick_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.scheduler import LoadFileScheduling
 
     from streamgauge.spark.workers import Workers
 
@@ -52,27 +56,41 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
 
 
+@cache
+def group_of(file: str) -> str:
+    """Group of a file that one process runs in a row: all that need Spark, as one session serves them; else itself."""
+    return "spark" if re.search(r"mark\.spark|@everywhere", (ROOT / file).read_text()) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    from xdist.scheduler import LoadFileScheduling
+
+    class InGroups(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(super()._split_scope(nodeid))
+
+    return InGroups(config, log)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tells xdist what one process runs in a row: all files that need Spark, as one session serves them; else a file.
-
-    The longest groups start first, so that no process works alone in the end; a shuffled order stays as it is.
-    """
-    names = {item: item.path.relative_to(ROOT).as_posix() for item in items}
-    on_spark = {names[item] for item in items if "spark" in getattr(item, "fixturenames", ())}
-    groups = {item: "spark" if name in on_spark else name for item, name in names.items()}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-        if "favoured" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.alone)
+    """Starts the longest groups first, so that no process works alone in the end; a shuffled order stays as it is."""
     if not config.pluginmanager.has_plugin("randomly"):
         seconds: dict[str, float] = json.loads(SECONDS.read_text())
-        took = {name: seconds.get(name, 0.0) for name in set(names.values())}
-        whole = {
-            group: sum(took[name] for name in {names[i] for i in items if groups[i] == group})
-            for group in set(groups.values())
-        }
-        items.sort(key=lambda item: (-whole[groups[item]], groups[item], -took[names[item]]))
+        files = {item.path.relative_to(ROOT).as_posix() for item in items}
+        whole: dict[str, float] = defaultdict(float)
+        for file in files:
+            whole[group_of(file)] += seconds.get(file, 0.0)
+
+        def rank(item: pytest.Item) -> tuple[float, str, float]:
+            file = item.path.relative_to(ROOT).as_posix()
+            return -whole[group_of(file)], group_of(file), -seconds.get(file, 0.0)
+
+        items.sort(key=rank)
+    for item in items:
+        if "favoured" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="session")
