@@ -188,6 +188,10 @@ def search(
     processes: Annotated[
         int | None, typer.Option(min=1, max=20, help="number of fresh processes; by default search.processes")
     ] = None,
+    proof_steps: Annotated[
+        int | None,
+        typer.Option(min=0, max=4, help="loads on each side that prove the rate; by default search.proof_steps"),
+    ] = None,
     long_runs: Annotated[
         float, typer.Option(min=0, help="then run 0.9 and 1.1 of the rate for so many seconds each: does it hold?")
     ] = 0.0,
@@ -197,9 +201,9 @@ def search(
     """Find the highest rate that a system sustains."""
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
-    if processes is not None:
-        search = benchmark.search.model_copy(update={"processes": processes})
-        benchmark = benchmark.model_copy(update={"search": search})
+    given = {"processes": processes, "proof_steps": proof_steps}
+    changes = {key: value for key, value in given.items() if value is not None}
+    benchmark = benchmark.model_copy(update={"search": benchmark.search.model_copy(update=changes)})
     from streamgauge.measure import search_stage as stage
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")

@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from streamgauge.engines.spark.spark_system import SparkSystem
 from streamgauge.oracle.checksum import checksum
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.driver.proxy import Proxy
+from tests.e2e.during import DuringATrial, our_processes
 from tests.e2e.processes import COMMAND, left_behind, wait_for
 from tests.measure.benches import CELL, write_bench
 
@@ -57,36 +57,6 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fleet(stream: Path) -> Iterator[Fleet]:
     with Fleet(stream, Replay(), tick="ns", columns=COLUMNS) as started:
         yield started
-
-
-def our_processes(name: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        try:
-            if process.status() != psutil.STATUS_ZOMBIE and name in " ".join(process.cmdline()):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-class DuringATrial:
-    """Does something once, in a thread of its own, so long after the trial's start; given to run_trial as progress."""
-
-    def __init__(self, action: Callable[[], object], after_s: float = 1.0) -> None:
-        self._timer = threading.Timer(after_s, action)
-
-    def __call__(self, seen: dict[str, Any]) -> None:
-        if (
-            seen["drivers"][0]["state"] == "started"
-            and not self._timer.is_alive()
-            and not self._timer.finished.is_set()
-        ):
-            self._timer.start()
-
-    def done(self) -> None:
-        assert self._timer.ident is not None, "the trial never started"
-        self._timer.join()
 
 
 def exactly_once(run: TrialRun, stream: Path) -> None:

@@ -21,6 +21,7 @@ from streamgauge.engines.spark.settings import JAR, SparkSettings
 from streamgauge.oracle.check import Check, check
 from streamgauge.workloads import Spec
 from tests.driver.conftest import COLUMNS
+from tests.e2e.during import DuringATrial, our_processes
 from tests.e2e.streams import late_stream, offered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -50,10 +51,10 @@ def started(work: Path, **given: Any) -> SystemUnderTest:
     return made
 
 
-def trial(system: SystemUnderTest, fleet: Fleet, asked: Workload, work: Path) -> TrialRun:
+def trial(system: SystemUnderTest, fleet: Fleet, asked: Workload, work: Path, **more: Any) -> TrialRun:
     fleet.start()
     beyond_us = Spec.of(asked, COLUMNS).beyond_us
-    return run_trial(system, fleet, asked, rate=5000, seconds=4, work=work, bounds=PATIENT, beyond_us=beyond_us)
+    return run_trial(system, fleet, asked, rate=5000, seconds=4, work=work, bounds=PATIENT, beyond_us=beyond_us, **more)
 
 
 def checked(run: TrialRun, stream: Path, asked: Workload) -> Check:
@@ -75,6 +76,31 @@ def test_micro_batches_answer_as_duckdb_does(fleet: Fleet, stream: Path, tmp_pat
             assert found.reported_rows == found.expected_rows > 20
             assert (found.reported_late > 20) is (number == 1)
             assert max(batch["rows"] for batch in run.details["system"]["batches"]) <= 2_000
+    finally:
+        system.stop()
+
+
+@built
+def test_an_executor_killed_in_mid_trial_loses_and_doubles_nothing(fleet: Fleet, stream: Path, tmp_path: Path) -> None:
+    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    conf = {**local, "spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "1"}
+    system = started(tmp_path / "system", batch_rows=2_000, master="local-cluster[1,1,1024]", conf=conf)
+    killed: list[int] = []
+
+    def kill() -> None:
+        [executor] = our_processes("CoarseGrainedExecutorBackend")
+        executor.kill()
+        killed.append(executor.pid)
+
+    try:
+        during, asked = DuringATrial(kill, 1.5), workload(**TUMBLING)
+        found = checked(trial(system, fleet, asked, tmp_path / "killed", progress=during), stream, asked)
+        during.done()
+        assert (found.wrong, found.watermarks_checked) == (None, True)
+        assert found.reported_rows == found.expected_rows > 20
+        [executor] = our_processes("CoarseGrainedExecutorBackend")
+        assert killed != [executor.pid]
+        assert len(killed) == 1
     finally:
         system.stop()
 
