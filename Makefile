@@ -31,9 +31,8 @@ test: setup browser network lint ## Run everything that CI runs
 	@$(SHARED) -m "not alone"
 	@$(BIN)/pytest -q -m alone
 
-quick: setup lint ## Run the tests that take seconds
-	@$(SHARED) -m "not e2e and not alone"
-	@$(BIN)/pytest -q -m "alone and not e2e"
+quick: setup lint ## Run the tests that need neither Spark nor minutes
+	@$(SHARED) --quick
 
 shuffle: setup ## Run all but the end-to-end tests in a random order, in one process: make shuffle SEED=2
 	@$(BIN)/pytest -q -p randomly --randomly-seed=$(SEED) -m "not e2e and not alone"

@@ -34,6 +34,15 @@ hypothesis.settings.load_profile("ours")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when nobody listens any more
 
 
+#: a quick run leaves out files that took so long, beside three processes
+QUICK_SECONDS = 30
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = f"leave out end-to-end tests, tests that need Spark, and files that take {QUICK_SECONDS} s or more"
+    parser.addoption("--quick", action="store_true", help=told)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Gives each test process a measuring lock of its own; otherwise one would end the other as an orphan.
 
@@ -62,6 +71,12 @@ def group_of(file: str) -> str:
     return "spark" if re.search(r"mark\.spark|@everywhere", (ROOT / file).read_text()) else file
 
 
+def is_quick(item: pytest.Item, seconds: dict[str, float]) -> bool:
+    file = item.path.relative_to(ROOT).as_posix()
+    slow = item.get_closest_marker("e2e") or item.get_closest_marker("alone") or group_of(file) == "spark"
+    return not slow and seconds.get(file, 0.0) < QUICK_SECONDS
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
     from xdist.scheduler import LoadFileScheduling
@@ -76,8 +91,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Starts the longest groups first, so that no process works alone in the end; a shuffled order stays as it is."""
+    for item in items:
+        if "favoured" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.alone)
+    seconds: dict[str, float] = json.loads(SECONDS.read_text())
+    if config.getoption("quick"):
+        kept = [item for item in items if is_quick(item, seconds)]
+        config.hook.pytest_deselected(items=[item for item in items if not is_quick(item, seconds)])
+        items[:] = kept
     if not config.pluginmanager.has_plugin("randomly"):
-        seconds: dict[str, float] = json.loads(SECONDS.read_text())
         files = {item.path.relative_to(ROOT).as_posix() for item in items}
         whole: dict[str, float] = defaultdict(float)
         for file in files:
@@ -88,9 +110,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             return -whole[group_of(file)], group_of(file), -seconds.get(file, 0.0)
 
         items.sort(key=rank)
-    for item in items:
-        if "favoured" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="session")
