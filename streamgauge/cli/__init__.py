@@ -61,7 +61,7 @@ def main() -> None:
     code, lines = 0, list[str]()
     try:
         with stoppable():
-            code = usage.strict(typer.main.get_command(app))(standalone_mode=False) or 0
+            code = usage.strict(typer.main.get_command(app))(prog_name="streamgauge", standalone_mode=False) or 0
         lines = ["stopped"] if code == STOPPED else []  # Typer takes a signal that no command has taken
     except UserError as problem:
         code, lines = 2, problem.lines
