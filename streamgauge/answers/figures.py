@@ -45,7 +45,7 @@ def results_of(
             (ROWS, "rows", record.rows, correct),
             (HASH, "hash", hashed, correct),
             (SUPPORTED, "yes", float(supported), True),
-            (CORRECT, "yes", float(correct), supported),
+            (CORRECT, "yes", float(correct), record.status in ("correct", "wrong")),
         )
         if timed or metric != SECONDS
     ]  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROWS, CAPABILITIES = "nexmark.jsonl", "capabilities.json"
 Mode = Literal["batch", "streaming"]
 MODES: tuple[Mode, ...] = ("batch", "streaming")
-Status = Literal["correct", "wrong", "unsupported"]
+Status = Literal["correct", "unchecked", "unsupported", "wrong"]
 Answer = tuple[int, str]  # rows, and their hash
 #: beginning of Spark's message; it names the run of the query that failed, and so differs every time
 _FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
@@ -32,7 +32,10 @@ _FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 
 @dataclass(frozen=True)
 class Record:
-    """Outcome of a query in a mode. rows, hash: of what its rule compares. why: the reason of wrong or unsupported."""
+    """Outcome of a query in a mode. rows, hash: of what its rule compares. why: the reason, unless it is correct.
+
+    unchecked: the query was answered, and nobody can say if the answer is right.
+    """
 
     query: str
     mode: Mode
@@ -63,7 +66,7 @@ def judged(
     wanted: Answer,
     seconds: float,
     events: int,
-    output_bytes: int,
+    output_bytes: int | None,
     counted: str,
     expected: int = 0,
     reported: int | None = 0,

@@ -17,6 +17,15 @@ SYSTEMS = (
     SparkSettings(name="spark-changelog", state_store="rocksdb", changelog_checkpointing=True),
     SparkSettings(name="spark-hdfs", state_store="hdfs"),
     SparkSettings(name="spark-one-watermark", state_store="rocksdb", conf=GLOBAL_WATERMARK),
+    # a slot for each of two readers, and for the one partition of each stage after them
+    SparkSettings(
+        name="spark-real-time",
+        link="jvm",
+        mode="real-time",
+        state_store="rocksdb",
+        master="local[6]",
+        conf={"spark.sql.shuffle.partitions": "1"},
+    ),
 )
 
 
@@ -26,15 +35,14 @@ def conf(system: SparkSettings) -> Mapping[str, str]:
 
 
 def system(name: str) -> Mapping[str, str]:
-    """Settings of one of SYSTEMS. Raises UserError naming those that exist."""
-    return conf(_among(SYSTEMS, name))
+    """Settings of one of SYSTEMS that a session takes on. Raises UserError naming those that exist."""
+    return conf(_among(tuple(filter(askable, SYSTEMS)), name))
 
 
 def named(name: str) -> System:
     """Finds one of SYSTEMS, or an engine that is asked over the wire. Raises UserError naming those that exist."""
-    engines = {engine: settings_of(engine) for engine in ENGINES}
-    wired = (model.model_validate({"name": name, "engine": name}) for name, model in engines.items() if model.over_wire)
-    return _among((*SYSTEMS, *wired), name)
+    others = [settings_of(engine).model_validate({"name": engine, "engine": engine}) for engine in ENGINES]
+    return _among((*SYSTEMS, *(one for one in others if one.over_wire)), name)
 
 
 def _among(systems: tuple[Some, ...], name: str) -> Some:
@@ -51,7 +59,7 @@ def over_wire(benchmark: Benchmark) -> tuple[System, ...]:
 
 def askable(system: System) -> TypeGuard[SparkSettings]:
     """True for a system that can be asked whole suites: its queries run in one session, not over the wire."""
-    return isinstance(system, SparkSettings)
+    return isinstance(system, SparkSettings) and not system.over_wire
 
 
 def asked(benchmark: Benchmark) -> tuple[SparkSettings, ...]:

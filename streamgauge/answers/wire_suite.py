@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +25,7 @@ from streamgauge.base.units import PS, Duration
 from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.client import Connection
 from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.system import SystemUnderTest, TrialSetup, make_system
+from streamgauge.driver.system import SystemUnderTest, TrialSetup, Unsupported, make_system
 from streamgauge.oracle.batches import Rules, logs_of
 from streamgauge.oracle.check import late_reported
 from streamgauge.oracle.checksum import checksum
@@ -43,8 +43,12 @@ LOOK_S = 0.02
 CLOCK_WINDOW_US = 1_000_000
 
 
+@runtime_checkable
 class Answering(SystemUnderTest, Protocol):
-    """A system that keeps the rows of its answers when it is told so before a trial."""
+    """A system that keeps the rows of its answers when it is told so before a trial.
+
+    Of any other system only the reports are compared: how many rows the answer has, and their checksum.
+    """
 
     keeps_answer: bool
 
@@ -53,9 +57,9 @@ class Answering(SystemUnderTest, Protocol):
 
 
 @contextmanager
-def started(system: System, work: Path) -> Iterator[Answering]:
-    """A system of an engine that keeps its answers, with its processes. Raises UserError if it does not start."""
-    made = cast(Answering, make_system(system, work))
+def started(system: System, work: Path) -> Iterator[SystemUnderTest]:
+    """A system with its processes, for one query after the other. Raises UserError if it does not start."""
+    made = make_system(system, work)
     try:
         made.start()
         yield made
@@ -86,7 +90,7 @@ def suite(queries: Iterable[Query], watermark_ms: int = WATERMARK_MS) -> list[Sp
     return found
 
 
-def run_over_wire(system: Answering, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Record]:
+def run_over_wire(system: SystemUnderTest, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Record]:
     """Yields a record in streaming for each query of the suite, asked of a started system.
 
     Raises Outage if the engine is gone.
@@ -97,7 +101,7 @@ def run_over_wire(system: Answering, events: Events, queries: Iterable[Query], w
             yield asked(system, fleet, spec, columns, events.rows, work / spec.query)
 
 
-def hard_over_wire(system: Answering, count: int, disorder: float, work: Path) -> Iterator[Record]:
+def hard_over_wire(system: SystemUnderTest, count: int, disorder: float, work: Path) -> Iterator[Record]:
     """Yields a record in streaming for each hard query, on as many events; disorder: the share that comes late."""
     rows = offered(hard_events(count, disorder, longest_s=3 * -(-count // 8)))
     columns = {"name": "string", "amount": "int64"}
@@ -107,11 +111,12 @@ def hard_over_wire(system: Answering, count: int, disorder: float, work: Path) -
 
 
 def asked(
-    system: Answering, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path
+    system: SystemUnderTest, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path
 ) -> Record:
     """Asks one query, and compares the answer with DuckDB's by the system's own account and rule of lateness."""
     query = workloads.find(spec.query)
-    system.keeps_answer = True
+    if isinstance(system, Answering):
+        system.keeps_answer = True
     try:
         began = time.monotonic()
         figures, reports = _trial(system, fleet, spec, columns, rows.num_rows, work)
@@ -119,17 +124,27 @@ def asked(
     except UserError as problem:
         if not system.alive():
             raise Outage(f"{system.name} ended in the middle of {short(query)}: {system.failure}") from problem
-        return Record(short(query), "streaming", "unsupported", why=str(problem).rpartition(": ")[2])
+        why = problem.why if isinstance(problem, Unsupported) else str(problem).rpartition(": ")[2]
+        return Record(short(query), "streaming", "unsupported", why=why)
+    told = sum(int(body["rows"]) for body in reports), sum(int(body["checksum"]) for body in reports) % 2**64
+    if not (figures.get("batches") or figures.get("stretches")):
+        why = str(figures.get("unchecked", "the engine gives no account of the rows that it took"))
+        return _unchecked(query, told[0], seconds, rows.num_rows, why)
+    if not isinstance(system, Answering) and query.rule.kind not in ("exact", "bounded"):
+        return _unchecked(
+            query, told[0], seconds, rows.num_rows, f"compared by {query.rule.kind}, which needs its rows"
+        )
     rules = Rules(**figures.get("rules", {}))
     due = expectation(rows, logs_of(figures), spec, rules)
     wanted = answer(due)
-    output = _table(system.answer(), wanted.schema)
-    told = sum(int(body["rows"]) for body in reports), sum(int(body["checksum"]) for body in reports) % 2**64
-    kept = output.num_rows, checksum(output)
-    found = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
+    kept, size = told, None
+    found = told[0], f"{told[1]:016x}"
+    if isinstance(system, Answering):
+        output = _table(system.answer(), wanted.schema)
+        kept, size, found = (output.num_rows, checksum(output)), output.nbytes, size_and_hash(output, query.rule)
     record = judged(
-        query, "streaming", *found, seconds, rows.num_rows, output.nbytes, rules.late_counted, due.late,
-        late_reported(figures, reports),
+        query, "streaming", found, size_and_hash(wanted, query.rule), seconds, rows.num_rows, size, rules.late_counted,
+        due.late, late_reported(figures, reports),
     )  # fmt: skip
     if due.wrong_watermark is not None:  # it explains all else
         return replace(record, status="wrong", why=due.wrong_watermark)
@@ -138,8 +153,13 @@ def asked(
     return record
 
 
+def _unchecked(query: Query, count: int, seconds: float, events: int, why: str) -> Record:
+    rate, seconds = round(events / seconds, 1), round(seconds, 3)
+    return Record(short(query), "streaming", "unchecked", count, seconds=seconds, events_per_s=rate, why=why)
+
+
 def _trial(
-    system: Answering, fleet: Fleet, spec: Spec, columns: Mapping[str, str], count: int, work: Path
+    system: SystemUnderTest, fleet: Fleet, spec: Spec, columns: Mapping[str, str], count: int, work: Path
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Offers each event once; returns the system's figures and the bodies of its reports. Raises UserError."""
     attempt, query = uuid.uuid4().hex[:12], workloads.find(spec.query)

@@ -20,7 +20,9 @@ from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store
 from streamgauge.config import System
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
-SYSTEM_HELP = "spark, spark-hdfs, spark-changelog or spark-one-watermark; flink, which is asked in streaming alone"
+SYSTEM_HELP = (
+    "spark, spark-hdfs, spark-changelog or spark-one-watermark; flink and spark-real-time are asked in streaming alone"
+)
 _WIDTHS = (6, 10, 12, 8, 17, 9, 20, 20)
 
 

@@ -64,12 +64,14 @@ class System(Model):
     adapter: ClassVar[str] = ""
     #: None: nobody has declared it
     semantics: ClassVar[Semantics | None] = None
-    #: whole suites can be asked of it over the wire: its adapter keeps the rows of an answer (answers/wire_suite.py)
-    over_wire: ClassVar[bool] = False
-
     name: Name = Field(description="name of the system")
     engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
+
+    @property
+    def over_wire(self) -> bool:
+        """True if whole suites are asked of it over the wire (answers/wire_suite.py), rather than in a session."""
+        return False
 
     @property
     def state(self) -> str | None:

@@ -18,6 +18,14 @@ if TYPE_CHECKING:  # a system's own environment may lack what the configuration 
     from streamgauge.config import System, Workload
 
 
+class Unsupported(UserError):
+    """The engine does not take a query; `why` has its own words."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.why = why
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """A driver process that a system reads from: its queues are numbered 0 … partitions-1 within it."""

@@ -21,7 +21,7 @@ State = Literal["passed", "failed", "open", "note"]
 #: order in a round; the control is the baseline again, so that every round has an A/A pair around the candidate
 TURNS: tuple[Side, ...] = ("baseline", "candidate", "control")
 #: rank of a status of answers and capabilities: a higher one is worse
-_RANK = {"correct": 0, "works": 0, "unsupported": 1, "wrong": 2}
+_RANK = {"correct": 0, "works": 0, "unchecked": 1, "unsupported": 2, "wrong": 3}
 
 Row = Mapping[str, Any]
 

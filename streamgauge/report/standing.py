@@ -44,8 +44,13 @@ def answers(series: Iterable[tuple[Row, list[Row]]]) -> Iterable[Row]:
                 kept[one["metric"]] = points[-1]
     for (query, system, mode, experiment), kept in last.items():
         point = kept.get(SUPPORTED) or kept[CORRECT]
-        wrong = (kept.get(CORRECT) or {}).get("value") == 0.0
-        status = "unsupported" if not point["value"] else "wrong" if wrong else "correct"
+        judged = kept.get(CORRECT)
+        if not point["value"]:
+            status = "unsupported"
+        elif judged is None or not judged["valid"]:
+            status = "unchecked"
+        else:
+            status = "correct" if judged["value"] else "wrong"
         yield {
             "query": query, "system": system, "mode": mode, "disorder_percent": experiment, "status": status,
             "why": point["reason"] or None,

@@ -37,7 +37,7 @@ class Spec:
     def of(cls, workload: Workload, columns: Mapping[str, str], *, whole: bool = False) -> Self:
         """Makes the parameters of a workload, checked against registry and declared columns. Raises UserError.
 
-        whole: the answer's rows will be kept, and not only their checksum, so any rule can compare them.
+        whole: any rule of comparison will do, as not only a checksum of the answer decides.
         """
         where = f"workloads.{workload.name}"
         query = find(workload.query, where)

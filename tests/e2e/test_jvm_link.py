@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+from streamgauge.answers import wire_suite
+from streamgauge.answers.finite_stream import benchmark, make_events
+from streamgauge.answers.nexmark_suite import chosen
+from streamgauge.answers.systems import named
 from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Replay, Workload, parse
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.observed import Bounds, TrialRun
@@ -105,27 +110,44 @@ def test_an_executor_killed_in_mid_trial_loses_and_doubles_nothing(fleet: Fleet,
         system.stop()
 
 
+@pytest.fixture(scope="module")
+def real_time(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SystemUnderTest]:
+    with wire_suite.started(named("spark-real-time"), tmp_path_factory.mktemp("real-time")) as made:
+        yield made
+
+
 @built
 def test_real_time_mode_is_measured_like_any_other_and_refuses_with_spark_s_own_words(
-    fleet: Fleet, stream: Path, tmp_path: Path
+    real_time: SystemUnderTest, fleet: Fleet, stream: Path, tmp_path: Path
 ) -> None:
-    slots = {"master": "local[3]", "conf": {"spark.sql.shuffle.partitions": "1"}}
-    system = started(tmp_path / "system", mode="real-time", state_store="rocksdb", **slots)
-    try:
-        asked = workload(query="passthrough")
-        run = trial(system, fleet, asked, tmp_path / "passthrough")
-        found = checked(run, stream, asked)
-        assert (found.wrong, found.reported_rows) == (None, 20_000)
-        assert "batches" not in run.details["system"]
-        for query, words in (
-            ("deduplication", "StreamingDeduplicateWithinWatermarkExec"),
-            ("sessions", "session window"),
-        ):
-            said = rf"systems\.s: unsupported: {query} in mode real-time: \[STREAMING_.*{words}"
-            with pytest.raises(UserError, match=said):
-                trial(system, fleet, workload(query=query, watermark="10s"), tmp_path / query)
-    finally:
-        system.stop()
+    asked = workload(query="passthrough")
+    run = trial(real_time, fleet, asked, tmp_path / "passthrough")
+    found = checked(run, stream, asked)
+    assert (found.wrong, found.reported_rows) == (None, 20_000)
+    assert "batches" not in run.details["system"]
+    for query, words in (
+        ("deduplication", "StreamingDeduplicateWithinWatermarkExec"),
+        ("sessions", "session window"),
+    ):
+        said = rf"systems\.spark-real-time: unsupported: {query} in mode real-time: \[STREAMING_.*{words}"
+        with pytest.raises(UserError, match=said):
+            trial(real_time, fleet, workload(query=query, watermark="10s"), tmp_path / query)
+
+
+@built
+def test_real_time_mode_is_asked_the_suite_over_the_wire(real_time: SystemUnderTest, tmp_path: Path) -> None:
+    """A query is right, unchecked where it emits running answers, or refused; a rule that needs rows is no obstacle."""
+    events = make_events(Store(tmp_path / "store"), benchmark(1000, 1, 20.0))
+    asked = chosen("q2,q3,q16,q17")
+    found = {record.query: record for record in wire_suite.run_over_wire(real_time, events, asked, tmp_path / "asked")}
+    bids = [row for row in events.rows.to_pylist() if row["kind"] == "bid"]
+    assert (found["q2"].status, found["q2"].rows) == ("correct", sum(bid["auction"] % 123 == 0 for bid in bids))
+    assert (found["q16"].status, found["q16"].rows) == ("unchecked", len(bids))
+    assert found["q16"].why == "it emits running answers instead of final ones"
+    assert (found["q3"].status, found["q17"].status) == ("unsupported", "unsupported")
+    assert str(found["q3"].why).startswith("[STREAMING_REAL_TIME_MODE.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST]")
+    assert str(found["q17"].why).startswith("[STDS_FAILED_TO_READ_OPERATOR_METADATA]")
+    assert str(tmp_path) not in str(found["q17"].why)
 
 
 def test_what_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

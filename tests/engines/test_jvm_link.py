@@ -125,3 +125,21 @@ def test_a_connection_cut_within_an_answer_is_taken_up_where_it_broke(
     first, second = driver.said("read")
     assert first == (0, 0, 60_000)
     assert second in [(0, 20_000, 60_000), (0, 40_000, 60_000)]
+
+
+def test_a_restart_from_the_checkpoint_reads_the_uncommitted_again_and_repeats_nothing(
+    spark: Any, driver: HandDriver, tmp_path: Path
+) -> None:
+    driver.offer([row(n, n) for n in range(30)])
+    failing = "if(seq = 15, raise_error('injected: every try of the second batch'), seq) as seq"
+    others = [name for name in table([row(0, 0)]).column_names if name != "seq"]
+
+    broken = run(spark, driver, tmp_path, 20, lambda frame: frame.selectExpr(failing, *others))
+    with pytest.raises(Exception, match="injected"):
+        broken.awaitTermination(60)
+    assert sorted(driver.reports) == [0]
+    assert told(driver) == (10, checksum(table([row(n, n) for n in range(10)])))
+    driver.offer([row(n, n) for n in range(30, 35)])
+    assert run(spark, driver, tmp_path, 20).awaitTermination(60)
+    assert [driver.reports[n]["rows"] for n in sorted(driver.reports)] == [10, 10, 10, 5]
+    assert told(driver) == (35, checksum(table([row(n, n) for n in range(35)])))

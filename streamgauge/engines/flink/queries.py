@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
+from streamgauge.driver.system import Unsupported
 from streamgauge.workloads import Spec, find
 
 _TEXTS = Path(__file__).parent / "sql"
@@ -91,7 +92,7 @@ def check(system: str, spec: Spec) -> None:
     """Raises UserError for a query that Flink is not asked here, and for windows finer than SQL's milliseconds."""
     where = f"systems.{system}.engine"
     if spec.query in REFUSED:
-        raise UserError(f"{where}: flink has no {spec.query}: {REFUSED[spec.query]}")
+        raise Unsupported(f"{where}: flink has no {spec.query}", REFUSED[spec.query])
     if spec.query not in QUERIES:
         raise UserError(f"{where}: flink has no {spec.query}; allowed: {', '.join(QUERIES)}")
     if QUERIES[spec.query].code == SQL and spec.window_us % 1000:

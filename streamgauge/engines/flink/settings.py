@@ -29,7 +29,6 @@ class FlinkSettings(System):
         final="when a checkpoint is complete, every second unless `conf` says otherwise",
         emits="at once",
     )
-    over_wire: ClassVar[bool] = True
 
     engine: Literal["flink"] = Field(description="Apache Flink, row by row")
     flink_home: str | None = Field(default=None, description="folder of Flink, if it is not the one of `make flink`")
@@ -39,6 +38,10 @@ class FlinkSettings(System):
     )
     memory: str = Field(default="2g", description="memory of the task manager's process")
     conf: dict[str, str] = Field(default_factory=dict, description="further settings of Flink")
+
+    @property
+    def over_wire(self) -> bool:
+        return True
 
     @property
     def state(self) -> str:

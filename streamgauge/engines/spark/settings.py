@@ -84,6 +84,10 @@ class SparkSettings(System):
     def state(self) -> str:
         return "RocksDB" if self.state_store == "rocksdb" else "heap"
 
+    @property
+    def over_wire(self) -> bool:
+        return self.mode == "real-time"
+
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
 

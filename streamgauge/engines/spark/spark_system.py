@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.driver.system import TrialSetup
+from streamgauge.driver.system import TrialSetup, Unsupported
 from streamgauge.engines.processes import Session
 from streamgauge.engines.spark import queries, submit
 from streamgauge.engines.spark.settings import SparkSettings
@@ -96,7 +96,7 @@ class SparkSystem:
 
         Raises UserError if no query of this system has begun yet.
         """
-        spec = Spec.of(setup.workload, setup.columns)
+        spec = Spec.of(setup.workload, setup.columns, whole=True)
         if spec.query in queries.NEED_ROCKSDB and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
         self._query = spec.query
@@ -120,7 +120,7 @@ class SparkSystem:
             BEGIN_SECONDS,
         )
         if why := answer.get("unsupported"):
-            raise UserError(f"systems.{self.name}: unsupported: {spec.query} in mode {self._system.mode}: {why}")
+            raise Unsupported(f"systems.{self.name}: unsupported: {spec.query} in mode {self._system.mode}", why)
         if not answer.get("ok"):
             self._failure = self._failure or f"the query did not begin: {answer.get('error')}"
             if answer and not self._begun:
