@@ -60,8 +60,8 @@ browser: ## Install headless Chromium for the page's tests, where apt is at hand
 network: ## Install iproute2 for the tests on several hosts, where apt is at hand
 	@scripts/install-iproute.sh
 
-flink: setup ## Install Apache Flink, the second engine, and compile our part of it (needs a JDK)
-	@scripts/flink.sh
+flink: setup ## Install Apache Flink and compile our part (needs a JDK); another one: make flink FLINK=2.2.1
+	@scripts/flink.sh $(FLINK)
 
 jvm-link: setup ## Compile the JVM part of Spark's link, for systems with link: jvm (needs a JDK)
 	@scripts/jvm-link.sh

@@ -1,9 +1,10 @@
-"""Spark's Real-time Mode: which queries it takes, and its latencies beside micro-batches and Flink at one rate.
+"""Spark's Real-time Mode: which workloads it takes, and its latencies beside micro-batches and Flink at one rate.
 
     .venv/bin/python -m benchmarks.real_time [--rate 20000] [--seconds 15] [--no-queries] [--no-latencies]
 
-Needs `make jvm-link`; Flink is among the systems after `make flink`. Every query that starts runs for two seconds, and
-its output is compared with DuckDB's answer where the engine's account allows it.
+Needs `make jvm-link`; Flink is among the systems after `make flink`. Every workload that starts runs for two seconds,
+and its output is compared with DuckDB's answer where the engine's account allows it. `streamgauge nexmark` and
+`streamgauge hard` ask all other queries, with `--system spark-real-time`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge import workloads
+from streamgauge.answers.capabilities import HARD, SUITE
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.config import Nexmark, Replay, System, Workload, parse
@@ -71,7 +73,7 @@ def judged(run: TrialRun, place: Path, workload: Workload, columns: dict[str, st
 
 
 def queries(place: Path, work: Path) -> Table:
-    """Asks each query of the registry in Real-time Mode."""
+    """Asks in Real-time Mode each query of the registry that no suite has."""
     table = Table("query", "Real-time Mode", "output", title="What Real-time Mode takes")
     # a slot for each of two readers and for each stage after them
     slots = {"master": "local[6]", "conf": {"spark.sql.shuffle.partitions": "1"}}
@@ -79,11 +81,9 @@ def queries(place: Path, work: Path) -> Table:
     system.start()
     try:
         for query in workloads.registry():
-            asked = {"name": "w", "query": query.name}
-            if not query.name.startswith("nexmark."):
-                asked |= ASKED | (MARKED if "mark" in query.needs else {})
-            elif "key" in query.needs:
-                asked |= {"key": "bidder"}
+            if query.name.removeprefix("nexmark.") in (*SUITE, *HARD):
+                continue
+            asked = {"name": "w", "query": query.name} | ASKED | (MARKED if "mark" in query.needs else {})
             workload = Workload.model_validate(asked)
             try:
                 Spec.of(workload, NEXMARK)

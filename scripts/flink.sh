@@ -1,7 +1,10 @@
 #!/bin/sh
 # Makes .venvs/flink: Apache Flink from the package index, and Streamgauge's part in Java, compiled with this JDK.
-version=2.3.0
+# Another version, the argument, gets a folder of its own: .venvs/flink-2.2.1.
+ours=2.3.0
+version=${1:-$ours}
 place=.venvs/flink
+test "$version" = "$ours" || place=.venvs/flink-$version
 shared=streamgauge/engines/jvm/java
 sources=streamgauge/engines/flink/java
 fail() { echo "streamgauge: $1" >&2; exit 1; }

@@ -32,9 +32,11 @@ def _tiles(record: CellRecord) -> Tiles:
     rate = f"90\u202f%: {interval}" if record.interval_of else "no interval"
     p99, fraction = _p99(record)
     cell = record.cell
+    # an ordinary space, so that a long rate breaks before its unit
+    shown = f"{number(record.rate)} events/s" if record.rate else MISSING
     return Tiles([
-        (f"{cell.experiment}, {cell.workload}, {cell.system}", number(record.rate, "events/s"), rate),
-        ("p99 latency", number(p99, "s"), f"at {share(fraction)} of that rate" if p99 is not None else "not measured"),
+        (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
+        ("p99 latency", number(p99, "s"), "not measured" if fraction is None else f"at {share(fraction)} of that rate"),
         ("answers", record.output, _ANSWERS[record.output]),
         ("limited by", limit or MISSING, meaning or "not known"),
     ])  # fmt: skip
@@ -44,7 +46,7 @@ def _p99(record: CellRecord) -> tuple[float | None, float | None]:
     """(p99 of event-time latency in seconds, fraction of the rate) at the largest fraction that is sound."""
     last = max((run for run in record.latency if is_sound(run)), key=lambda run: run["fraction"], default=None)
     p99 = ((last or {}).get("event_latency") or {}).get("p99_ms")
-    return (None, None) if last is None or p99 is None else (p99 / 1000, last["fraction"])
+    return (None, None) if last is None or p99 is None else (p99 / 1000, round(last["fraction"], 2))
 
 
 def _sentence(records: Records, record: CellRecord) -> Note:

@@ -19,6 +19,8 @@ from streamgauge.report.run_records import (
     one_line,
 )
 
+#: of how many cells the names stand in one line
+_FEW = 3
 #: a doubt that begins like this is no fault of the cell: one process is measured unless more are asked for
 _ONE_PROCESS = "one process:"
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
@@ -189,9 +191,18 @@ def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
         for doubt in _told(record.search or {}):
             said.setdefault(one_line(doubt), []).append(record.cell.name)
     lines: list[tuple[State, str, str]] = [
-        ("plain" if _is_plain(doubt) else "open", f"search {', '.join(names)}", doubt) for doubt, names in said.items()
+        ("plain" if _is_plain(doubt) else "open", f"search {_listed(names, len(cells))}", doubt)
+        for doubt, names in said.items()
     ]
     return sorted(lines, key=lambda line: line[0] == "plain")
+
+
+def _listed(names: list[str], all_of_them: int) -> str:
+    """Names of some cells, in few words: "all 26 cells", "a, b" or "a, b, c and 5 more"."""
+    if len(names) == all_of_them > _FEW:
+        return f"all {all_of_them} cells"
+    rest = len(names) - _FEW
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:_FEW])} and {rest} more"
 
 
 def _told(search: Json) -> list[str]:

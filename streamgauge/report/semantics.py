@@ -34,9 +34,10 @@ def ceilings(records: Records) -> set[str]:
 
 
 def section(records: Records) -> Section:
-    """Table of each system's rules. They are part of the result: a faster engine may lose more."""
+    """Table of each system's rules, a column per system. They are part of the result: a faster engine may lose more."""
     lead = "Engines do not answer the same question. These rules decide which events count, when, and how often."
-    rows: list[list[Cell]] = []
+    facts = ("engine", "state", *WORDS.values(), "link's ceiling (events/s)")
+    systems: dict[str, list[str]] = {}
     for system in records.benchmark.systems:
         cells = [cell for cell in records.cells if cell.cell.system == system.name]
         if not cells:
@@ -44,14 +45,14 @@ def section(records: Records) -> Section:
         declared = next((told for cell in cells if (told := declared_by(cell))), {})
         software = [(cell.search or {}).get("software") or {} for cell in cells]
         version = next((told[system.engine] for told in software if told.get(system.engine)), None)
-        rows.append([
-            system.name, f"{system.engine} {version}" if version else system.engine,
-            declared.get("state") or UNKNOWN, *(declared.get(key) or UNKNOWN for key in WORDS),
+        systems[system.name] = [
+            f"{system.engine} {version}" if version else system.engine,
+            *((declared.get(key) or UNKNOWN).replace("`", "") for key in ("state", *WORDS)),
             _ceiling(records, cells),
-        ])  # fmt: skip
-    columns = ["system", "engine", "state", *WORDS.values(), "link's ceiling (events/s)"]
+        ]
+    rows: list[list[Cell]] = [[fact, *told] for fact, *told in zip(facts, *systems.values(), strict=True)]
     note = "Unknown: the engine's adapter declares nothing about it."
-    blocks: list[Block] = [Table(columns, rows, cards=True), Note(note)]
+    blocks: list[Block] = [Table(["", *systems], rows), Note(note)]
     return Section("semantics", "How each engine treats event time", lead, blocks)
 
 

@@ -86,3 +86,6 @@ def test_how_what_was_measured_is_installed_again() -> None:
     assert spark.installed_by({"spark": "4.2.1", "java": "17"}) == "make spark-env SPARK=4.2.1"
     assert spark.installed_by({}) is None
     assert FlinkSettings(name="f", engine="flink").installed_by({"flink": "2.3.0"}) == "make flink"
+    other = FlinkSettings(name="f", engine="flink", flink_home="../.venvs/flink-2.2.1")
+    assert other.installed_by({"flink": "2.2.1"}) == "make flink FLINK=2.2.1"
+    assert other.installed_by({"flink": "2.2.2"}) is None

@@ -80,11 +80,13 @@ def test_loads_lost_events_and_state_are_told_and_what_is_unknown_is_called_so(r
 
 def test_rules_stand_above_with_the_ceiling_of_the_link(records: Records) -> None:
     [table] = [block for block in semantics.section(records).blocks if isinstance(block, Table)]
-    micro, rows = [dict(zip(table.columns, map(plain, row), strict=True)) for row in table.rows]
-    assert micro["an event is late"] == "when its window has ended"
-    assert micro["engine"] == "spark 4.3.0"
-    assert micro["link's ceiling (events/s)"].startswith("63 640 (")
-    assert rows["link's ceiling (events/s)"] == "not measured"
+    assert table.columns == ["", "micro", "rows"]
+    told = {fact: cells for fact, *cells in ([plain(cell) for cell in row] for row in table.rows)}
+    assert told["an event is late"][0] == "when its window has ended"
+    assert told["engine"][0] == "spark 4.3.0"
+    micro, rows = told["link's ceiling (events/s)"]
+    assert micro.startswith("63 640 (")
+    assert rows == "not measured"
 
 
 def test_a_void_rate_and_a_driver_s_ceiling_are_no_ratio_but_the_page_stands(records: Records) -> None:

@@ -65,6 +65,9 @@ class FlinkSettings(System):
     def check_installed(self) -> None:
         self.home()
 
-    def installed_by(self, versions: Mapping[str, str]) -> str | None:  # noqa: ARG002 - one version is known
-        # another home holds what its owner has put there
-        return None if self.flink_home else "make flink"
+    def installed_by(self, versions: Mapping[str, str]) -> str | None:
+        if self.flink_home is None:
+            return "make flink"
+        found = versions.get("flink")
+        # any other folder holds what its owner has put there
+        return f"make flink FLINK={found}" if Path(self.flink_home).name == f"flink-{found}" else None
