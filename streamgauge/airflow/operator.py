@@ -66,7 +66,13 @@ class StageOperator(BaseOperator):
             ended = mine[-1] if mine else None
             if ended is None or ended.state == "started":  # it never began, or was killed: it could not record that
                 last_line = str(problem).strip().splitlines()[-1]
-                reason = UserError(last_line) if isinstance(problem, AirflowFailException) else RuntimeError(last_line)
+                reason: Exception
+                if isinstance(problem, AirflowFailException):
+                    reason = UserError(last_line)
+                elif ended is None:
+                    reason = RuntimeError(last_line)
+                else:
+                    reason = Outage(f"its process was killed, or died; the last line that it logged: {last_line}")
                 log.failed(self.stage.name, self.scope, reason, ended.attempt if ended else None)
             elif ended.cause == "mistake":
                 raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
