@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from math import nan
 from pathlib import Path
 
@@ -139,10 +140,12 @@ def moved(before: Yard, after: Yard, tolerance: float = 0.1) -> bool:
     return faster > slower * (1 + tolerance)
 
 
+@cache
 def table() -> Words:
-    """Makes the table in which the work looks up keys; it is the same on every machine."""
+    """Makes the table in which the work looks up keys, once in a process; it is the same on every machine."""
     words = np.arange(_TABLE_ROWS, dtype=np.uint64)
     _scramble(words, np.empty_like(words))
+    words.setflags(write=False)
     return words
 
 
