@@ -67,8 +67,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @cache
 def group_of(file: str) -> str:
-    """Group of a file that one process runs in a row: all that need Spark, as one session serves them; else itself."""
-    return "spark" if re.search(r"mark\.spark|@everywhere", (ROOT / file).read_text()) else file
+    """Group of a file that one process runs in a row: all that share the one Spark, or the one Flink; else itself."""
+    text = (ROOT / file).read_text()
+    if re.search(r"mark\.spark|@everywhere", text):
+        return "spark"
+    return "flink" if "one_flink: " in text else file
 
 
 def is_quick(item: pytest.Item, seconds: dict[str, float]) -> bool:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from streamgauge.catalog.run_log import RunLog
-from tests.measure.benches import write_bench
+from tests.measure.benches import EVENTS, write_bench
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -140,7 +140,7 @@ def test_a_stage_is_a_row_and_a_job(checkout: Path) -> None:
     run(checkout, "jobs/sizes.py", *arguments)
     done = RunLog(bench.store.run("r")).latest("sizes")
     assert done is not None
-    assert (done.state, done.outcome["e"]) == ("done", 1000)
+    assert (done.state, done.outcome["e"]) == ("done", EVENTS)
     follows = run(checkout, "-c", FOLLOW, str(bench.file))
     assert "| sizes | stream | sizes | records how many events each stream has |" in follows.splitlines()
 

@@ -116,14 +116,6 @@ HOST = "STREAMGAUGE_HOST"
 
 def environment() -> dict[str, Any]:
     """Description of the machine and the software versions, as recorded with every figure."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    def installed(name: str) -> str | None:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            return None
-
     return {
         "machine": {
             **({"host": label} if (label := os.environ.get(HOST, "").strip()) else {}),
@@ -133,17 +125,28 @@ def environment() -> dict[str, Any]:
             "os": f"{platform.system()} {platform.release()}",
         },
         "software": {
-            "streamgauge": installed("streamgauge"),
+            "streamgauge": _installed("streamgauge"),
             "commit": commit(),
             "python": platform.python_version(),
             "java": _java(),
-            "spark": installed("pyspark"),
-            "airflow": installed("apache-airflow"),
-            "great_expectations": installed("great-expectations"),
-            "numpy": installed("numpy"),
-            "pyarrow": installed("pyarrow"),
+            "spark": _installed("pyspark"),
+            "airflow": _installed("apache-airflow"),
+            "great_expectations": _installed("great-expectations"),
+            "numpy": _installed("numpy"),
+            "pyarrow": _installed("pyarrow"),
         },
     }
+
+
+@cache
+def _installed(name: str) -> str | None:
+    """Version of a package; None if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from streamgauge.driver.server import MAX_LINE, VERSION
+from streamgauge.driver.protocol import MAX_LINE, VERSION
 from streamgauge.driver.system import Endpoint
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs

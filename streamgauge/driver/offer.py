@@ -58,7 +58,7 @@ class Driver:
         self._attempt: Attempt | None = None
         self._peak_bytes = 0
         self._replay.split(self.partitions, replay.partitions)
-        # a process's first batch imports pandas and more: make it now, not within a trial
+        # a process's first batch loads code: make it now, not within a trial
         Feed(self._replay, schedule(1, 1, self._replay.loop), 0, 0, replay.partitions).next_batch(1)
         #: set by process.py: closes the connections of other attempts
         self.drop_others: Any = lambda _name: None

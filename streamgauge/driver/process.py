@@ -18,6 +18,7 @@ from streamgauge.base.places import place
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import MANIFEST
 from streamgauge.driver.agent import Agent, driver_of
+from streamgauge.driver.child import end_with_parent, pin
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.schedule import check_rate, check_seconds
 from streamgauge.driver.server import Server
@@ -104,24 +105,6 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     except (OSError, ssl.SSLError) as problem:
         raise UserError(f"{certificate}: cannot load certificate and key: {problem}") from None
     return context
-
-
-def pin(cpus: str | None) -> None:
-    """Binds this process to CPUs such as '0,2'. Raises UserError where that is impossible."""
-    if not cpus:
-        return
-    try:
-        os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
-    except (AttributeError, ValueError, OSError) as problem:
-        allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "none on this system"
-        raise UserError(f"--cpus: found {cpus!r} ({problem}), allowed: some of {allowed}") from None
-
-
-def end_with_parent(done: threading.Event) -> None:
-    """Sets `done` when standard input closes, which happens in whatever way the parent process dies."""
-    while os.read(0, 4096):
-        pass
-    done.set()
 
 
 def _parser() -> argparse.ArgumentParser:

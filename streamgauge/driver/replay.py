@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamgauge.base.arrow import bools, int64s, ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.base.schemas import COLUMN_TYPES
@@ -27,6 +28,7 @@ from streamgauge.driver.schedule import Ints, Loop, Schedule
 MAX_BYTES = 2_000_000_000  # of one in-memory stream: Arrow's text offsets are 32 bits
 DAY_PS = PS["d"]
 LARGEST = 2**63 - 1
+EVENT_TS = pa.timestamp("us", tz="UTC")
 
 
 def wire_schema(columns: dict[str, str], *, line: bool) -> pa.Schema:
@@ -34,7 +36,7 @@ def wire_schema(columns: dict[str, str], *, line: bool) -> pa.Schema:
     fields = [
         pa.field("seq", pa.int64(), nullable=False),
         pa.field("event_time", pa.int64(), nullable=False),
-        pa.field("event_ts", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("event_ts", EVENT_TS, nullable=False),
         pa.field("ingestion_time", pa.int64(), nullable=False),
         pa.field("offered_wall", pa.int64(), nullable=False),
         pa.field("event_wall", pa.int64(), nullable=False),
@@ -67,8 +69,7 @@ class Stream:
         return wire_schema(self.columns, line=self.line)
 
     def numbers(self, name: str) -> Ints:
-        found: Ints = self.table.column(name).chunk(0).to_numpy()
-        return found
+        return ints(self.table.column(name).chunk(0))
 
 
 def make_stream(table: pa.Table, tick: Tick, columns: dict[str, str], rows_in_artifact: int | None = None) -> Stream:
@@ -197,7 +198,7 @@ class Replay:
         if partitions == 1:
             return self.stream.table
         if (partition, partitions) not in self._parts:
-            rows = pa.array(np.arange(partition, self.count, partitions))
+            rows = int64s(np.arange(partition, self.count, partitions))
             self._parts[partition, partitions] = self.stream.table.take(rows).combine_chunks()
         return self._parts[partition, partitions]
 
@@ -209,22 +210,13 @@ class Replay:
         """Makes one row, horizon_ps beyond every event of the first `loops` loops."""
         at = self.latest + (loops - 1) * self.loop.shift + horizon_ps // PS[self.stream.tick]
         at = min(at, LARGEST)
-        row: dict[str, Any] = {
-            "seq": -1,
-            "event_time": at,
-            "event_ts": at // (PS["us"] // PS[self.stream.tick]),
-            "ingestion_time": at,
-            "offered_wall": wall_ns,
-            "event_wall": wall_ns,
-            "sentinel": True,
-            "line": b"",
+        whole = {"seq": -1, "event_time": at, "ingestion_time": at, "offered_wall": wall_ns, "event_wall": wall_ns}
+        row = {name: int64s(np.array([value])) for name, value in whole.items()} | {
+            "event_ts": int64s(np.array([at // (PS["us"] // PS[self.stream.tick])])).view(EVENT_TS),
+            "sentinel": bools(np.array([True])),
+            "line": pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bytes(8)), pa.py_buffer(b"")]),
         }
-        arrays = [
-            pa.array([row.get(field.name)], pa.int64()).cast(field.type)
-            if field.name == "event_ts"
-            else pa.array([row.get(field.name)], field.type)
-            for field in self.stream.schema
-        ]
+        arrays = [row[field.name] if field.name in row else pa.nulls(1, field.type) for field in self.stream.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.stream.schema)
 
 
@@ -244,9 +236,7 @@ class Feed:
             for name in table.column_names
             if name not in ("ingestion_time", "seq", "event_time")
         }
-        self._moving = {
-            name: table.column(name).chunk(0).to_numpy() for name in ("ingestion_time", "seq", "event_time")
-        }
+        self._moving = {name: ints(table.column(name).chunk(0)) for name in ("ingestion_time", "seq", "event_time")}
         self.position = 0
         self.last_wall = start_wall_ns  # of the last row given
 
@@ -274,13 +264,13 @@ class Feed:
         event_time = self._moving["event_time"][first:last] + shift
         microseconds = event_time // (PS["us"] // PS[replay.stream.tick])
         made: dict[str, Any] = {
-            "seq": pa.array(self._moving["seq"][first:last] + loop * replay.sequence_shift),
-            "event_time": pa.array(event_time),
-            "event_ts": pa.array(microseconds).view(pa.timestamp("us", tz="UTC")),
-            "ingestion_time": pa.array(self._moving["ingestion_time"][first:last] + shift),
-            "offered_wall": pa.array(offered),
-            "event_wall": pa.array(self._start + self._due(replay.passing.first(loops, at))),
-            "sentinel": pa.array(np.zeros(count, bool)),
+            "seq": int64s(self._moving["seq"][first:last] + loop * replay.sequence_shift),
+            "event_time": int64s(event_time),
+            "event_ts": int64s(microseconds).view(EVENT_TS),
+            "ingestion_time": int64s(self._moving["ingestion_time"][first:last] + shift),
+            "offered_wall": int64s(offered),
+            "event_wall": int64s(self._start + self._due(replay.passing.first(loops, at))),
+            "sentinel": bools(np.zeros(count, bool)),
         }
         arrays = [made[f.name] if f.name in made else self._fixed[f.name].slice(first, count) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema), offered

@@ -14,10 +14,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
+from streamgauge.driver.protocol import MAX_LINE, VERSION
 from streamgauge.driver.requests import Malformed, checked, parsed
 
-VERSION = 1
-MAX_LINE = 16 * 2**20  # of one request
 MAX_CONNECTIONS = 512
 HELLO_SECONDS = 10.0
 IDLE_SECONDS = 600.0

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from math import nan
 from pathlib import Path
 
@@ -140,9 +141,15 @@ def moved(before: Yard, after: Yard, tolerance: float = 0.1) -> bool:
 
 
 def table() -> Words:
-    """Makes the table in which the work looks up keys; it is the same on every machine."""
-    words = np.arange(_TABLE_ROWS, dtype=np.uint64)
+    """The table in which the work looks up keys, made once in a process; it is the same on every machine."""
+    return _table(_TABLE_ROWS)
+
+
+@cache
+def _table(rows: int) -> Words:
+    words = np.arange(rows, dtype=np.uint64)
     _scramble(words, np.empty_like(words))
+    words.setflags(write=False)
     return words
 
 

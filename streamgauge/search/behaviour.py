@@ -1,6 +1,6 @@
 """The behaviour of the known system: the time of its batches, and so the rate that it truly sustains.
 
-The virtual clock (`simulate.py`) and the real wire (`driver/known.py`) run the same behaviour.
+The virtual clock (`simulate.py`) and the real wire (`engines/known/process.py`) run the same behaviour.
 """
 
 from __future__ import annotations

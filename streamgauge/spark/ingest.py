@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge import metrics
+from streamgauge.base.arrow import int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote, opened, publish, remove
 from streamgauge.base.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
@@ -27,7 +28,6 @@ from streamgauge.catalog.artifacts import Artifact, Build, Store, stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.spark.workers import Workers
-from streamgauge.text.fields import int64s
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.sample import no_data, sample, too_many_bad

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
+from streamgauge.base.arrow import Ints, Mask
+
 Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 NEWLINE, RETURN = 10, 13
 
 
@@ -113,17 +113,6 @@ class Lines:
         if each and not ((grid[:, 0] >= self.offsets[:-1]).all() and (grid[:, -1] < self._ends).all()):
             return None
         return grid
-
-
-def int64s(values: Ints, valid: Mask | None = None) -> pa.Array:
-    """Arrow array over the same memory; pa.array would import pandas, which takes each worker half a second."""
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(pa.int64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
-
-
-def bools(mask: Mask) -> pa.Array:
-    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
 
 
 def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.base.arrow import Mask
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source
 from streamgauge.text import rows
-from streamgauge.text.fields import Mask
 
 #: numbers stay as they are written, so that no digit of a time is lost
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)

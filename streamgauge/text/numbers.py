@@ -8,7 +8,8 @@ from math import floor
 
 import numpy as np
 
-from streamgauge.text.fields import OUT_OF_RANGE, READABLE, UNREADABLE, Bytes, Ints, by_unique, widths, windows
+from streamgauge.base.arrow import Ints
+from streamgauge.text.fields import OUT_OF_RANGE, READABLE, UNREADABLE, Bytes, by_unique, widths, windows
 
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _DIGITS_MAX = 19  # every number of this many digits fits into 64 unsigned bits

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.arrow import Ints, Mask, bools, int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import events_schema
 from streamgauge.config import Source, TimeColumn
 from streamgauge.text import json_lines
-from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Ints, Lines, Mask, bools, int64s, texts
+from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Lines, texts
 from streamgauge.text.numbers import integers
 from streamgauge.text.patterns import pieces
 from streamgauge.text.ranges import LONGEST_LINE

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.arrow import Ints, Mask, int64s
 from streamgauge.base.units import PS, Tick
 from streamgauge.config import TimeColumn
 from streamgauge.text.fields import (
@@ -24,10 +25,7 @@ from streamgauge.text.fields import (
     READABLE,
     UNREADABLE,
     Bytes,
-    Ints,
-    Mask,
     by_unique,
-    int64s,
     widths,
     windows,
 )

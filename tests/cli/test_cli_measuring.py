@@ -45,13 +45,15 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_search_prints_its_answer_and_each_recovery_trial(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, search={**QUICK, "max_rate": 500, "proof_steps": 0})
+    plan = {**QUICK, "max_rate": 500, "proof_steps": 0}
+    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=plan)
     for attempt in "12":  # on a busy machine a trial may be invalid
         options = {"run-id": attempt, "proof-steps": 1}
         found = trial(bench, "--json", command="search", **options).json
         if found["outcome"] != "unproven":
             break
     assert (found["outcome"], found["sustainable_rate_events_per_s"]) == ("all_sustained", 500)
+    assert found["constraint"] == "driver's ceiling"
     [record] = found["trial_records"]
     assert (record["purpose"], record["rate_events_per_s"], record["outcome"]) == ("below", 350, "sustainable")
     told = trial(bench, command="search", **options).out  # which reads what is there
@@ -67,7 +69,8 @@ def test_a_trial_may_begin_behind(tmp_path: Path) -> None:
     trial(bench, behind=-1).refused("--behind: found -1, allowed: seconds, 0 or more")
 
 
-def test_a_stream_too_short_for_the_trial_loops_and_says_so(bench: Bench) -> None:
+def test_a_stream_too_short_for_the_trial_loops_and_says_so(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, events=1000)
     told = trial(bench, rate=2500, seconds=1)
     assert told.code == 0, told.err
     assert "stream      too short for this trial: 3 loops of it, each with later times" in told.out

@@ -66,19 +66,21 @@ def counted(found: Drivers, work: Path, rate: float, seconds: float) -> TrialRun
 
 
 def test_two_drivers_with_tls_and_token_serve_trials_of_one_stream(
-    artifact: Path, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bench = write_bench(tmp_path)
+    stream = bench.store.need("stream", bench.store.stream_key(bench.benchmark, bench.benchmark.experiments[0]), "test")
     cert, key = certificate
     monkeypatch.setenv("GENERATORS", "secret")
     fixed = ["--partitions", "3", "--max-memory-mb", "64", "--columns", NAMES, "--certificate", cert, "--key", key]
-    with by_hand(2, str(artifact), "--share", "{share}", *fixed) as (addresses, _):
+    with by_hand(2, str(stream.path), "--share", "{share}", *fixed) as (addresses, _):
         given = {"remote": addresses, "partitions": 3, "token_variable": "GENERATORS", "cafile": cert}
         replay = parse(Replay, given | {"max_memory_mb": 128}, "test")
-        with drivers(named(artifact), replay, tick="ns", columns=COLUMNS) as found:
+        with drivers(stream, replay, tick="ns", columns=COLUMNS) as found:
             assert [endpoint.partitions for endpoint in found.endpoints] == [2, 1]
             assert ceiling(found, 0.2).processes == 2
             for _ in range(2):
-                offsets = counted(found, artifact, 3000, 0.5).details["clock_offset_ns"]
+                offsets = counted(found, tmp_path, 3000, 0.5).details["clock_offset_ns"]
                 assert len(offsets) == 2
                 assert all(abs(offset) <= error + 1_000_000 for offset, error in offsets)
 

@@ -27,7 +27,8 @@ from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
-from streamgauge.engines.known.known_system import KnownSystem, Wired, run
+from streamgauge.engines.known.known_system import KnownSystem
+from streamgauge.engines.known.process import Wired, run
 from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.verdict import judge

@@ -146,10 +146,12 @@ def test_an_executor_killed_in_the_middle_of_a_batch_loses_and_repeats_nothing(
 def test_a_network_that_is_cut_and_comes_back_loses_and_repeats_nothing(
     system: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
 ) -> None:
+    caught: list[bool] = []
+
     def cut_twice() -> None:
         for away_s in (0.0, 1.5):
             proxy.catch()
-            proxy.caught.wait(30)  # each time within an answer, hence when all have come back
+            caught.append(proxy.caught.wait(30))  # each time within an answer, hence when all have come back
             proxy.cut()
             proxy.release()
             time.sleep(away_s)
@@ -157,6 +159,7 @@ def test_a_network_that_is_cut_and_comes_back_loses_and_repeats_nothing(
 
     with through(system, fleet) as proxy:
         run = trial(system, fleet, tmp_path, cut_twice, seconds=5)
+    assert caught == [True, True]
     exactly_once(run, stream)
 
 
@@ -243,7 +246,10 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
 
 def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     plan = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 1.5, "recovery_seconds": 5, "proof_steps": 1}
-    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search={**plan, "processes": 2, "margin": 0.3})
+    bench = write_bench(
+        tmp_path, capacity=40_000, batch_cost="50ms", cpus={min(os.sched_getaffinity(0))},
+        search={**plan, "processes": 2, "margin": 0.3},
+    )  # fmt: skip
     named = [part for key, name in CELL for part in (f"--{key}", name)]
     command = ["search", str(bench.file), *named, "--run-id", "r", "--json"]
     environment = {
@@ -277,5 +283,8 @@ def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on(tmp_path: Pat
     assert {record["window"]["life"] for record in of_process(1)} == {1}, "a complete process stays"
     assert {record["window"]["life"] for record in of_process(2)} == {2, 3}, "the lost one is measured again"
     assert found["sustainable_rate_events_per_s"] == pytest.approx(20_000, rel=0.1)
+    assert ([one["process"] for one in found["processes"]], found["interval_of"]) == ([1, 2], "processes")
+    results = read_jsonl(bench.store.root / "runs" / "r" / "results.jsonl")
+    assert [result["samples"] for result in results] == [2, 2], "the rate, and the rate per unit of the yardstick"
     assert {record["purpose"] for record in found["trial_records"]} == {"below", "above"}
     assert left_behind(bench.store.root) == []

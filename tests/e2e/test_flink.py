@@ -7,7 +7,6 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from streamgauge.oracle.check import Check, check
 from streamgauge.workloads import Spec, find
 from tests.driver.conftest import COLUMNS
 from tests.driver.proxy import Proxy
+from tests.e2e.flink import Proxied, started
 from tests.e2e.processes import wait_for
 from tests.e2e.streams import late_stream, offered
 
@@ -59,29 +59,10 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return late_stream(tmp_path_factory.mktemp("stream"))
 
 
-class Proxied(FlinkSystem):
-    """Reads through a proxy if there is one; the controller does not."""
-
-    proxy: Proxy | None = None
-
-    def begin_trial(self, setup: TrialSetup) -> None:
-        super().begin_trial(replace(setup, endpoints=(self.proxy.endpoint,)) if self.proxy else setup)
-
-
-@contextmanager
-def started(work: Path, **settings: Any) -> Iterator[Proxied]:
-    made = Proxied(FlinkSettings(name="flink", engine="flink", memory="1536m", **settings), work)
-    made.start()
-    try:
-        yield made
-    finally:
-        made.stop()
-
-
-@pytest.fixture(scope="module")
-def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
-    with started(tmp_path_factory.mktemp("flink")) as made:
-        yield made
+@pytest.fixture
+def flink(one_flink: Proxied) -> Proxied:
+    one_flink.keeps_answer = False
+    return one_flink
 
 
 @pytest.fixture(scope="module")
@@ -155,46 +136,39 @@ NEXMARK_QUERIES = {
 
 
 @pytest.fixture(scope="module")
-def auctions(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Path]:
-    """Nexmark's events, one a millisecond; in disorder one in five comes up to five seconds late."""
-
-    def made(disorder: bool) -> Path:
-        place = tmp_path_factory.mktemp("auctions")
-        draw = random.Random(5)
-        found = rows(Generator(Nexmark(rate=1000)), 0, 20_000, list(NEXMARK))
-        times = found["event_time"].to_pylist()
-        late = [draw.randrange(5 * 10**9) if disorder and draw.random() < 0.2 else 0 for _ in times]
-        table = found.append_column("ingestion_time", pa.array([a + b for a, b in zip(times, late, strict=True)]))
-        pq.write_table(table.sort_by([("ingestion_time", "ascending"), ("seq", "ascending")]), place / "part-0.parquet")
-        manifest = {"files": ["part-0.parquet"], "tick": "ns", "columns": NEXMARK}
-        (place / "manifest.json").write_text(json.dumps(manifest))
-        return place
-
-    return made
+def auctions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nexmark's events, one a millisecond; one in five comes up to five seconds late."""
+    place = tmp_path_factory.mktemp("auctions")
+    draw = random.Random(5)
+    found = rows(Generator(Nexmark(rate=1000)), 0, 20_000, list(NEXMARK))
+    times = found["event_time"].to_pylist()
+    late = [draw.randrange(5 * 10**9) if draw.random() < 0.2 else 0 for _ in times]
+    table = found.append_column("ingestion_time", pa.array([a + b for a, b in zip(times, late, strict=True)]))
+    pq.write_table(table.sort_by([("ingestion_time", "ascending"), ("seq", "ascending")]), place / "part-0.parquet")
+    manifest = {"files": ["part-0.parquet"], "tick": "ns", "columns": NEXMARK}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    return place
 
 
-@pytest.mark.parametrize("disorder", [False, True], ids=["ordered", "late"])
-def test_the_auction_s_queries_answer_as_duckdb_does(
-    flink: Proxied, auctions: Callable[[bool], Path], tmp_path: Path, disorder: bool
-) -> None:
-    stream = auctions(disorder)
-    for name, windows in NEXMARK_QUERIES.items():
-        workload = Workload.model_validate({"name": "w", "query": name, **windows})
-        columns = {column: NEXMARK[column] for column in find(name).columns}
-        spec = Spec.of(workload, columns)
-        with Fleet(stream, Replay(), tick="ns", columns=columns) as fleet:
+def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: Path, tmp_path: Path) -> None:
+    """Answers to ordered events are in test_flink_queries.py."""
+    columns = {column: NEXMARK[column] for name in NEXMARK_QUERIES for column in find(name).columns}
+    table = load_stream([auctions / "part-0.parquet"], "ns", columns, line=False, max_memory_mb=64, densify=1)
+    with Fleet(auctions, Replay(), tick="ns", columns=columns) as fleet:
+        for name, windows in NEXMARK_QUERIES.items():
+            workload = Workload.model_validate({"name": "w", "query": name, **windows})
+            spec = Spec.of(workload, columns)
             run = run_trial(
                 flink, fleet, workload, rate=5000, seconds=3.5, work=tmp_path / name, bounds=PATIENT,
                 beyond_us=spec.beyond_us,
             )  # fmt: skip
-        assert run.observation.invalid is None
-        table = load_stream([stream / "part-0.parquet"], "ns", columns, line=False, max_memory_mb=64, densify=1)
-        offered = offered_rows(table, [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]])
-        found = check(offered, run.details["system"], run.details["epochs"], spec)
-        assert (name, found.wrong, found.watermarks_checked) == (name, None, True)
-        assert found.reported_rows == found.expected_rows > (0 if name == "nexmark.q8" else 5)
-        assert found.expected_late == found.reported_late
-        assert (found.reported_late > 0) is (disorder and name != "nexmark.q0")
+            assert run.observation.invalid is None
+            counts = [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]]
+            found = check(offered_rows(table, counts), run.details["system"], run.details["epochs"], spec)
+            assert (name, found.wrong, found.watermarks_checked) == (name, None, True)
+            assert found.reported_rows == found.expected_rows > (0 if name == "nexmark.q8" else 5)
+            assert found.expected_late == found.reported_late
+            assert (found.reported_late > 0) is (name != "nexmark.q0")
 
 
 def during(action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
@@ -224,21 +198,23 @@ def test_a_killed_task_manager_loses_and_doubles_nothing(
                 process.kill()
                 killed.append(process.pid)
 
-    run = trial(flink, fleet, name, tmp_path, seconds=8, progress=during(kill))
+    run = trial(flink, fleet, name, tmp_path, seconds=5, progress=during(kill))
     assert len(killed) == 1
     found = checked(run, stream, name)
     assert (found.wrong, found.expected_rows) == (None, found.reported_rows)
     assert (found.reported_late is None) is (name == "sql")  # Flink's own counter begins anew
-    assert run.observation.offered == run.observation.taken == 40_000
+    assert run.observation.offered == run.observation.taken == 25_000
     wait_for(lambda: not psutil.pid_exists(killed[0]), "end of the killed one", 10)
 
 
 def test_a_network_that_is_cut_within_an_answer_loses_and_doubles_nothing(
     flink: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
 ) -> None:
+    caught: list[bool] = []
+
     def cut() -> None:
         proxy.catch()
-        proxy.caught.wait(30)  # it has begun to read an answer, whose END never comes
+        caught.append(proxy.caught.wait(30))  # it has begun to read an answer, whose END never comes
         proxy.cut()
         proxy.release()
         proxy.mend()
@@ -249,6 +225,7 @@ def test_a_network_that_is_cut_within_an_answer_loses_and_doubles_nothing(
             run = trial(flink, fleet, "passthrough", tmp_path, seconds=5, progress=during(cut))
         finally:
             flink.proxy = None
+    assert caught == [True]
     found = checked(run, stream, "passthrough")
     assert (found.wrong, found.reported_rows) == (None, 25_000)
 

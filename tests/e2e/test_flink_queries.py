@@ -14,8 +14,7 @@ import pytest
 from streamgauge.answers.finite_stream import benchmark, make_events
 from streamgauge.answers.hard_queries import SPECS, offered
 from streamgauge.answers.hard_queries import events as seconds_apart
-from streamgauge.answers.systems import named
-from streamgauge.answers.wire_suite import Answering, asked, served, started, suite
+from streamgauge.answers.wire_suite import asked, served, suite
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.catalog.artifacts import Store
 from streamgauge.driver.fleet import Fleet
@@ -23,6 +22,7 @@ from streamgauge.engines.flink import flink_system
 from streamgauge.engines.flink.queries import QUERIES, REFUSED
 from streamgauge.engines.flink.settings import HOME, JAR
 from streamgauge.workloads import Spec, find, registry
+from tests.e2e.flink import Proxied
 
 pytestmark = [
     pytest.mark.e2e,
@@ -47,12 +47,6 @@ DAYS = ("nexmark.q15", "nexmark.q16")
 CASES = [
     (name, late) for name, spec in SPECS_OF.items() for late in (False, True) if late or find(name).late != "never"
 ]
-
-
-@pytest.fixture(scope="module")
-def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answering]:
-    with started(named("flink"), tmp_path_factory.mktemp("flink")) as made:
-        yield made
 
 
 def windowed(late: bool) -> pa.Table:
@@ -93,7 +87,7 @@ def test_every_query_of_the_registry_is_answered_or_refused_with_a_reason() -> N
     ("name", "late"), CASES, ids=[f"{name}-{'late' if late else 'ordered'}" for name, late in CASES]
 )
 def test_the_answer_is_duckdb_s(
-    flink: Answering,
+    one_flink: Proxied,
     streams: dict[tuple[bool, bool], tuple[pa.Table, Fleet]],
     tmp_path: Path,
     name: str,
@@ -102,7 +96,7 @@ def test_the_answer_is_duckdb_s(
     nexmark = name.startswith("nexmark.")
     rows, fleet = streams[nexmark, late]
     columns = {column: NEXMARK[column] for column in find(name).columns} if nexmark else COLUMNS
-    record = asked(flink, fleet, SPECS_OF[name], columns, rows, tmp_path)
+    record = asked(one_flink, fleet, SPECS_OF[name], columns, rows, tmp_path)
     assert (record.status, record.why) == ("correct", None)
     assert record.late_drops_reported == record.late_drops_expected
     assert bool(record.late_drops_reported) is (late and find(name).late != "never" and name not in DAYS)
@@ -120,7 +114,7 @@ SLIPS = {
 
 @pytest.mark.parametrize("name", SLIPS)
 def test_what_the_engine_does_wrongly_is_caught(
-    flink: Answering,
+    one_flink: Proxied,
     streams: dict[tuple[bool, bool], tuple[pa.Table, Fleet]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -130,6 +124,6 @@ def test_what_the_engine_does_wrongly_is_caught(
     right = flink_system.argument
     monkeypatch.setattr(flink_system, "argument", lambda *given: {**right(*given), **slip})
     rows, fleet = streams[False, True]
-    record = asked(flink, fleet, SPECS_OF["windowed_aggregation"], COLUMNS, rows, tmp_path)
+    record = asked(one_flink, fleet, SPECS_OF["windowed_aggregation"], COLUMNS, rows, tmp_path)
     assert record.status == "wrong"
     assert told in str(record.why)

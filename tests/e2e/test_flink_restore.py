@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,10 +18,11 @@ from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.flink.cluster import Cluster
 from streamgauge.engines.flink.flink_system import RULES, argument
-from streamgauge.engines.flink.settings import HOME, JAR, FlinkSettings
+from streamgauge.engines.flink.settings import HOME, JAR
 from streamgauge.oracle.check import check
 from streamgauge.workloads import Spec
 from tests.driver.conftest import COLUMNS, stream_table
+from tests.e2e.flink import Proxied
 from tests.e2e.processes import wait_for
 
 pytestmark = [
@@ -49,16 +49,10 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = {"execution.checkpointing.interval": "300ms"}
-    made = Cluster(
-        FlinkSettings(name="flink", engine="flink", memory="1536m", conf=settings), tmp_path_factory.mktemp("flink")
-    )
-    try:
-        yield made
-    finally:
-        made.stop()
+@pytest.fixture
+def cluster(one_flink: Proxied) -> Cluster:
+    assert one_flink._cluster is not None
+    return one_flink._cluster
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -66,7 +66,9 @@ def until(true: Any, seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: SparkSystem, tmp_path: Path) -> None:
+def test_trials_in_one_warm_process_then_a_driver_that_leaves_then_a_kill_that_leaves_nothing(
+    system: SparkSystem, tmp_path: Path
+) -> None:
     for number, query in enumerate(("windowed_aggregation", "passthrough")):
         driver = HandDriver(attempt=f"t{number}")
         system.begin_trial(setup(driver, tmp_path / f"trial{number}", query=query))
@@ -97,6 +99,16 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
 
     driver = HandDriver(attempt="t2")
     system.begin_trial(setup(driver, tmp_path / "trial2"))
+    driver.close()
+    until(lambda: not system.alive(), 30)
+    assert system.failure is not None
+    assert driver.endpoint.address in system.failure
+    assert "\n" not in system.failure
+    system.end_trial(1.0)
+
+    driver = HandDriver(attempt="t3")
+    system.begin_trial(setup(driver, tmp_path / "trial3"))
+    assert system.alive()
     assert system._session is not None
     session, members = system._session, system._session.processes()
     assert len(members) >= 2
@@ -109,16 +121,6 @@ def test_two_trials_in_one_warm_process_then_a_kill_leaves_nothing(system: Spark
     assert session.processes() == []
     assert not any(map(alive, members))
     driver.close()
-
-
-def test_a_driver_that_leaves_ends_the_query_with_its_reason(system: SparkSystem, tmp_path: Path) -> None:
-    driver = HandDriver()
-    system.begin_trial(setup(driver, tmp_path / "trial"))
-    driver.close()
-    until(lambda: not system.alive(), 30)
-    assert system.failure is not None
-    assert driver.endpoint.address in system.failure
-    assert "\n" not in system.failure
 
 
 def test_a_query_that_cannot_begin_is_a_mistake_at_first_and_later_its_trial_s_fault(tmp_path: Path) -> None:

@@ -53,15 +53,15 @@ def reap(*pids):
 SCENARIOS = {
     "reaped": """
 for _ in range(3):
-    reap(*[start(burn, 0.5) for _ in range(2)])
+    reap(*[start(burn, 0.25) for _ in range(2)])
 """,
     "short": """
-for _ in range(60):
+for _ in range(30):
     reap(start(burn, 0.05))
 """,
     "orphaned": """
 for _ in range(2):
-    reap(start(lambda: start(burn, 1.8)))
+    reap(start(lambda: start(burn, 0.9)))
 """,
     "killed": """
 def worker():
@@ -81,8 +81,8 @@ reap(child)
     # as PySpark's daemon and its workers: it dies, and those that run on are nobody's
     "daemon": """
 def daemon():
-    reap(*[start(burn, 0.4) for _ in range(3)])
-    start(burn, 1.5)
+    reap(*[start(burn, 0.3) for _ in range(3)])
+    start(burn, 1.0)
     burn(0.3)
     signal.pause()
 
@@ -94,7 +94,7 @@ reap(child)
     # what a child has reaped is reaped with it
     "nested": """
 def middle(depth):
-    burn(0.1)
+    burn(0.05)
     if depth:
         reap(start(middle, depth - 1), start(middle, depth - 1))
 

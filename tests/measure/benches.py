@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from streamgauge.config import Benchmark, Cell, load
 from tests.driver.conftest import COLUMNS, stream_table
 
 CELL = Cell(experiment="e", workload="all", system="known")
-EVENTS = 1000  # one a millisecond
+EVENTS = 20_000  # one a millisecond; a batch of the driver ends with its loop, so short streams cost it much
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,22 @@ class Bench:
 
 
 def write_bench(
-    place: Path, *, capacity: float | None = None, delay: str = "0s", batch_cost: str = "0s", **more: Any
+    place: Path,
+    *,
+    capacity: float | None = None,
+    delay: str = "0s",
+    batch_cost: str = "0s",
+    cpus: Collection[int] | None = None,
+    events: int = EVENTS,
+    **more: Any,
 ) -> Bench:
-    """Batches of 50 ms, so that a second has enough of them for a verdict."""
+    """Batches of 50 ms, so that a second has enough of them for a verdict.
+
+    cpus: those of the system, on which the yardstick runs; None means all.
+    """
     (place / "f.csv").write_text("t,carrier,flight\n1,A,1\n")
     known = {"name": "known", "engine": "known", "capacity": capacity, "delay": delay, "trigger": "50ms"}
-    known |= {"batch_cost": batch_cost}
+    known |= {"batch_cost": batch_cost, "cpus": None if cpus is None else list(cpus)}
     known |= {"batch_rows": max(1, round(capacity / 20))} if capacity else {}
     raw: dict[str, Any] = {
         "name": "b",
@@ -48,8 +59,8 @@ def write_bench(
     benchmark, store = load(file), Store(place / "artifacts")
 
     def make(build: Build) -> None:
-        pq.write_table(stream_table([i * 1_000_000 for i in range(EVENTS)]), build.path / "part-00000.parquet")
-        build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": EVENTS}
+        pq.write_table(stream_table([i * 1_000_000 for i in range(events)]), build.path / "part-00000.parquet")
+        build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": events}
 
     store.made("stream", store.stream_key(benchmark, benchmark.experiments[0]), make)
     return Bench(file, benchmark, store)

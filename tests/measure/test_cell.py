@@ -53,7 +53,7 @@ def children(module: str) -> list[psutil.Process]:
 
 NO_WARMUP = {"warmup_seconds": 0}
 #: the module that the known system's process runs
-KNOWN = "streamgauge.engines.known.known_system"
+KNOWN = "streamgauge.engines.known.process"
 
 
 @pytest.fixture

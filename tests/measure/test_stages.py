@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import load
 from streamgauge.measure import latency, search_stage
 from streamgauge.measure.search_stage import cell_directory
+from streamgauge.metrics.pipeline import Pipeline
 from tests.measure.benches import CELL, Bench, write_bench
+from tests.metrics.backend import wait_until
+from tests.metrics.carbon import Carbon, carbon
 
 #: a search of some seconds; a busy host may take the CPU away for half of one
 QUICK: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.4, "recovery_seconds": 4}
@@ -36,12 +40,27 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("searched")
 
 
+def stored(graphite: Carbon, kind: str, name: str, value: str = "value") -> list[float]:
+    """Values that Graphite has stored of a metric of the search's trials."""
+    return graphite.series(f"streamgauge.b.e_all_known.{kind}.trial.{name}.committed.{value}")
+
+
 @pytest.fixture
 def searched(place: Path) -> Bench:
-    """A benchmark whose search has ended, as if no other test had touched it: 2000 rows take 50 + 50 ms."""
+    """A benchmark whose search has ended, as if no other test had touched it: 2000 rows take 50 + 50 ms.
+
+    The files of the Graphite to which its metrics went are in the folder carbon.
+    """
     if not (place / "kept").exists():
-        bench = write_bench(place, capacity=40_000, batch_cost="50ms", search=QUICK)
-        run_search(bench)
+        (place / "carbon").mkdir()
+        with carbon(place / "carbon") as daemon:
+            sink = {"type": "graphite", "host": "127.0.0.1", "port": daemon.port}
+            bench = write_bench(
+                place, capacity=40_000, batch_cost="50ms", search=QUICK, metrics={"sinks": [sink], "period": "500ms"}
+            )
+            with Pipeline(bench.benchmark.metrics, bench.benchmark.name).start():
+                found, *_ = run_search(bench)
+            wait_until(lambda: stored(daemon, "counter", "trials")[-1:] == [found["trials"]], "the last push")
         shutil.copytree(bench.store.run("r"), place / "kept")
         return bench
     bench = Bench(place / "b.yaml", load(place / "b.yaml"), Store(place / "artifacts"))
@@ -80,23 +99,20 @@ def test_a_search_finds_the_rate_proves_it_and_keeps_every_measurement(searched:
     assert again["sustainable_rate_events_per_s"] == found["sustainable_rate_events_per_s"]
 
 
-def test_two_processes_give_an_interval_over_processes(tmp_path: Path) -> None:
-    plan = {**QUICK, "processes": 2, "proof_steps": 0}
-    bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=plan)
-    found, windows, trials = run_search(bench)
-    assert ([one["process"] for one in found["processes"]], found["interval_of"]) == ([1, 2], "processes")
-    assert {record["window"]["life"] for record in windows} == {1, 2}, "each process is a fresh system"
-    assert trials == []
-    rate, per_unit = read_jsonl(bench.store.run("r") / "results.jsonl")
-    assert (rate["samples"], per_unit["samples"]) == (2, 2)
-
-
-def test_more_than_the_highest_allowed_rate_is_not_offered(tmp_path: Path) -> None:
-    bench = write_bench(tmp_path, search={**QUICK, "max_rate": 500})
-    found, _, trials = run_search(bench)
-    assert (found["sustainable_rate_events_per_s"], found["outcome"]) == (500, "all_sustained")
-    assert found["constraint"] == "driver's ceiling"
-    assert [trial["purpose"] for trial in trials] == ["below"]
+def test_what_graphite_stores_of_a_search_is_what_its_trials_record(searched: Bench, place: Path) -> None:
+    found, _, trials = run_search(searched)  # which reads what is there
+    graphite = Carbon(0, place / "carbon")
+    assert len(trials) == found["trials"] > 1
+    for name in ("offered", "taken"):
+        totals = list(accumulate(trial["observation"][name] for trial in trials))
+        assert [value for value, _ in groupby(stored(graphite, "counter", f"events_{name}"))] == totals
+        assert stored(graphite, "gauge", name)[-1] == trials[-1]["observation"][name]
+    last = trials[-1]["observation"]
+    assert stored(graphite, "gauge", "backlog")[-1] == last["offered"] - last["taken"]
+    assert stored(graphite, "gauge", "rate_events_per_s")[-1] == last["rate_events_per_s"]
+    latencies = [trial["details"]["event_latency_ns"] for trial in trials]
+    assert stored(graphite, "distribution", "event_latency_ns", "count")[-1] == sum(one["count"] for one in latencies)
+    assert stored(graphite, "distribution", "event_latency_ns", "max")[-1] == max(one["max"] for one in latencies)
 
 
 def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(searched: Bench) -> None:

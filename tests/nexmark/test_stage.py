@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
         "SPECS",
         [spec for spec in hard_queries.SPECS if spec.query in ("chained_windows", "deduplication")],
     )
+    monkeypatch.setattr(stage, "run_hard", partial(hard_queries.run_hard, batches=5))
     benchmark, store = parse(Benchmark, RAW, "here"), Store(tmp_path)
     ingest.run(Forked(), benchmark, store)
     generate.run(Forked(), benchmark, store, benchmark.experiments[0])

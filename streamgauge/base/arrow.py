@@ -1,0 +1,39 @@
+"""Arrow arrays over numpy's memory, and numpy's arrays over Arrow's.
+
+pyarrow's own conversions import pandas at their first call, which takes each process up to half a second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def int64s(values: Ints, valid: Mask | None = None) -> pa.Array:
+    """Arrow array over the same memory."""
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def bools(mask: Mask) -> pa.Array:
+    """Arrow array of the values of a mask."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
+
+
+def ints(array: pa.Array) -> Ints:
+    """Values of an int64 array without nulls, over the same memory."""
+    if not len(array):
+        return np.zeros(0, np.int64)
+    return np.frombuffer(array.buffers()[1], np.int64, len(array), array.offset * 8)
+
+
+def flags(array: pa.Array) -> Mask:
+    """Values of a boolean array without nulls."""
+    bits = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+    found: Mask = np.unpackbits(bits, bitorder="little")[array.offset : array.offset + len(array)].view(np.bool_)
+    return found
