@@ -131,7 +131,11 @@ def spark(_spark_ends: None) -> SparkSession:
     from streamgauge.spark.session import batch_session
 
     jars = {"spark.jars": str(JAR)} if JAR.exists() else {}
-    return batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "3", **jars})
+    session = batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "2", **jars})
+    # Hadoop starts a process for every file that it makes, to set its mode; half of them would hold checksums
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    session._jvm.org.apache.hadoop.fs.FileSystem.getLocal(hadoop).setWriteChecksum(False)
+    return session
 
 
 @pytest.fixture

@@ -34,12 +34,12 @@ class Events:
         return self.rows.drop_columns(["partition", "row"])
 
     def batches(self, count: int) -> list[pa.Table]:
-        """Cuts the events into `count` micro-batches of equal size, and adds one with the sentinel."""
+        """Cuts the events into `count` micro-batches of equal size; the last one ends with the sentinel."""
         plain = self.plain
         size = -(-plain.num_rows // count)
         latest = plain["event_time"].to_numpy().max() // 1000
-        slices = [plain.slice(first, size) for first in range(0, plain.num_rows, size)]
-        return [*slices, with_sentinel(plain, int(latest) + SENTINEL_US)]
+        *slices, last = [plain.slice(first, size) for first in range(0, plain.num_rows, size)]
+        return [*slices, pa.concat_tables([last, with_sentinel(plain, int(latest) + SENTINEL_US)])]
 
 
 def benchmark(events: int, seed: int, disorder: float) -> Benchmark:

@@ -6,7 +6,7 @@ anywhere. Content is compared by sums of hashes, positions by one join on seq.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -49,34 +49,42 @@ Rows = Callable[[list[RowGroup], RowGroup | None], Iterator[pa.RecordBatch]]
 def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: Experiment) -> dict[str, int | str]:
     """Returns each fact by its name: counts as integers, sums of hashes as text; none is ever None.
 
-    `claimed_*` are the counts of the stream's manifest. Both artifacts must have their columns, with the right types
-    and without nulls.
+    Both artifacts must have their columns, with the right types and without nulls.
     """
+    return beside_claims(measure(spark, events, stream), stream.manifest, experiment)
+
+
+def measure(spark: SparkSession, events: Artifact, stream: Artifact) -> dict[str, int | str]:
+    """Measures the facts of the rows alone."""
     sources = row_groups.row_groups(events.files())
     placed = row_groups.row_groups(stream.files())
     bin_shift = _bin_shift(sources)
     contents = _contents({"events": read(spark, events), "stream": read(spark, stream)}, bin_shift)
     before, after = contents["events"], contents["stream"]
-    claimed = stream.manifest
     bins = before.bins.keys() | after.bins.keys()
-    places = _places(spark, sources, placed, claimed["delay_min"], claimed["delay_max"])
-    target = expected = round(experiment.target * before.rows)
-    if experiment.on_infeasible == "closest":
-        expected = min(max(target, places["source_out_of_order"]), claimed["feasible_max"])
-    counts = {
+    return {
         "events_rows": before.rows,
         "stream_rows": after.rows,
         "bins": len(bins),
         "bins_equal": sum(before.bins.get(b) == after.bins.get(b) for b in bins),
-        **places,
+        **_places(spark, sources, placed, stream.manifest["delay_min"], stream.manifest["delay_max"]),
+        **{f"{dataset}_{name}_sum": text for dataset, found in contents.items() for name, text in found.sums.items()},
+    }
+
+
+def beside_claims(
+    measured: Mapping[str, Any], claimed: Mapping[str, Any], experiment: Experiment
+) -> dict[str, int | str]:
+    """Adds what the experiment asks for, and as `claimed_*` the counts of the stream's manifest."""
+    target = expected = round(experiment.target * measured["events_rows"])
+    if experiment.on_infeasible == "closest":
+        expected = min(max(target, measured["source_out_of_order"]), claimed["feasible_max"])
+    found = {
+        **measured,
         "target_out_of_order": target,
         "expected_out_of_order": expected,
         **{f"claimed_{name}": claimed[name] for name in CLAIMS},
     }
-    sums = {
-        f"{dataset}_{name}_sum": text for dataset, content in contents.items() for name, text in content.sums.items()
-    }
-    found = {**counts, **sums}
     # an expectation passes a missing value unnoticed
     if missing := [name for name, value in found.items() if value is None]:
         raise ValueError(f"facts without a value: {', '.join(missing)}")

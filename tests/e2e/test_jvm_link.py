@@ -59,7 +59,9 @@ def started(work: Path, **given: Any) -> SystemUnderTest:
 def trial(system: SystemUnderTest, fleet: Fleet, asked: Workload, work: Path, **more: Any) -> TrialRun:
     fleet.start()
     beyond_us = Spec.of(asked, COLUMNS).beyond_us
-    return run_trial(system, fleet, asked, rate=5000, seconds=4, work=work, bounds=PATIENT, beyond_us=beyond_us, **more)
+    return run_trial(
+        system, fleet, asked, rate=10_000, seconds=2, work=work, bounds=PATIENT, beyond_us=beyond_us, **more
+    )
 
 
 def checked(run: TrialRun, stream: Path, asked: Workload) -> Check:
@@ -98,7 +100,7 @@ def test_an_executor_killed_in_mid_trial_loses_and_doubles_nothing(fleet: Fleet,
         killed.append(executor.pid)
 
     try:
-        during, asked = DuringATrial(kill, 1.5), workload(**TUMBLING)
+        during, asked = DuringATrial(kill, 0.7), workload(**TUMBLING)
         found = checked(trial(system, fleet, asked, tmp_path / "killed", progress=during), stream, asked)
         during.done()
         assert (found.wrong, found.watermarks_checked) == (None, True)

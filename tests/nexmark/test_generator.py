@@ -196,7 +196,7 @@ def test_a_line_is_the_event_as_text() -> None:
 def test_same_bytes_for_1_3_and_16_partitions(spark: Any) -> None:
     found = set()
     for partitions in (1, 3, 16):
-        edges = [48_000 * part // partitions for part in range(partitions + 1)]
+        edges = [4_800 * part // partitions for part in range(partitions + 1)]
         ranges = list(itertools.pairwise(edges))
 
         def write(one: tuple[int, int]) -> bytes:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge import workloads
-from streamgauge.answers.finite_stream import Events, benchmark, make_events
+from streamgauge.answers.finite_stream import SENTINEL_US, Events, benchmark, make_events
 from streamgauge.answers.nexmark_suite import chosen, in_batch, run_suite, stream
 from streamgauge.answers.record import Record, short
 from streamgauge.answers.systems import system
@@ -26,6 +27,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Workload
 from streamgauge.engines.spark import queries
 from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.oracle.batches import BatchLog
 from streamgauge.oracle.duck import answer, ask, reduced, size_and_hash
 from streamgauge.oracle.late_rows import expectation
 from streamgauge.spark import analyze, ingest, validate
@@ -38,6 +40,8 @@ COUNT, SEED, DISORDER = 2000, 1, 20.0
 SUITES = Path(__file__).resolve().parents[2] / "expectations"
 #: with disorder these lose events
 LOSING = {"q4", "q5", "q6", "q7", "q8", "q9", "q11", "q20", "q23"}
+#: one of them for each way in which Spark drops rows: state in Python, windows, joined windows, sessions, joins
+WAYS = "q4,q5,q8,q11,q20"
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,8 @@ def test_batch_answers_as_duckdb(in_batches: dict[str, Record], query: Any) -> N
 def test_streaming_answers_as_batch_without_exactly_what_came_too_late(
     spark: Any, events: Events, tmp_path: Path, query: Any
 ) -> None:
-    batches = 4 if short(query) in LOSING else 2  # where nothing is lost, two batches show as much
+    # two batches show as much where nothing is lost; of q7, only the fourth has late bids that were the best
+    batches = 4 if short(query) == "q7" else 3 if short(query) in LOSING else 2
     (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=batches)
     assert (record.status, record.why) == ("correct", None)
     whole = size_and_hash(ask(standard(query, 5000), (events.plain,) * query.streams), query.rule)
@@ -99,17 +104,41 @@ def test_streaming_answers_as_batch_without_exactly_what_came_too_late(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("query", [query for query in QUERIES if short(query) in LOSING], ids=short)
+@pytest.mark.parametrize("query", chosen(WAYS), ids=short)
 def test_on_ordered_events_streaming_answers_as_duckdb_and_loses_nothing(
     spark: Any, ordered: Events, tmp_path: Path, query: Any
 ) -> None:
-    """The other queries lose nothing with disorder either, so that the test above has shown it of them."""
+    """The other queries that lose events drop them in the same ways, and by the rule of the test below.
+
+    Queries that lose nothing with disorder lose nothing in order either, so that the test above has shown it of them.
+    """
     (streaming,) = run_suite(spark, ordered, [query], "streaming", tmp_path, batches=2)
     assert (streaming.status, streaming.why) == ("correct", None)
     whole = size_and_hash(ask(standard(query, 5000), (ordered.plain,) * query.streams), query.rule)
     assert (streaming.rows, streaming.hash) == whole
     assert (streaming.late_drops_expected, streaming.late_drops_reported) == (0, 0)
     assert streaming.rows
+
+
+def logs(events: Events, streams: int) -> list[BatchLog]:
+    """Log of an engine whose watermark lies 5 s back: three micro-batches, and one without rows after the sentinel."""
+    ends = list(accumulate(batch.num_rows for batch in events.batches(3)))
+    seen_ms = np.maximum.accumulate(events.rows["event_time"].to_numpy()) // 1_000_000
+    watermarks = [0, *(int(seen_ms[end - 1]) - 5000 for end in ends[:2]), int(seen_ms[-1]) + SENTINEL_US // 1000]
+    logged = zip([*ends, ends[-1]], watermarks, strict=True)
+    return [BatchLog(n, ({0: end},) * streams, ms) for n, (end, ms) in enumerate(logged)]
+
+
+@pytest.mark.parametrize("query", [query for query in QUERIES if short(query) in LOSING], ids=short)
+def test_the_rule_drops_nothing_of_ordered_events_and_some_of_disordered_ones(
+    events: Events, ordered: Events, query: Any
+) -> None:
+    spec, rules = standard(query, 5000), queries.rules(query.name)
+    wanted = expectation(ordered.rows, logs(ordered, query.streams), spec, rules)
+    assert (wanted.late, wanted.wrong_watermark) == (0, None)
+    whole = ask(spec, (ordered.plain,) * query.streams)
+    assert size_and_hash(answer(wanted), query.rule) == size_and_hash(whole, query.rule)
+    assert expectation(events.rows, logs(events, query.streams), spec, rules).late > 0
 
 
 @pytest.mark.spark
@@ -127,7 +156,7 @@ def test_another_run_from_the_seed_gives_the_same_events_and_hashes(
 def test_joins_forget_and_still_answer_right_when_the_wait_is_short(spark: Any, events: Events, tmp_path: Path) -> None:
     """The second join of q23 has a watermark that lies a window behind."""
     (query,) = chosen("q23")
-    (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=6, wait_us=7_000_000)
+    (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=4, wait_us=7_000_000)
     assert (record.status, record.why) == ("correct", None)
     assert 0 < (record.rows or 0) < ask(standard(query, 5000), (events.plain,) * query.streams).num_rows
 
@@ -207,7 +236,7 @@ def test_the_oracle_catches(
 def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: Events, tmp_path: Path) -> None:
     (query,) = chosen("q7")
     spec = standard(query, 5000)
-    run = stream(spark, spec, query, events.batches(4), tmp_path)
+    run = stream(spark, spec, query, events.batches(2), tmp_path)
     wanted = expectation(events.rows, run.logs(), spec, queries.rules(spec.query))
     found = size_and_hash(run.output, query.rule)
     assert size_and_hash(answer(wanted), query.rule) == found
@@ -219,7 +248,8 @@ def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: 
 
 @pytest.mark.spark
 def test_one_query_that_fails_leaves_a_hole_and_stops_no_other(spark: Any, events: Events, tmp_path: Path) -> None:
-    records = list(run_suite(spark, events, chosen("q18,q2"), "streaming", tmp_path, conf=system("spark-hdfs")))
+    hdfs = system("spark-hdfs")
+    records = list(run_suite(spark, events, chosen("q18,q2"), "streaming", tmp_path, batches=1, conf=hdfs))
     assert [(record.query, record.status) for record in records] == [("q18", "unsupported"), ("q2", "correct")]
     assert "RocksDB" in str(records[0].why)
     assert records[0].rows is None

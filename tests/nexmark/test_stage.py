@@ -35,25 +35,30 @@ RAW: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def finished(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Benchmark, Store, Path]:
+    """The stage's benchmark, its store, and its run after the stage has ended, with two of the hard queries."""
+    benchmark, store = parse(Benchmark, RAW, "here"), Store(tmp_path_factory.mktemp("artifacts"))
+    ingest.run(Forked(), benchmark, store)
+    generate.run(Forked(), benchmark, store, benchmark.experiments[0])
+    run = store.run("mine")
+    two = [spec for spec in hard_queries.SPECS if spec.query in ("chained_windows", "deduplication")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hard_queries, "SPECS", two)
+        patch.setattr(stage, "run_hard", partial(hard_queries.run_hard, batches=5))
+        with pytest.raises(UserError, match="late: 1 of 6 answers: q18 in streaming is unsupported"):
+            stage.run(spark, benchmark, store, benchmark.experiments[0], run)
+    return benchmark, store, run
+
+
 @pytest.mark.spark
 def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: tuple[Benchmark, Store, Path],
 ) -> None:
     """Spark's default state store cannot do q18. With one watermark for all, chained windows lose rows,
     while a single operator only drops more of them.
     """
-    monkeypatch.setattr(
-        hard_queries,
-        "SPECS",
-        [spec for spec in hard_queries.SPECS if spec.query in ("chained_windows", "deduplication")],
-    )
-    monkeypatch.setattr(stage, "run_hard", partial(hard_queries.run_hard, batches=5))
-    benchmark, store = parse(Benchmark, RAW, "here"), Store(tmp_path)
-    ingest.run(Forked(), benchmark, store)
-    generate.run(Forked(), benchmark, store, benchmark.experiments[0])
-    run = store.run("mine")
-    with pytest.raises(UserError, match="late: 1 of 6 answers: q18 in streaming is unsupported"):
-        stage.run(spark, benchmark, store, benchmark.experiments[0], run)
+    benchmark, store, run = finished
     found = {(row["system"], row["query"], row["mode"]): row["status"] for row in read_jsonl(run / ROWS)}
     assert found == {
         ("hdfs", "q18", "batch"): "correct",
@@ -78,3 +83,42 @@ def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
     }  # fmt: skip
     (record,) = Records(benchmark, store, "mine").hard
     assert (record["system"], len(record["example"])) == ("hdfs", 3)
+
+
+@pytest.mark.spark
+def test_each_operator_has_its_own_watermark_and_one_for_all_loses_rows(
+    finished: tuple[Benchmark, Store, Path],
+) -> None:
+    """6, 4, 5 at seconds 1, 2, 3, then 7 at 4: windows [1, 4), [4, 7) of the first operator, [1, 7) of the second."""
+
+    def told(record: dict[str, Any]) -> list[Any]:
+        """Per batch: each operator's two watermarks in s, its rows and drops; the result as (start, groups, total)."""
+        fields = ("late_ms", "eviction_ms", "rows", "dropped")
+        return [
+            (
+                [tuple(o[f] // 1000 if f.endswith("ms") else o[f] for f in fields) for o in micro["operators"]],
+                [(r["window_start"][17:19], int(r["groups"]), int(r["total"])) for r in micro["output"]],
+            )
+            for micro in record["batches"]
+        ]
+
+    benchmark, store, _ = finished
+    (record,) = Records(benchmark, store, "mine").hard
+    own, shared, late = [told(example) for example in record["example"]]
+    end = 10**9
+    assert own == [
+        ([(0, 0, 1, 0), (0, 0, 0, 0)], []),
+        ([(0, 3, 2, 0), (0, 3, 0, 0)], []),
+        ([(3, 4, 2, 0), (3, 4, 1, 0)], []),  # 6 of [1, 4) has come to the second operator
+        ([(4, end, 1, 0), (4, end, 0, 0)], [("01", 2, 13)]),  # and so has 7 of [4, 7), in time
+    ]
+    assert shared == [
+        ([(0, 0, 1, 0), (0, 0, 0, 0)], []),
+        ([(3, 3, 2, 0), (3, 3, 0, 0)], []),
+        ([(4, 4, 2, 0), (4, 4, 1, 0)], []),
+        # 7 comes out of the first by the watermark by which it is late in the second: 6 instead of 13, and no error
+        ([(end, end, 1, 0), (end, end, 0, 1)], [("01", 1, 6)]),
+    ]
+    # 9 at second 2 comes when [1, 4) has ended at 6: it is dropped once, in the first operator, and 16 stays 13
+    assert sorted(row for _, out in late for row in out) == [("01", 2, 13), ("19", 1, 1)]
+    assert [[o[3] for o in operators] for operators, _ in late if any(o[3] for o in operators)] == [[1, 0]]

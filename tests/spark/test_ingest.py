@@ -6,8 +6,6 @@ import csv
 import gzip
 import io
 import random
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,6 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.config import load
 from streamgauge.spark import ingest
 from tests.conftest import ROOT, everywhere
 from tests.spark.ingesting import bad, benchmark, rows, written
@@ -263,15 +260,3 @@ def test_quoted_commas_of_the_earthquakes(workers: Workers, tmp_path: Path) -> N
     found = [(row["place"], row["mag"]) for row in rows(ingest.run(workers, wanted, Store(tmp_path)))]
     with open(file, newline="") as handle:
         assert found == [(r["place"] or None, float(r["mag"]) if r["mag"] else None) for r in csv.DictReader(handle)]
-
-
-@pytest.mark.e2e
-def test_one_core_gives_the_same_rows_through_the_job(workers: Workers, tmp_path: Path) -> None:
-    config = ROOT / "configs" / "flights.yaml"
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
-    command += [str(ROOT / "jobs" / "ingest.py"), "--config", str(config), "--artifacts", str(tmp_path / "a")]
-    subprocess.run([*command, "--run-id", "r"], check=True, timeout=300, capture_output=True)
-    wanted = load(config)
-    one = Store(tmp_path / "a").need("events", Store(tmp_path / "a").events_key(wanted), "ingest")
-    two = ingest.run(workers, wanted, Store(tmp_path / "b"), split_bytes=100_000)
-    assert rows(one) == rows(two)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,17 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
+from streamgauge.engines.spark.engine import settings
 from streamgauge.spark import facts, validate
 from tests.conftest import ROOT
-from tests.spark.mutations import OF_THE_DATA, OF_THE_FACTS, Mutation, claim, swap_lines_of_one_event_time
+from tests.spark.mutations import (
+    OF_THE_CLAIMS,
+    OF_THE_DATA,
+    OF_THE_FACTS,
+    Mutation,
+    claim,
+    swap_lines_of_one_event_time,
+)
 from tests.spark.streams import BENCHMARK, Case, sound_case
 
 SUITES = ROOT / "expectations"
@@ -27,20 +36,21 @@ def context(tmp_path: Path) -> Any:
     return validate.new_context(tmp_path / "docs")
 
 
-@pytest.mark.spark
-def test_a_sound_stream_passes_every_expectation(spark: Any, context: Any, tmp_path: Path) -> None:
-    place = tmp_path / "a [place] *é#%20"  # all but a pattern or an address
-    place.mkdir()
-    found = validate.validate(spark, context, *SOUND.write(place), BENCHMARK, SOUND.experiment, SUITES)
-    assert found.failed == []
-    assert [e.name for e in found.expectations] == names_in_suites()
-    assert found.facts is not None
-    assert found.facts["out_of_order"] == found.facts["target_out_of_order"] == 45
-    assert found.facts["source_out_of_order"] == len(SOUND.source_late())
-    assert found.facts["newly_delayed"] == len(SOUND.delayed())
+@pytest.fixture
+def few_tasks(spark: Any) -> Iterator[None]:
+    """Settings under which many small streams are checked at a lower cost; the stage below runs without them."""
+    with settings(spark, {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}):
+        yield
+
+
+@pytest.fixture(scope="module")
+def measured(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Facts of the sound stream's rows, whatever its manifest claims."""
+    return facts.measure(spark, *SOUND.write(tmp_path_factory.mktemp("sound")))
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("few_tasks")
 @pytest.mark.parametrize("mutate", OF_THE_FACTS, ids=lambda mutate: mutate.__name__)
 def test_a_corrupted_stream_fails_exactly_the_stated_expectations(
     spark: Any, context: Any, tmp_path: Path, mutate: Mutation
@@ -48,23 +58,36 @@ def test_a_corrupted_stream_fails_exactly_the_stated_expectations(
     case = copy.deepcopy(SOUND)
     mutate(case)
     assert case != SOUND
-    measured = facts.facts(spark, *case.write(tmp_path), case.experiment)
-    judged = validate.judge(context, SUITES / "stream_facts.json", measured)
+    found = facts.facts(spark, *case.write(tmp_path), case.experiment)
+    judged = validate.judge(context, SUITES / "stream_facts.json", found)
     assert {e.name for e in judged if not e.success} == OF_THE_FACTS[mutate]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", OF_THE_CLAIMS)
+def test_another_claim_of_the_manifest_fails_exactly_the_stated_expectations(
+    context: Any, measured: dict[str, Any], name: str
+) -> None:
+    case = copy.deepcopy(SOUND)
+    claim(name)(case)
+    found = facts.beside_claims(measured, case.claims, case.experiment)
+    judged = validate.judge(context, SUITES / "stream_facts.json", found)
+    assert {e.name for e in judged if not e.success} == OF_THE_CLAIMS[name]
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("percent", "expected"), [(90, 45), (30, 45), (20, 30), (0, len(SOUND.source_late()))])
 def test_the_closest_target_lies_between_the_source_and_the_bound(
-    spark: Any, tmp_path: Path, percent: int, expected: int
+    measured: dict[str, Any], percent: int, expected: int
 ) -> None:
     """The sound stream holds 45 of 150, which its manifest says to be the bound."""
     experiment = SOUND.experiment.model_copy(update={"on_infeasible": "closest", "target_percent": percent})
-    row = facts.facts(spark, *SOUND.write(tmp_path), experiment)
+    row = facts.beside_claims(measured, SOUND.claims, experiment)
     assert (row["target_out_of_order"], row["expected_out_of_order"]) == (percent * 150 // 100, expected)
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("few_tasks")
 def test_the_order_in_which_columns_are_declared_is_no_matter(spark: Any, context: Any, tmp_path: Path) -> None:
     """A change of the order changes no key, so data of another order are found."""
     columns = dict(reversed(BENCHMARK.source.columns.items()))
@@ -76,14 +99,26 @@ def test_the_order_in_which_columns_are_declared_is_no_matter(spark: Any, contex
 # -- the data themselves
 
 
+BOTH = ("events", "stream")
+#: most break both datasets at once, as the name of an expectation tells which of them it judges
+BROKEN = [(BOTH, name) for name in dict.fromkeys(name for _, name in OF_THE_DATA) if name != "no line"]
+BROKEN += [(("events",), "no line"), (("stream",), "no line")]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize(("dataset", "name"), OF_THE_DATA)
+@pytest.mark.usefixtures("few_tasks")
+@pytest.mark.parametrize(
+    ("datasets", "name"), BROKEN, ids=lambda part: part if isinstance(part, str) else "+".join(part)
+)
 def test_broken_data_fail_exactly_the_stated_expectations(
-    spark: Any, context: Any, tmp_path: Path, dataset: str, name: str
+    spark: Any, context: Any, tmp_path: Path, datasets: tuple[str, ...], name: str
 ) -> None:
-    mutate, must_fail = OF_THE_DATA[dataset, name]
     case = copy.deepcopy(SOUND)
-    case.schemas[dataset] = mutate(case.schemas[dataset], getattr(case, dataset))
+    must_fail: set[str] = set()
+    for dataset in datasets:
+        mutate, fails = OF_THE_DATA[dataset, name]
+        case.schemas[dataset] = mutate(case.schemas[dataset], getattr(case, dataset))
+        must_fail |= fails
     found = validate.validate(spark, context, *case.write(tmp_path), BENCHMARK, case.experiment, SUITES)
     assert {e.name for e in found.failed} == must_fail
     assert found.facts is None  # not measured on data that have no such columns, types or values
@@ -106,7 +141,9 @@ def test_every_expectation_has_its_own_name_and_a_note() -> None:
 
 
 def test_every_expectation_is_failed_by_some_mutation() -> None:
-    can_fail = set().union(*OF_THE_FACTS.values(), *(must_fail for _, must_fail in OF_THE_DATA.values()))
+    can_fail = set().union(
+        *OF_THE_FACTS.values(), *OF_THE_CLAIMS.values(), *(must_fail for _, must_fail in OF_THE_DATA.values())
+    )
     assert can_fail == set(names_in_suites())
 
 
@@ -156,7 +193,7 @@ def stored(tmp_path: Path, case: Case) -> tuple[Store, Benchmark]:
     source = tmp_path / "source.csv"
     source.write_text("0,0\n")
     benchmark = BENCHMARK.model_copy(update={"source": BENCHMARK.source.model_copy(update={"files": (str(source),)})})
-    store = Store(tmp_path / "artifacts")
+    store = Store(tmp_path / "a [place] *é#%20")  # all but a pattern or an address
     keys = (store.events_key(benchmark), store.stream_key(benchmark, benchmark.experiments[0]))
     for artifact, key in zip(case.write(tmp_path / "made"), keys, strict=True):
         final = store.path(artifact.kind, key)
@@ -167,18 +204,22 @@ def stored(tmp_path: Path, case: Case) -> tuple[Store, Benchmark]:
 
 
 @pytest.mark.spark
-def test_the_stage_publishes_a_proof_and_shows_it_in_every_run(spark: Any, tmp_path: Path) -> None:
+def test_the_stage_proves_a_sound_stream_and_shows_the_proof_in_every_run(spark: Any, tmp_path: Path) -> None:
     store, benchmark = stored(tmp_path, SOUND)
     experiment = benchmark.experiments[0]
     first = validate.run(spark, benchmark, store, experiment, SUITES, store.run("one"))
     again = validate.run(spark, benchmark, store, experiment, SUITES, store.run("two"))
     assert (first.reused, again.reused) == (False, True)
-    assert first.manifest["success"]
+    assert (first.manifest["success"], first.manifest["failed"]) == (True, [])
     assert first.manifest["expectations"] == len(names_in_suites())
+    found = first.manifest["facts"]
+    assert found["out_of_order"] == found["target_out_of_order"] == 45
+    assert found["source_out_of_order"] == len(SOUND.source_late())
+    assert found["newly_delayed"] == len(SOUND.delayed())
     for place in (first.path, store.run("one") / "validation-late30", store.run("two") / "validation-late30"):
         result = json.loads((place / "result.json").read_text())
         assert result["success"]
-        assert [e["name"] for e in result["expectations"]] == names_in_suites()
+        assert [(e["name"], e["success"]) for e in result["expectations"]] == [(n, True) for n in names_in_suites()]
         assert "stream_facts" in (place / "docs" / "index.html").read_text()
 
 
