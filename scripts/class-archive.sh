@@ -3,7 +3,7 @@
 # Everything works without it, so a failure is only reported. It is renamed when complete: a JVM trusts what it maps.
 half=.venv/.spark.jsa.$$
 trap 'rm -f "$half"' EXIT
-echo "laying out Spark's classes for a quicker start: a minute or two"
+echo "laying out Spark's classes for a quicker start: about a minute"
 options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xlog:disable -XX:ArchiveClassesAtExit='$PWD/$half'"
 PYTHONPATH=$PWD PYSPARK_PYTHON=.venv/bin/python PYSPARK_DRIVER_PYTHON=.venv/bin/python \
     .venv/bin/spark-submit --driver-java-options "$options" --conf spark.ui.enabled=false \
