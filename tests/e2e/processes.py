@@ -55,7 +55,7 @@ def start(arguments: list[str], log: Path, prefix: Sequence[str] = (), **variabl
 
 
 def wait_for(found: Callable[[], object], what: str, seconds: float, every: float = 0.5) -> None:
-    """every: seconds between two looks; a look that asks Airflow's API costs its server up to 0.1 s of CPU."""
+    """Waits until it is found. every: seconds between two looks; an answer of Airflow's API takes 0.1 s of CPU."""
     deadline = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < deadline, f"after {seconds:.0f} s still no {what}"
