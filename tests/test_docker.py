@@ -166,7 +166,7 @@ def test_every_setting_of_airflow_exists_and_secrets_are_read_by_command() -> No
             assert value.rpartition("/")[2] in COMPOSE["secrets"]
         elif told.get("sensitive"):
             assert json.loads(value) == {"connections_file_path": "/run/secrets/connections.yaml"}
-    assert f"airflow pools set {POOL} " in (DOCKER / "airflow-init.sh").read_text()
+    assert f"pools set {POOL} " in (DOCKER / "airflow-init.sh").read_text()
 
 
 def test_grafana_asks_services_that_are_there_with_secrets_that_it_has() -> None:

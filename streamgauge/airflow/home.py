@@ -59,8 +59,7 @@ def prepare(environment: dict[str, str]) -> None:
         with FileLock(home / "prepare.lock"):
             if mark.exists():
                 return
-            _run(["db", "migrate"], environment)
-            _run(["pools", "set", POOL, slots, "Spark jobs; a measurement takes every slot"], environment)
+            _make(slots, environment)
             for old in home.glob("ready-*"):
                 old.unlink()
             mark.touch()
@@ -68,12 +67,14 @@ def prepare(environment: dict[str, str]) -> None:
         raise as_user_error(problem, home) from None
 
 
-def _run(arguments: list[str], environment: dict[str, str]) -> None:
-    done = subprocess.run([*AIRFLOW, *arguments], env=environment, capture_output=True, text=True)
+def _make(slots: str, environment: dict[str, str]) -> None:
+    pool = f"pools set {POOL} {slots} 'Spark jobs; a measurement takes every slot'"
+    command = [sys.executable, "-m", "streamgauge.airflow.commands", "db migrate", pool]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         log = Path(environment["AIRFLOW_HOME"]) / "prepare.log"
         log.write_text(done.stdout + done.stderr)
-        raise UserError(f"airflow {' '.join(arguments[:2])} failed; its output is in {log}")
+        raise UserError(f"airflow db migrate or pools set failed; its output is in {log}")
 
 
 def _version(package: str) -> str:

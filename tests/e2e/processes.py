@@ -54,11 +54,12 @@ def start(arguments: list[str], log: Path, prefix: Sequence[str] = (), **variabl
         )
 
 
-def wait_for(found: Callable[[], object], what: str, seconds: float) -> None:
+def wait_for(found: Callable[[], object], what: str, seconds: float, every: float = 0.5) -> None:
+    """Waits until it is found. every: seconds between two looks; an answer of Airflow's API takes 0.1 s of CPU."""
     deadline = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < deadline, f"after {seconds:.0f} s still no {what}"
-        time.sleep(0.5)
+        time.sleep(every)
 
 
 def alive(process: psutil.Process) -> bool:
@@ -67,7 +68,7 @@ def alive(process: psutil.Process) -> bool:
     return False
 
 
-def left_behind(artifacts: Path) -> list[str]:
+def left_behind(artifacts: Path | str) -> list[str]:
     """Command lines of processes that were started for these artifacts."""
     found = []
     for process in psutil.process_iter():

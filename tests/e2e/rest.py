@@ -31,20 +31,20 @@ class Airflow:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
-    def _told(self, path: str) -> dict[str, Any]:
+    def told(self, path: str) -> dict[str, Any]:
         """Returns nothing while Airflow is busy, or has not read the DAG yet."""
         with suppress(OSError):
             return dict(self(path))
         return {}
 
     def trigger(self, dag: str, run: str) -> None:
-        wait_for(lambda: self._told(f"/dags/{dag}"), "DAG", 240)
+        wait_for(lambda: self.told(f"/dags/{dag}"), "DAG", 240, every=2)
         self(f"/dags/{dag}/dagRuns", {"logical_date": None, "dag_run_id": run, "conf": {}})
 
     def finished(self, dag: str, run: str, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
         """Waits for the run's end; its task instances by (task, name of the map index), and the run by ("", "")."""
         path = f"/dags/{dag}/dagRuns/{run.replace('+', '%2B')}"
-        wait_for(lambda: self._told(path).get("state") in ("success", "failed"), "end of the run", 800)
+        wait_for(lambda: self.told(path).get("state") in ("success", "failed"), "end of the run", 800, every=2)
         found = self(f"{path}/taskInstances")["task_instances"]
         tasks = {(t["task_id"], names[t["map_index"]] if t["map_index"] >= 0 else ""): t for t in found}
         return tasks | {("", ""): self(path)}

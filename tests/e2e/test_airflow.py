@@ -1,7 +1,7 @@
-"""Tests an Airflow with scheduler and API server: one experiment of two fails, is corrected, and is tried again.
+"""Tests an Airflow with scheduler and API server over two nights.
 
-Then Airflow is killed in the middle of a night's search. Started again, it ends the orphan and brings the night to its
-end. A night that hangs is ended and told of, and the next one runs.
+The first night hangs, is ended and told of. The next one runs, and Airflow is killed in the middle of its search.
+Started again, it ends the orphan and brings the night to its end. Retries of single tasks: test_service.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +21,10 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.run_log import RunLog
-from tests.e2e.processes import alive, left_behind, start, wait_for, write_config
+from tests.e2e.processes import alive, left_behind, wait_for, write_config
 from tests.e2e.rest import come_up, end_ui, start_ui
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
-CALM = "{name: calm, target_percent: 0}"
-IMPOSSIBLE = "{name: wild, target_percent: 80, delay: {max: 1ms}}"
-CORRECTED = "{name: wild, target_percent: 30, delay: {max: 2h}}"
-DAG = "streamgauge_pair"
-NAMES = ["calm", "wild"]
-NIGHTLY, RUN = "streamgauge-nightly_night", "killed"
-NIGHT = """
-workloads: [{name: all, query: passthrough}]
-systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
-replay: {max_memory_mb: 64, max_slip: 5s}
-search: {max_rate: 2000, warmup_seconds: 0, window_seconds: 3, max_age: 1s, proof_steps: 1, margin: 0.3}
-latency: {fractions: [0.5], seconds: 1}
-nightly: {repetitions: [4], self_tests: 0}
-"""
-HANGING = "streamgauge-nightly_hang"
 STUCK = "{name: stuck, target_percent: 20, delay: {distribution: 'hanging:at_will', max: 2h}}"
 #: hangs for as long as a file is there
 MODULE = """
@@ -48,15 +34,36 @@ def at_will(quantile, low, high):
         time.sleep(0.1)
     return low + quantile * (high - low)
 """
-HANG = """
-nightly: {{self_tests: 0, notify: always, webhook: {{url: "{url}/report"}}, heartbeat: {{url: "{url}/beat"}}}}
-timeouts: {{factor: 1, least: 1s}}
+NIGHT = """
+workloads: [{{name: all, query: passthrough}}]
+systems: [{{name: known, engine: known, capacity: 1e6, trigger: 50ms}}]
+replay: {{max_memory_mb: 64, max_slip: 5s}}
+search:
+  max_rate: 2000
+  warmup_seconds: 0
+  window_seconds: 1.5
+  recovery_seconds: 5
+  max_age: 1s
+  proof_steps: 1
+  margin: 0.3
+latency: {{fractions: [0.5], seconds: 1}}
+nightly:
+  repetitions: [4]
+  self_tests: 0
+  notify: always
+  webhook: {{url: "{url}/report"}}
+  heartbeat: {{url: "{url}/beat"}}
 """
+#: a minute for each task
+STRICT = "timeouts: {factor: 1, least: 1s}\n"
+DAG = "streamgauge-nightly_night"
 #: how long nobody believes that a task is dead
 IMPATIENT = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "25",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
 }
+
+Tasks = dict[tuple[str, str], dict[str, Any]]
 
 
 class Started:
@@ -66,18 +73,19 @@ class Started:
         self.place, self.artifacts, self._log = place, place / "artifacts", place / "ui.log"
         (place / "configs").mkdir()
         (place / "tmp").mkdir()
-        write_config(place / "configs" / "pair.yaml", [CALM, IMPOSSIBLE])
-        night = write_config(place / "configs" / "night.yaml", [CALM])
-        night.write_text(night.read_text() + NIGHT)
-        (place / "configs" / "broken.yaml").write_text("name: [")
         self.told: list[tuple[str, dict[str, Any]]] = []
         self._told = http.server.ThreadingHTTPServer(("127.0.0.1", 0), listener(self.told))
         threading.Thread(target=self._told.serve_forever, daemon=True).start()
-        hang = write_config(place / "configs" / "hang.yaml", [STUCK])
-        hang.write_text(hang.read_text() + HANG.format(url=f"http://127.0.0.1:{self._told.server_port}"))
         (place / "hanging.py").write_text(MODULE)
         self.hanging = place / "hanging.txt"
+        self.plan(STRICT)
         self.start()
+
+    def plan(self, limits: str) -> None:
+        """Writes the benchmark file of the nights."""
+        file = write_config(self.place / "configs" / "night.yaml", [STUCK])
+        night = NIGHT.format(url=f"http://127.0.0.1:{self._told.server_port}")
+        file.write_text(file.read_text() + night + limits)
 
     def start(self) -> None:
         own = dict.fromkeys(("TMPDIR", "STREAMGAUGE_LOCKS"), str(self.place / "tmp"))
@@ -137,67 +145,38 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     assert left_behind(made.artifacts) == []
 
 
-def test_one_bad_experiment_fails_visibly_and_its_retry_builds_only_what_is_missing(
-    started: Started,
-) -> None:
-    airflow, place = started.airflow, started.place
-    airflow.trigger(DAG, "pair+1")
-    tasks = airflow.finished(DAG, "pair+1", NAMES)
-    states = {key: task["state"] for key, task in tasks.items()}
-    assert states == {
-        ("", ""): "failed",
-        ("plan", ""): "success",
-        ("ingest", ""): "success",
-        ("analyze", ""): "success",
-        ("per_experiment.generate", "calm"): "success",
-        ("per_experiment.generate", "wild"): "failed",
-        ("per_experiment.validate", "calm"): "success",
-        ("per_experiment.validate", "wild"): "upstream_failed",
-        ("report", ""): "success",
-        ("finish", ""): "upstream_failed",
-    }
-    failed = tasks["per_experiment.generate", "wild"]
-    assert failed["rendered_map_index"] == "wild"
-    assert failed["try_number"] == 1, "a user's mistake is not tried again"
-    log = json.dumps(airflow(f"/dags/{DAG}/dagRuns/pair%2B1/taskInstances/per_experiment.generate/logs/1?map_index=1"))
-    directory = place / "artifacts" / "runs" / "pair-pair-1"
-    reason = str(RunLog(directory).latest("generate", experiment="wild").error)
-    assert f"streamgauge generate: {reason[:40]}" in log.replace("\\u00a0", " ")
-    assert reason[:40] in (directory / "index.html").read_text()
+@dataclass(frozen=True)
+class Nights:
+    """Facts of both nights, by their names `first` and `second`."""
 
-    [broken] = airflow("/importErrors")["import_errors"]
-    assert "broken.yaml: line 1: not valid YAML" in broken["stack_trace"]
+    artifacts: Path
+    tasks: dict[str, Tasks]
+    told: list[tuple[str, dict[str, Any]]]
+    before: bytes
+    """the second night's windows when Airflow was killed"""
+    resumed: str
+    """the log of its second search"""
 
-    built = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
-    write_config(place / "configs" / "pair.yaml", [CALM, CORRECTED])
-    airflow(
-        f"/dags/{DAG}/clearTaskInstances",
-        {
-            "dry_run": False,
-            "dag_run_id": "pair+1",
-            "only_failed": False,
-            "include_downstream": True,
-            "task_ids": [["per_experiment.generate", 1]],
-        },
-    )
-    tasks = airflow.finished(DAG, "pair+1", NAMES)
-    assert {task["state"] for task in tasks.values()} == {"success"}
-    again = {path: path.stat().st_mtime_ns for path in (place / "artifacts" / "data").rglob("manifest.json")}
-    assert built.items() <= again.items(), "what was built stays untouched"
-    assert sorted(path.parts[-3] for path in again.keys() - built.keys()) == ["stream", "validation"]
-    generated = [s.scope["experiment"] for s in RunLog(directory).stages() if s.stage == "generate"]
-    assert sorted(generated) == ["calm", "wild", "wild"]
-    streams = [path for path in again.keys() - built.keys() if path.parts[-3] == "stream"]
-    assert json.loads(streams[0].read_text())["sha256"][:8] in (directory / "index.html").read_text()
+    def run(self, name: str) -> Path:
+        return self.artifacts / "runs" / f"night-nightly-{name}"
 
 
-def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(started: Started) -> None:
-    directory = started.artifacts / "runs" / f"night-nightly-{RUN}"
-    windows = directory / "cells" / "calm.all.known" / "windows.jsonl"
+@pytest.fixture(scope="module")
+def nights(started: Started) -> Nights:
+    """A night that hangs, and the next one, which is triggered meanwhile and whose Airflow is killed as it measures."""
+    runs, cell, tasks = started.artifacts / "runs", Path("cells") / "stuck.all.known", {}
+    started.hanging.touch()
+    started.airflow.trigger(DAG, "first")
+    wait_for(lambda: RunLog(runs / "night-nightly-first").latest("generate", experiment="stuck"), "a hanging task", 300)
+    started.airflow.trigger(DAG, "second")  # it waits for the first
+    tasks["first"] = started.airflow.finished(DAG, "first", ["stuck"])
+    started.hanging.unlink()
+    started.plan("")  # a busy machine must not end a task of the second night, which may take half an hour now
+
+    windows = runs / "night-nightly-second" / cell / "windows.jsonl"
     orphans: list[psutil.Process] = []
     try:
-        started.airflow.trigger(NIGHTLY, RUN)
-        wait_for(lambda: windows.exists() and read_jsonl(windows), "first window", 300)
+        wait_for(lambda: windows.exists() and read_jsonl(windows), "first window", 400)
         airflow, orphans = started.processes_and_those_of_its_job()
         assert len(orphans) > 1, "the job, and its driver"
         kill(airflow)
@@ -210,30 +189,52 @@ def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_a
         assert held
 
         started.start()
-        again = started.airflow
-        tasks = again.finished(NIGHTLY, RUN, ["calm"])
-        assert {task["state"] for task in tasks.values()} == {"success"}
-        assert {key[0]: task["try_number"] for key, task in tasks.items() if key[0]} == {
-            "plan": 1, "ingest": 1, "analyze": 1, "per_experiment.generate": 1, "per_experiment.validate": 1,
-            "cells": 1, "per_cell.search": 2, "per_cell.latency": 1, "regressions": 1, "notify": 1, "report": 1,
-            "finish": 1,
-        }  # fmt: skip
-        said = json.dumps(again(f"/dags/{NIGHTLY}/dagRuns/{RUN}/taskInstances/per_cell.search/logs/2?map_index=0"))
-        assert "killing an orphaned earlier attempt of this measurement" in said
-        assert "resuming after" in said
+        tasks["second"] = started.airflow.finished(DAG, "second", ["stuck"])
+        log = f"/dags/{DAG}/dagRuns/second/taskInstances/per_cell.search/logs/2?map_index=0"
+        resumed = json.dumps(started.airflow(log))
         wait_for(lambda: not any(map(alive, orphans)), "end of the orphans", 30)
     finally:
         for process in orphans:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
+    return Nights(started.artifacts, tasks, started.told, before, resumed)
 
-    assert windows.read_bytes().startswith(before), "what was measured stays"
-    kept = [*read_jsonl(windows), *read_jsonl(windows.with_name("trials.jsonl"))]
+
+def test_a_night_that_hangs_is_ended_and_told_and_the_next_one_runs(nights: Nights) -> None:
+    first = nights.tasks["first"]
+    assert (first["per_experiment.generate", "stuck"]["state"], first["", ""]["state"]) == ("failed", "failed")
+    hung = [one for one in RunLog(nights.run("first")).stages() if one.stage == "generate"]
+    assert {(one.state, one.cause) for one in hung} == {("failed", "outage")}
+    assert "took longer than" in str(hung[-1].error)
+    assert "which counts as hung" in str(hung[-1].error)
+
+    assert {task["state"] for task in nights.tasks["second"].values()} == {"success"}
+    beats = [body["run_id"] for path, body in nights.told if path == "/beat"]
+    assert beats == ["night-nightly-first", "night-nightly-second"]
+    [bad, good] = [body for path, body in nights.told if path == "/report"]
+    assert (bad["state"], good["state"]) == ("bad", "good")
+    assert "counts as hung" in json.dumps(bad["lines"])
+
+
+def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(nights: Nights) -> None:
+    assert {key[0]: task["try_number"] for key, task in nights.tasks["second"].items() if key[0]} == {
+        "plan": 1, "ingest": 1, "analyze": 1, "per_experiment.generate": 1, "per_experiment.validate": 1,
+        "cells": 1, "per_cell.search": 2, "per_cell.latency": 1, "regressions": 1, "notify": 1, "report": 1,
+        "finish": 1,
+    }  # fmt: skip
+    assert "killing an orphaned earlier attempt of this measurement" in nights.resumed
+    assert "resuming after" in nights.resumed
+
+    directory = nights.run("second")
+    cell = directory / "cells" / "stuck.all.known"
+    assert (cell / "windows.jsonl").read_bytes().startswith(nights.before), "what was measured stays"
+    windows = read_jsonl(cell / "windows.jsonl")
+    kept = [*windows, *read_jsonl(cell / "trials.jsonl")]
     assert sorted(record["number"] for record in kept) == list(range(1, len(kept) + 1))
-    lives = [record["window"]["life"] for record in read_jsonl(windows)]
+    lives = [record["window"]["life"] for record in windows]
     assert lives == sorted(lives), "a process that was lost is measured again from its start"
     assert set(lives) == {1, 2}
-    assert json.loads((windows.parent / "search.json").read_text())["sustainable_rate_events_per_s"] == 2000
+    assert json.loads((cell / "search.json").read_text())["sustainable_rate_events_per_s"] == 2000
     searches = [stage.state for stage in RunLog(directory).stages() if stage.stage == "search"]
     assert searches[-1] == "done"
 
@@ -241,41 +242,4 @@ def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_a
     stored = {record["metric"]: record["value"] for record in read_jsonl(directory / "results.jsonl")}
     assert stored["sustainable_rate_events_per_s"] == 2000
     assert "event_latency_ms_p50_at_50pct" in stored
-    assert (started.artifacts / "dashboard.html").stat().st_size > 0
-
-
-def test_a_night_that_hangs_is_ended_and_told_and_the_next_one_runs(started: Started) -> None:
-    airflow, runs = started.airflow, started.artifacts / "runs"
-    started.hanging.touch()
-    airflow.trigger(HANGING, "first")
-    wait_for(lambda: RunLog(runs / "hang-nightly-first").latest("generate", experiment="stuck"), "a hanging task", 300)
-    airflow.trigger(HANGING, "second")  # it waits for the first
-    tasks = airflow.finished(HANGING, "first", ["stuck"])
-    started.hanging.unlink()
-    assert (tasks["per_experiment.generate", "stuck"]["state"], tasks["", ""]["state"]) == ("failed", "failed")
-    hung = [one for one in RunLog(runs / "hang-nightly-first").stages() if one.stage == "generate"]
-    assert {(one.state, one.cause) for one in hung} == {("failed", "outage")}
-    assert "took longer than" in str(hung[-1].error)
-    assert "which counts as hung" in str(hung[-1].error)
-
-    tasks = airflow.finished(HANGING, "second", ["stuck"])
-    assert {task["state"] for task in tasks.values()} == {"success"}
-    beats = [body["run_id"] for path, body in started.told if path == "/beat"]
-    assert beats == ["hang-nightly-first", "hang-nightly-second"]
-    [first, second] = [body for path, body in started.told if path == "/report"]
-    assert (first["state"], second["state"]) == ("bad", "good")
-    assert "counts as hung" in json.dumps(first["lines"])
-
-
-def test_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: Path) -> None:
-    config = write_config(tmp_path / "solo.yaml", [CALM])
-    artifacts, log = tmp_path / "artifacts", tmp_path / "run.log"
-    process = start(["run", str(config), "--artifacts", str(artifacts)], log)
-    try:
-        wait_for(lambda: "started ingest" in log.read_text() or process.poll() is not None, "first stage", 300)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130, log.read_text()
-    finally:
-        process.kill()
-    assert left_behind(artifacts) == []
-    assert list((artifacts / "data").glob("*/*/manifest.json")) == []
+    assert (nights.artifacts / "dashboard.html").stat().st_size > 0

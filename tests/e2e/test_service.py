@@ -1,176 +1,68 @@
-"""Airflow as docs/deploy.md has it: PostgreSQL with passwords, users with roles, no secret to be read anywhere."""
+"""Airflow as docs/deploy.md has it: PostgreSQL with passwords, users with roles, no secret to be read anywhere.
+
+Artifacts are on an S3-compatible store, and metrics go to a backend. In the run, one experiment of two fails, is
+corrected and is tried again.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from http.client import HTTPException
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import psutil
 import psycopg
 import pytest
-import yaml
 
+from streamgauge.airflow import summary
 from streamgauge.base import process_sessions
+from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.config import load
+from streamgauge.index import index_run
 from tests.conftest import ROOT
-from tests.e2e.processes import free_port, wait_for, write_config
-from tests.index.conftest import serving
+from tests.e2e.processes import wait_for
+from tests.e2e.rest import Airflow
+from tests.e2e.service import CORRECTED, DAG, LATE, NAMES, ONE, READER, RUN, RUNS, Service, healthy, served
+from tests.metrics.backend import Backend
+from tests.metrics.test_sinks import SCHEMA
+from tests.stores import object_store
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-RUNS = "/api/v2/dags/streamgauge_solo/dagRuns"
-READER = "reader's own password"
-
-
-def documented(name: str) -> str:
-    """The commands under that mark in docs/deploy.md."""
-    [block] = re.findall(
-        rf"<!-- run: {name} -->\n```sh\n(.+?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL
-    )
-    return block
-
-
-@dataclass
-class Service:
-    place: Path
-    url: str
-    database: int
-    server: Path
-    programs: Path
-    started: dict[str, process_sessions.Leader] = field(default_factory=dict)
-
-    def start(self, name: str) -> None:
-        """Starts a documented service, as systemd would."""
-        environment = dict(line.split("=", 1) for line in (self.place / "environment").read_text().split("\0")[:-1])
-        [line] = [line for line in documented("services").splitlines() if line.split()[-1] == name]
-        self.started[name] = process_sessions.Leader(
-            ["bash", "-c", f"exec {line}"], environment, self.place / f"{name}.log"
-        )
-
-    def restart(self, name: str) -> None:
-        process_sessions.stop(self.started[name])
-        self.start(name)
-
-    def keep(self) -> None:
-        """Restarts services that ended: Restart=always."""
-        for name in [name for name, process in self.started.items() if process.poll() is not None]:
-            self.start(name)
-
-    def restart_database(self) -> None:
-        subprocess.run(
-            [self.programs / "pg_ctl", "-D", self.server / "data", "-w", "-m", "fast", "-l", self.server / "log",
-             "restart"],
-            check=True, user="nobody" if os.geteuid() == 0 else None, cwd=self.server, stdout=subprocess.DEVNULL,
-            timeout=60,
-        )  # fmt: skip
-
-    def __call__(self, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
-        headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
-        data = None if body is None else json.dumps(body).encode()
-        try:
-            with urllib.request.urlopen(urllib.request.Request(self.url + path, data, headers), timeout=60) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, None
-
-    def token(self, user: str, password: str) -> str:
-        status, answer = self("/auth/token", {"username": user, "password": password})
-        assert status == 201
-        return str(answer["access_token"])
-
-    def secret(self, name: str) -> str:
-        return (self.place / "secrets" / name).read_text()
-
-    def secrets(self) -> set[str]:
-        """Passwords, keys and tokens, none of which may be seen anywhere."""
-        texts = {file.name: file.read_text() for file in (self.place / "secrets").iterdir()}
-        connection = yaml.safe_load(texts.pop("connections.yaml"))["streamgauge_spark"]
-        return {*texts.values(), connection["password"]}
-
-
-def run(script: str, folder: Path, **variables: str) -> None:
-    """Runs the commands in a shell as a person has it, ended by the first failure."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", **variables}
-    done = subprocess.run(["bash", "-euc", script], cwd=folder, env=environment, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     place = tmp_path_factory.mktemp("service")
-    database, port, logs, health = (free_port() for _ in range(4))
-    for folder in ("benchmarks", "conf", "events", "secrets"):
-        (place / folder).mkdir()
-    write_config(place / "benchmarks" / "solo.yaml", ["{name: calm, target_percent: 0}"])
-    (place / "conf" / "spark-defaults.conf").write_text(
-        f"spark.eventLog.enabled true\nspark.eventLog.dir file:{place}/events\n"
-        "spark.streamgauge.historyServer http://history.example.org:18080\n"
-    )
-    (place / "secrets" / "reader_password").write_text(READER)
-    (place / "service.env").write_text(
-        f"STREAMGAUGE_HOME={ROOT}\nSECRETS={place}/secrets\nAIRFLOW_HOME={place}/airflow\n"
-        f"AIRFLOW_URL=http://127.0.0.1:{port}\nAIRFLOW_INSIDE=http://127.0.0.1:{port}\n"
-        f"STREAMGAUGE_ARTIFACTS={place}/artifacts\nSTREAMGAUGE_CONFIGS={place}/benchmarks\n"
-        f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}\n"
-        f"SPARK_CONF_DIR={place}/conf\nAIRFLOW__API__HOST=127.0.0.1\nAIRFLOW__API__PORT={port}\nAIRFLOW__API__WORKERS=1\n"
-        f"AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT={logs}\n"
-        f"AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT={health}\nAIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC=1\n"
-    )
-    with serving(f"-c listen_addresses=127.0.0.1 -p {database}", hosts="scram-sha-256") as (server, programs):
-        run(
-            f"cd {ROOT}\n{documented('database')}", place,
-            SECRETS=str(place / "secrets"), PATH=f"{programs}:{os.environ['PATH']}",
-            PGHOST=str(server), PGPORT=str(database),
-        )  # fmt: skip
-        connection = "{conn_type: spark, host: 'local[2]', login: somebody, password: the-cluster-s-own-password}"
-        (place / "secrets" / "connections.yaml").write_text(f"streamgauge_spark: {connection}")
-        run(documented("airflow") + "env --null > environment", place)
-        found = Service(place, f"http://127.0.0.1:{port}", database, server, programs)
-        try:
-            for line in documented("services").splitlines():
-                found.start(line.split()[-1])
-            wait_for(lambda: healthy(found), "healthy Airflow", 240)
-            yield found
-        finally:
-            process_sessions.stop(*found.started.values())
+    with (
+        object_store("the-store-s-own-secret") as (there, variables),
+        Backend() as backend,
+        served(place, there, variables, backend) as found,
+    ):
+        yield found
 
 
-def healthy(service: Service) -> bool:
-    try:
-        status, health = service("/api/v2/monitor/health")
-    except (OSError, HTTPException):
-        return False
-    parts = ("metadatabase", "scheduler", "dag_processor")
-    return status == 200 and all(health[part]["status"] == "healthy" for part in parts)
+@dataclass(frozen=True)
+class Begun:
+    """Facts of the run after its first stage: the task, its log, and arguments of all processes meanwhile."""
+
+    task: dict[str, Any]
+    log: str
+    arguments: set[str]
 
 
-def test_only_who_may_can_trigger_a_run_and_no_secret_is_seen_in_it(service: Service) -> None:
-    body = {"logical_date": None, "dag_run_id": "one", "conf": {}}
-    assert service("/api/v2/dags")[0] == 401
-    assert service(RUNS, body)[0] == 401
-    assert service(RUNS, body, "no.real.token")[0] in (401, 403)
-    assert service("/auth/token", {"username": "admin", "password": READER})[0] == 401
-
-    reader = service.token("reader", READER)
+@pytest.fixture(scope="module")
+def begun(service: Service) -> Begun:
     admin = service.token("admin", service.secret("admin_password"))
-    wait_for(lambda: service("/api/v2/dags/streamgauge_solo", token=reader)[0] == 200, "DAG", 240)
-    assert service(RUNS, body, reader)[0] == 403
-    assert service("/api/v2/connections", token=reader)[0] == 403
-    assert service(RUNS, token=reader)[1]["total_entries"] == 0
-
-    assert service(RUNS, body, admin)[0] == 200
-    assert service("/api/v2/pools/streamgauge", token=admin)[1]["slots"] == 2
-    ingest = f"{RUNS}/one/taskInstances/ingest"
+    wait_for(lambda: service(f"/api/v2/dags/{DAG}", token=admin)[0] == 200, "DAG", 240, every=2)
+    assert service(RUNS, {"logical_date": None, "dag_run_id": RUN, "conf": {}}, admin)[0] == 200
+    ingest = f"{ONE}/taskInstances/ingest"
     arguments: set[str] = set()
 
     def ended() -> bool:
@@ -181,26 +73,77 @@ def test_only_who_may_can_trigger_a_run_and_no_secret_is_seen_in_it(service: Ser
                 continue
         return service(ingest, token=admin)[1]["state"] in ("success", "failed", "upstream_failed")
 
-    wait_for(ended, "end of ingest", 240)
-    task = service(ingest, token=admin)[1]
-    log = json.dumps(service(f"{ingest}/logs/1", token=admin)[1])
-    assert task["state"] == "success", log
-    assert any("SparkSubmit" in argument for argument in arguments)
-    assert "events written" in log
-    assert str(ROOT / "jobs" / "ingest.py") in json.dumps(task["rendered_fields"])
+    wait_for(ended, "end of ingest", 240, every=2)
+    task, log = service(ingest, token=admin)[1], service(f"{ingest}/logs/1", token=admin)[1]
+    return Begun(task, json.dumps(log), arguments)
 
-    [record] = RunLog(service.place / "artifacts" / "runs" / "solo-one").stages()[:1]
+
+@dataclass(frozen=True)
+class Ended:
+    """Facts of the run after its first end: tasks, page, and what the backend of metrics was told."""
+
+    tasks: dict[tuple[str, str], dict[str, Any]]
+    page: str
+    told: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def ended(service: Service, begun: Begun) -> Ended:
+    """The run to its end, with a restart of each service as docs/deploy.md says under "Upgrade and restart"."""
+    assert begun.task["state"] == "success", begun.log
+    airflow = Airflow(service.url, "admin", service.secret("admin_password"))
+
+    def state() -> str:
+        service.keep()
+        return str(airflow.told(f"/dags/{DAG}/dagRuns/pair%2B1").get("state"))
+
+    wait_for(lambda: RunLog(service.run).latest("analyze"), "stage in the middle", 240)
+    service.restart("api-server")
+    service.restart_database()  # no task can end meanwhile
+    wait_for(lambda: service.keep() or healthy(service), "healthy Airflow", 240)
+    wait_for(lambda: state() in ("success", "failed"), "end of the run", 600, every=2)
+    return Ended(airflow.finished(DAG, RUN, NAMES), service.page(), list(service.backend.bodies))
+
+
+def test_only_who_may_can_trigger_a_run(service: Service, begun: Begun) -> None:
+    assert begun.task["state"] == "success", begun.log
+    body = {"logical_date": None, "dag_run_id": "refused", "conf": {}}
+    assert service("/api/v2/dags")[0] == 401
+    assert service(RUNS, body)[0] == 401
+    assert service(RUNS, body, "no.real.token")[0] in (401, 403)
+    assert service("/auth/token", {"username": "admin", "password": READER})[0] == 401
+
+    reader = service.token("reader", READER)
+    admin = service.token("admin", service.secret("admin_password"))
+    assert service(f"/api/v2/dags/{DAG}", token=reader)[0] == 200
+    assert service(RUNS, body, reader)[0] == 403
+    assert service("/api/v2/connections", token=reader)[0] == 403
+    assert [run["dag_run_id"] for run in service(RUNS, token=reader)[1]["dag_runs"]] == [RUN]
+    assert service("/api/v2/pools/streamgauge", token=admin)[1]["slots"] == 2
+
+
+def test_no_secret_is_seen_in_a_run(service: Service, begun: Begun) -> None:
+    assert begun.task["state"] == "success", begun.log
+    assert any("SparkSubmit" in argument for argument in begun.arguments)
+    assert "events written" in begun.log
+    assert str(ROOT / "jobs" / "ingest.py") in json.dumps(begun.task["rendered_fields"])
+
+    [record] = RunLog(service.run).stages()[:1]
     spark = record.outcome["spark"]
     assert spark["history"] == f"http://history.example.org:18080/history/{spark['id']}/"
     assert [place for place in (service.place / "events").iterdir() if spark["id"] in place.name]
 
-    places = {}
+    places = {str(file): file.read_bytes() for file in service.run.changes()}  # type: ignore[attr-defined]
     for folder, _, names in os.walk(service.place):
         for file in (Path(folder) / name for name in names):
             with suppress(FileNotFoundError):  # the run goes on there
                 if file.is_file() and "secrets" not in file.parts:
                     places[str(file)] = file.read_bytes()
-    places |= {"log": log.encode(), "rendered": json.dumps(task).encode(), "arguments": "\n".join(arguments).encode()}
+    places |= {
+        "log": begun.log.encode(),
+        "rendered": json.dumps(begun.task).encode(),
+        "arguments": "\n".join(begun.arguments).encode(),
+    }
     assert any(b"ingest took" in text for text in places.values()), "the logs are among them"
     seen = [place for place, text in places.items() for secret in service.secrets() if secret.encode() in text]
     assert seen == []
@@ -228,27 +171,125 @@ def test_each_role_of_the_database_sees_only_its_own(service: Service) -> None:
         psycopg.connect(host="127.0.0.1", port=service.database, user="postgres", password="", dbname="airflow")
 
 
-def test_a_run_goes_on_while_api_server_and_database_are_restarted(service: Service) -> None:
-    """Restarts each service as docs/deploy.md says under "Upgrade and restart"."""
-    admin = service.token("admin", service.secret("admin_password"))  # the run of the test before goes on
+def test_a_run_goes_on_while_api_server_and_database_are_restarted(service: Service, ended: Ended) -> None:
+    assert [key for key, task in ended.tasks.items() if task["state"] == "failed"] == [
+        ("per_experiment.generate", "wild"), ("", ""),
+    ]  # fmt: skip
+    finished = {stage.stage for stage in RunLog(service.run).stages() if stage.state == "done"}
+    assert finished == {"ingest", "analyze", "generate", "validate", "search", "latency", "report"}
 
-    def states() -> dict[str, str]:
-        service.keep()
-        try:
-            status, answer = service(f"{RUNS}/one/taskInstances", token=admin)
-        except (OSError, HTTPException):
-            return {}  # it is away
-        return {task["task_id"]: task["state"] for task in answer["task_instances"]} if status == 200 else {}
 
-    def done(task: str) -> bool:
-        return states().get(task) in ("success", "failed", "upstream_failed")
+def test_one_bad_experiment_fails_visibly(service: Service, ended: Ended) -> None:
+    assert {key: task["state"] for key, task in ended.tasks.items()} == {
+        ("", ""): "failed",
+        ("plan", ""): "success",
+        ("ingest", ""): "success",
+        ("analyze", ""): "success",
+        ("per_experiment.generate", "late"): "success",
+        ("per_experiment.generate", "wild"): "failed",
+        ("per_experiment.validate", "late"): "success",
+        ("per_experiment.validate", "wild"): "upstream_failed",
+        ("cells", ""): "success",
+        ("per_cell.search", "late"): "success",
+        ("per_cell.latency", "late"): "success",
+        ("report", ""): "success",
+        ("finish", ""): "upstream_failed",
+    }
+    failed = ended.tasks["per_experiment.generate", "wild"]
+    assert failed["rendered_map_index"] == "wild"
+    wild = [stage for stage in RunLog(service.run).stages() if stage.scope == {"experiment": "wild"}]
+    [mistake] = [stage for stage in wild if stage.state == "failed"]  # a user's mistake is not tried again
+    assert (mistake.stage, mistake.cause) == ("generate", "mistake")
+    airflow = Airflow(service.url, "admin", service.secret("admin_password"))
+    task = f"/dags/{DAG}/dagRuns/pair%2B1/taskInstances/per_experiment.generate"
+    log = json.dumps(airflow(f"{task}/logs/{failed['try_number']}?map_index=1"))
+    reason = str(mistake.error)
+    assert f"streamgauge generate: {reason[:40]}" in log.replace("\u00a0", " ")
+    assert reason[:40] in ended.page
 
-    wait_for(lambda: states().get("analyze") == "running" or done("analyze"), "stage in the middle", 240)
-    service.restart("api-server")
-    service.restart_database()  # no task can end meanwhile
-    wait_for(lambda: service.keep() or healthy(service), "healthy Airflow", 240)
-    wait_for(lambda: done("finish"), "end of the run", 400)
-    assert set(states().values()) == {"success"}
-    stages = RunLog(service.place / "artifacts" / "runs" / "solo-one").stages()
-    finished = [stage.stage for stage in stages if stage.state == "done"]
-    assert sorted(set(finished)) == ["analyze", "generate", "ingest", "report", "validate"]
+    [broken] = airflow("/importErrors")["import_errors"]
+    assert "broken.yaml: line 1: not valid YAML" in broken["stack_trace"]
+
+
+@pytest.mark.usefixtures("ended")
+def test_the_run_is_on_the_store_and_leaves_only_what_it_must_here(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, benchmark = service.store, load(service.place / "benchmarks" / "pair.yaml")
+    assert store.runs() == [service.run]
+    late = benchmark.experiment("late")
+    stream = store.need("stream", store.stream_key(benchmark, late), "generate").manifest
+    assert stream["achieved_out_of_order"] == stream["target_out_of_order"] > 0
+    cell = service.run / "cells" / "late.all.known"
+    [trial] = read_jsonl(cell / "trials.jsonl")
+    assert trial["observation"]["taken"] == trial["observation"]["offered"] > 350, "a backlog of a second, and more"
+    [latency] = read_jsonl(cell / "latency-trials.jsonl")
+    assert latency["observation"]["taken"] == latency["observation"]["offered"] == 500
+    assert json.loads((cell / "latency.json").read_text())[0]["valid"]
+    summary.show(benchmark, store, RunLog(service.run))
+    assert "late all known" in capsys.readouterr().out
+    assert [file for file in (service.place / "artifacts").rglob("*") if file.is_file()] == []
+    monkeypatch.chdir(tmp_path)  # where no database is named, the index is a file here
+    index_run(store.root, service.run.name)
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["results.db"]
+
+
+def test_each_stage_tells_the_backend_of_metrics_what_its_records_say(service: Service, ended: Ended) -> None:
+    for body in ended.told:
+        jsonschema.validate(body, SCHEMA, format_checker=jsonschema.FormatChecker())
+    told = {
+        (m["step"], m["name"]["name"]): m["committed"]
+        for body in ended.told if body["final"]
+        for kind in ("counters", "gauges", "distributions") for m in body[kind]
+    }  # fmt: skip
+    assert {step for step, name in told if name == "seconds"} == {s.stage for s in RunLog(service.run).stages()}
+    benchmark = load(service.place / "benchmarks" / "pair.yaml")
+    events = service.store.need("events", service.store.events_key(benchmark), "ingest")
+    assert told["ingest", "ingested"] == events.manifest["events"], "counted on Spark's workers"
+    for stage, file in (("search", "trials"), ("latency", "latency-trials")):
+        [trial] = read_jsonl(service.run / "cells" / "late.all.known" / f"{file}.jsonl")
+        seen, step = trial["observation"], f"{stage}/late.all.known"
+        assert [told[step, name] for name in ("trials", "events_offered", "events_taken")] == [
+            1, seen["offered"], seen["taken"],
+        ]  # fmt: skip
+        assert told[step, "backlog"]["value"] == seen["offered"] - seen["taken"]
+        assert told[step, "event_latency_ns"]["count"] == trial["details"]["event_latency_ns"]["count"] > 0
+
+
+@pytest.mark.usefixtures("ended")
+def test_the_retry_of_a_corrected_experiment_builds_only_what_is_missing(service: Service) -> None:
+    data = service.store.root / "data"
+
+    def built() -> dict[Path, datetime]:
+        return {file: time for file, time in data.changes().items() if file.name == "manifest.json"}  # type: ignore[attr-defined]
+
+    def measured() -> list[Any]:
+        cell = service.run / "cells" / "late.all.known"
+        return [read_jsonl(cell / f"{name}.jsonl") for name in ("windows", "trials", "latency-trials")]
+
+    before, kept = built(), measured()
+    airflow = Airflow(service.url, "admin", service.secret("admin_password"))
+    service.plan(LATE, CORRECTED)
+    airflow(
+        f"/dags/{DAG}/clearTaskInstances",
+        {
+            "dry_run": False,
+            "dag_run_id": RUN,
+            "only_failed": False,
+            "include_downstream": True,
+            "task_ids": [["per_experiment.generate", 1]],
+        },
+    )
+    tasks = airflow.finished(DAG, RUN, NAMES)
+    assert {task["state"] for task in tasks.values()} == {"success"}
+    after = built()
+    assert before.items() <= after.items(), "what was built stays untouched"
+    added = {file.relative_to(data).parts[:2] for file in after.keys() - before.keys()}
+    assert sorted(kind for kind, _ in added) == ["stream", "validation"]
+    assert measured() == kept, "what was measured stays"
+    generated = [s.scope["experiment"] for s in RunLog(service.run).stages() if s.stage == "generate"]
+    assert sorted(generated) == ["late", "wild", "wild"]
+    benchmark = load(service.place / "benchmarks" / "pair.yaml")
+    key = service.store.stream_key(benchmark, benchmark.experiment("wild"))
+    assert ("stream", key) in added
+    assert service.store.need("stream", key, "generate").manifest["sha256"][:8] in service.page()
