@@ -174,7 +174,10 @@ class Outcome:
 
 
 def write(path: Path, master: str, replay: dict[str, Any], **more: Any) -> Path:
-    """A cell with one rate, 20 % out of order; the watermark waits for the latest event, so nothing is dropped."""
+    """A cell with one rate, 20 % out of order; the watermark waits for the latest event, so nothing is dropped.
+
+    Batches are large, as the search begins with 20,000 rows waiting, and each batch costs a second over the network.
+    """
     executors = {"spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "2"}
     raw: dict[str, Any] = {
         "name": path.stem,
@@ -190,11 +193,11 @@ def write(path: Path, master: str, replay: dict[str, Any], **more: Any) -> Path:
             {"name": "hourly", "query": "windowed_aggregation", "key": "carrier", "value": "flight",
              "window": "6h", "watermark": "2h"}
         ],
-        "systems": [{"name": "spark", "master": master, "memory": "1g", "batch_rows": 800, "conf": executors}],
+        "systems": [{"name": "spark", "master": master, "memory": "1g", "batch_rows": 5000, "conf": executors}],
         "replay": {"partitions": 2, "max_memory_mb": 128, "max_slip": "5s", **replay},
         "search": {
             # one rate for all hosts: more than RATE is not published; the latency run is what is compared
-            "max_rate": RATE, "warmup_seconds": 0, "window_seconds": 2, "proof_steps": 0, "max_age": "60s",
+            "max_rate": RATE, "warmup_seconds": 0, "window_seconds": 0.5, "proof_steps": 0, "max_age": "60s",
         },
         "latency": {"fractions": [1.0], "seconds": SECONDS},
         **more,

@@ -80,10 +80,12 @@ def begun(service: Service) -> Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """Facts of the run after its first end: tasks, page, and what the backend of metrics was told."""
+    """Facts of the run after its first end: tasks, page, trials, and what the backend of metrics was told."""
 
     tasks: dict[tuple[str, str], dict[str, Any]]
     page: str
+    trials: list[dict[str, Any]]
+    latency_trials: list[dict[str, Any]]
     told: list[dict[str, Any]]
 
 
@@ -102,7 +104,10 @@ def ended(service: Service, begun: Begun) -> Ended:
     service.restart_database()  # no task can end meanwhile
     wait_for(lambda: service.keep() or healthy(service), "healthy Airflow", 240)
     wait_for(lambda: state() in ("success", "failed"), "end of the run", 600, every=2)
-    return Ended(airflow.finished(DAG, RUN, NAMES), service.page(), list(service.backend.bodies))
+    cell = service.run / "cells" / "late.all.known"
+    trials, latency_trials = (read_jsonl(cell / f"{name}.jsonl") for name in ("trials", "latency-trials"))
+    tasks = airflow.finished(DAG, RUN, NAMES)
+    return Ended(tasks, service.page(), trials, latency_trials, list(service.backend.bodies))
 
 
 def test_only_who_may_can_trigger_a_run(service: Service, begun: Begun) -> None:
@@ -211,21 +216,19 @@ def test_one_bad_experiment_fails_visibly(service: Service, ended: Ended) -> Non
     assert "broken.yaml: line 1: not valid YAML" in broken["stack_trace"]
 
 
-@pytest.mark.usefixtures("ended")
 def test_the_run_is_on_the_store_and_leaves_only_what_it_must_here(
-    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    service: Service, ended: Ended, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, benchmark = service.store, load(service.place / "benchmarks" / "pair.yaml")
     assert store.runs() == [service.run]
     late = benchmark.experiment("late")
     stream = store.need("stream", store.stream_key(benchmark, late), "generate").manifest
     assert stream["achieved_out_of_order"] == stream["target_out_of_order"] > 0
-    cell = service.run / "cells" / "late.all.known"
-    [trial] = read_jsonl(cell / "trials.jsonl")
+    [trial] = ended.trials
     assert trial["observation"]["taken"] == trial["observation"]["offered"] > 350, "a backlog of a second, and more"
-    [latency] = read_jsonl(cell / "latency-trials.jsonl")
+    [latency] = ended.latency_trials
     assert latency["observation"]["taken"] == latency["observation"]["offered"] == 500
-    assert json.loads((cell / "latency.json").read_text())[0]["valid"]
+    assert json.loads((service.run / "cells" / "late.all.known" / "latency.json").read_text())[0]["valid"]
     summary.show(benchmark, store, RunLog(service.run))
     assert "late all known" in capsys.readouterr().out
     assert [file for file in (service.place / "artifacts").rglob("*") if file.is_file()] == []
@@ -246,8 +249,7 @@ def test_each_stage_tells_the_backend_of_metrics_what_its_records_say(service: S
     benchmark = load(service.place / "benchmarks" / "pair.yaml")
     events = service.store.need("events", service.store.events_key(benchmark), "ingest")
     assert told["ingest", "ingested"] == events.manifest["events"], "counted on Spark's workers"
-    for stage, file in (("search", "trials"), ("latency", "latency-trials")):
-        [trial] = read_jsonl(service.run / "cells" / "late.all.known" / f"{file}.jsonl")
+    for stage, [trial] in (("search", ended.trials), ("latency", ended.latency_trials)):
         seen, step = trial["observation"], f"{stage}/late.all.known"
         assert [told[step, name] for name in ("trials", "events_offered", "events_taken")] == [
             1, seen["offered"], seen["taken"],
@@ -263,11 +265,11 @@ def test_the_retry_of_a_corrected_experiment_builds_only_what_is_missing(service
     def built() -> dict[Path, datetime]:
         return {file: time for file, time in data.changes().items() if file.name == "manifest.json"}  # type: ignore[attr-defined]
 
-    def measured() -> list[Any]:
+    def searched() -> list[Any]:
         cell = service.run / "cells" / "late.all.known"
-        return [read_jsonl(cell / f"{name}.jsonl") for name in ("windows", "trials", "latency-trials")]
+        return [read_jsonl(cell / f"{name}.jsonl") for name in ("windows", "trials")]
 
-    before, kept = built(), measured()
+    before, kept = built(), searched()
     airflow = Airflow(service.url, "admin", service.secret("admin_password"))
     service.plan(LATE, CORRECTED)
     airflow(
@@ -286,7 +288,7 @@ def test_the_retry_of_a_corrected_experiment_builds_only_what_is_missing(service
     assert before.items() <= after.items(), "what was built stays untouched"
     added = {file.relative_to(data).parts[:2] for file in after.keys() - before.keys()}
     assert sorted(kind for kind, _ in added) == ["stream", "validation"]
-    assert measured() == kept, "what was measured stays"
+    assert searched() == kept, "a search that has ended measures nothing again"
     generated = [s.scope["experiment"] for s in RunLog(service.run).stages() if s.stage == "generate"]
     assert sorted(generated) == ["late", "wild", "wild"]
     benchmark = load(service.place / "benchmarks" / "pair.yaml")
