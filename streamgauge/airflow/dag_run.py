@@ -59,7 +59,8 @@ def run(
             try:
                 _relay(process, RunLog(directory), say)
             finally:
-                process_sessions.stop(process)
+                # Airflow takes the end of a stage for a failure: it must be gone before it tries again
+                process_sessions.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
     except KeyboardInterrupt:
         say("stopped")
         return 130

@@ -101,7 +101,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         user_defined_filters={"overrides": overrides_json, "run_name": namer},
         dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
-        default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
+        default_args={"retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
     ) as dag:
         plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
         producers: dict[str, Any] = {"source": plan}

@@ -20,6 +20,7 @@ CONNECTION_VARIABLE = "AIRFLOW_CONN_STREAMGAUGE_SPARK"
 AIRFLOW = [sys.executable, "-m", "airflow"]
 POOL = "streamgauge"
 SLOTS = "2"  # stages at a time; each brings a JVM of its own
+RETRY_SECONDS = 5.0  # between two attempts at a stage
 
 
 def environment(home: Path, artifacts: Path, configs: Path, master: str | None) -> dict[str, str]:
