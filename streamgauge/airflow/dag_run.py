@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -12,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge import config
-from streamgauge.airflow import home, summary
+from streamgauge.airflow import home, stage_runs, summary
 from streamgauge.airflow.services import ui
 from streamgauge.base import process_sessions
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.run_log import RunLog, StageRecord
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.spark.session import check_master
 
 __all__ = ["run", "ui"]
@@ -31,12 +32,15 @@ def run(
     *,
     master: str | None = None,
     run_id: str | None = None,
+    only: str | None = None,
     say: Callable[[str], None] = home.tell,
 ) -> int:
     """Runs every stage of the benchmark file; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
 
-    overrides: experiments, scale, seed, outputs. run_id: a run to begin or to continue: what it has measured is kept;
-    None for a new one. Raises UserError for problems that are found before anything starts.
+    overrides: see config.Overrides. run_id: a run to begin or to continue: what it has measured is kept; None for a
+    new one. only: the stage to run, after those that it needs, without Airflow.
+
+    Raises UserError for problems that are found before anything starts.
     """
     path, store = Path(path).absolute(), Store(artifacts)
     chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
@@ -44,6 +48,8 @@ def run(
     if master:
         check_master(master)
     run_id = run_id or f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    if only:
+        return stage_runs.run(path, benchmark, store, chosen, only=only, run_id=run_id, master=master, say=say)
     directory = store.run(run_id)
     environment = home.environment(here(store.root) / "airflow" / "run", store.root, path, master)
     environment["STREAMGAUGE_RUN_ID"] = run_id
@@ -62,7 +68,7 @@ def run(
                 # Airflow takes the end of a stage for a failure: it must be gone before it tries again
                 process_sessions.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
     except KeyboardInterrupt:
-        say("stopped")
+        say(f"stopped; to go on: streamgauge run {shlex.quote(str(path))} --run {run_id}")
         return 130
     failed = process.returncode != 0
     summary.show(benchmark, store, RunLog(directory))
@@ -83,13 +89,6 @@ def _relay(process: subprocess.Popen[bytes], run_log: RunLog, say: Callable[[str
         for stage in run_log.stages():
             if told.get(stage.attempt) != stage.state:
                 told[stage.attempt] = stage.state
-                say(_line(stage))
+                say(stage_runs.line(stage))
         if running:
             time.sleep(POLL_SECONDS)
-
-
-def _line(stage: StageRecord) -> str:
-    what = " ".join([stage.stage, *stage.scope.values()])
-    seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
-    reused = " (reused)" if stage.outcome.get("reused") else ""
-    return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
@@ -31,8 +31,9 @@ from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowException
 
-from streamgauge.airflow import home, late, notices, schedules
+from streamgauge.airflow import home, late, notices, run_names, schedules
 from streamgauge.airflow.operator import StageOperator
+from streamgauge.airflow.page_link import PREFIX
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.catalog.stages import Stage, scopes_of, stages_of
@@ -44,6 +45,8 @@ from streamgauge.measure.checks import check_names
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
 ARTIFACTS = place(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"))
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
+#: of every task
+DEFAULTS = {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)}
 GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
 
 
@@ -77,31 +80,28 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
     return benchmarks, problems
 
 
-def dag_id(benchmark: Benchmark, *, nightly: bool = False) -> str:
-    return f"streamgauge{'-nightly' if nightly else ''}_{benchmark.name}"
-
-
 def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
     """Builds a benchmark's DAG: the task plan, the stages, and a leaf that fails if any of them failed.
 
     nightly: adds the stage that judges the run against earlier nights, and the task that sends its report.
     """
     stages = stages_of(benchmark, nightly=nightly)
-    namer = _run_namer(benchmark, nightly)
+    dag_id = run_names.dag_id(run_names.NIGHT if nightly else run_names.RUN, benchmark.name)
     with DAG(
-        dag_id=dag_id(benchmark, nightly=nightly),
+        dag_id=dag_id,
+        dag_display_name=f"{benchmark.name}: every night" if nightly else f"{benchmark.name}: benchmark",
         description=benchmark.description,
-        doc_md=_document(benchmark, file, stages, namer("<run id>")),
+        doc_md=_document(benchmark, file, stages, dag_id),
         schedule=schedules.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        tags=["streamgauge"],
+        tags=["streamgauge", "nightly" if nightly else "benchmark"],
         params=_params(benchmark),
-        user_defined_filters={"overrides": overrides_json, "run_name": namer},
+        user_defined_filters={"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
         dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
-        default_args={"retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
+        default_args=DEFAULTS,
     ) as dag:
         plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
         producers: dict[str, Any] = {"source": plan}
@@ -214,21 +214,11 @@ def _unique(items: Iterable[Any]) -> list[Any]:
     return list({id(item): item for item in items}.values())
 
 
-def _run_namer(benchmark: Benchmark, nightly: bool) -> Any:
-    """Returns a function from a DAG run's id to a directory name; the DAG's name is in it, since DAGs may share ids."""
-    name = f"{benchmark.name}-nightly" if nightly else benchmark.name
-    return lambda run_id: f"{name}-{run_id if run_id == '<run id>' else re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
-
-
 def _params(benchmark: Benchmark) -> dict[str, Param]:
     """Fields of the trigger form."""
-    names = [experiment.name for experiment in benchmark.experiments]
     outputs = list(get_args(Output))
-    return {
-        "experiments": Param(
-            names, type="array", title="Experiments", description="which streams to make",
-            items={"type": "string", "enum": names}, examples=names, minItems=1, uniqueItems=True,
-        ),
+    params = {
+        "experiments": _names("Experiments", "which streams to make", [one.name for one in benchmark.experiments]),
         "scale": Param(
             benchmark.scale, type="number", title="Scale", exclusiveMinimum=0, maximum=1,
             description="fraction of the source's lines to take, from its beginning",
@@ -243,15 +233,50 @@ def _params(benchmark: Benchmark) -> dict[str, Param]:
             items={"type": "string", "enum": outputs}, examples=outputs, uniqueItems=True,
         ),
     }  # fmt: skip
+    return params | _cell_params(benchmark) if benchmark.all_cells() else params
 
 
-def _document(benchmark: Benchmark, file: Path, stages: list[Stage], run: str) -> str:
+def _cell_params(benchmark: Benchmark) -> dict[str, Param]:
+    """Fields of the form for a benchmark that measures rates."""
+    cells = [cell.name for cell in benchmark.all_cells()]
+    search = benchmark.search
+    return {
+        "workloads": _names("Workloads", "which queries to measure", [one.name for one in benchmark.workloads]),
+        "systems": _names("Systems", "which systems to measure", [one.name for one in benchmark.systems]),
+        "cells": Param(
+            None, type=["null", "array"], title="Cells",
+            description="which combinations to measure, such as " + cells[0] + "; if it is empty, all combinations of "
+            "the experiments, workloads and systems above",
+            items={"type": "string", "enum": cells}, examples=cells, uniqueItems=True,
+        ),
+        "processes": Param(
+            None, type=["null", "integer"], title="Processes of each search", minimum=1, maximum=20,
+            description=f"fresh processes; with 3 the interval covers how much they differ. If it is empty, the "
+            f"file's {search.processes}",
+        ),
+        "proof_steps": Param(
+            None, type=["null", "integer"], title="Proof steps of each search", minimum=0, maximum=4,
+            description="loads on each side of the rate that recovery trials are run at; 0 is quickest and proves "
+            f"nothing. If it is empty, the file's {search.proof_steps}",
+        ),
+    }  # fmt: skip
+
+
+def _names(title: str, told: str, names: list[str]) -> Param:
+    return Param(
+        names, type="array", title=title, description=told, items={"type": "string", "enum": names}, examples=names,
+        minItems=1, uniqueItems=True,
+    )  # fmt: skip
+
+
+def _document(benchmark: Benchmark, file: Path, stages: list[Stage], dag_id: str) -> str:
     return "\n".join(
         [
             f"### {benchmark.name}",
             benchmark.description,
             "",
-            f"From `{file}`; page: `{ARTIFACTS}/runs/{run}/index.html`",
+            f"A run takes {timing.told(benchmark)}. It comes from `{file}`. [Pages of all runs]({PREFIX}/); the page "
+            f"of one run is also `{ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
             "",
             "| stage | reads | writes | once per | |",
             "|---|---|---|---|---|",

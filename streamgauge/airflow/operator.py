@@ -17,6 +17,8 @@ from airflow.sdk.exceptions import (
     AirflowTaskTimeout,
 )
 
+from streamgauge.airflow.asset_facts import facts
+from streamgauge.airflow.page_link import PageLink
 from streamgauge.airflow.submission import settings
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Store
@@ -36,6 +38,7 @@ class StageOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("application", "artifacts", "run", "options", "scope")
+    operator_extra_links = (PageLink(),)
 
     def __init__(
         self, *, stage: Stage, application: str, artifacts: str, run: str, options: list[str],
@@ -46,13 +49,17 @@ class StageOperator(BaseOperator):
         self.options, self.scope, self.python = options, scope, python
         self.hook: SparkSubmitHook | None = None
 
-    def execute(self, context: Any) -> None:  # noqa: ARG002 (Airflow passes it by name)
-        """Runs the job. Raises AirflowFailException (no retry) for a user's mistake, with what the job recorded."""
+    def execute(self, context: Any) -> None:
+        """Runs the job, then adds what it made to the events of the task's assets.
+
+        Raises AirflowFailException (no retry) for a user's mistake, with what the job recorded.
+        """
         log = RunLog(Store(self.artifacts).run(self.run))
         before = {record.attempt for record in log.stages()}
         try:
             self.hook = self.connected()
             self.hook.submit(self.application)
+            self._tell(log, context)
         except AirflowTaskTimeout:
             limit = self.execution_timeout.total_seconds() if self.execution_timeout else 0.0
             told = f"took longer than {limit:,.0f} s, which counts as hung (timeouts in the benchmark file)"
@@ -77,6 +84,12 @@ class StageOperator(BaseOperator):
             elif ended.cause == "mistake":
                 raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
+
+    def _tell(self, log: RunLog, context: Any) -> None:
+        """Adds the facts of what the stage has made to the event of each asset of the task."""
+        found = facts(Store(self.artifacts), log, self.stage, self.scope)
+        for asset in self.outlets:
+            context["outlet_events"][asset].extra.update(found)
 
     def on_kill(self) -> None:
         """Ends the Python processes below spark-submit too: killing the JVM alone leaves them behind."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from streamgauge.airflow import run_names
 from streamgauge.airflow.factory import (
     ARTIFACTS,
+    DEFAULTS,
     GROUPS,
     config_files,
     load_all,
@@ -22,6 +24,7 @@ from streamgauge.airflow.factory import (
     plan_experiments,
     stage_task,
 )
+from streamgauge.airflow.page_link import PREFIX
 from streamgauge.catalog.stages import BY_NAME, RELEASE
 from streamgauge.config import Benchmark
 from streamgauge.measure import timing
@@ -29,19 +32,17 @@ from streamgauge.measure import timing
 PAIR = {side: f"{{{{ params.{side} }}}}" for side in ("baseline", "candidate")}
 
 
-def run_name(benchmark: Benchmark, run_id: str) -> str:
-    """Name of the directory that holds a DAG run's records."""
-    return f"{benchmark.name}-release-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
-
-
 def build(benchmark: Benchmark, file: Path) -> DAG:
     """The DAG of a benchmark with a release section; its trigger form chooses the systems to compare."""
     names = [system.name for system in benchmark.systems]
+    proposed = [system.name for system in benchmark.systems if not system.example] or names
+    dag_id = run_names.dag_id(run_names.RELEASE, benchmark.name)
     with DAG(
-        dag_id=f"streamgauge-release_{benchmark.name}",
+        dag_id=dag_id,
+        dag_display_name=f"{benchmark.name}: release check",
         description=f"Release check: {benchmark.description}",
-        doc_md=f"{RELEASE.does}\n\nFrom `{file}`; "
-        f"page: `{ARTIFACTS}/runs/{run_name(benchmark, '<run id>')}/release.html`",
+        doc_md=f"Streamgauge {RELEASE.does}.\n\nIt comes from `{file}`. [Pages of all runs]({PREFIX}/); the page of "
+        f"one check is also `{ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
         schedule=None,
         catchup=False,
         max_active_runs=1,
@@ -49,18 +50,18 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         tags=["streamgauge", "release"],
         params={
             "baseline": Param(
-                names[0], type="string", enum=names, title="Baseline", description="compare with this system"
+                proposed[0], type="string", enum=names, title="Baseline", description="compare with this system"
             ),
             "candidate": Param(
-                names[-1], type="string", enum=names, title="Candidate", description="judge this system"
+                proposed[-1], type="string", enum=names, title="Candidate", description="judge this system"
             ),
         },
         user_defined_filters={
             "overrides": overrides_json,
-            "run_name": lambda run_id: run_name(benchmark, run_id),
+            "run_name": partial(run_names.folder, dag_id),
         },
         dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
-        default_args={"retries": 1, "retry_delay": timedelta(seconds=5)},
+        default_args=DEFAULTS,
     ) as dag:
         plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
         ingest = stage_task(BY_NAME["ingest"], benchmark, file, {})

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamgauge.airflow import home
+from streamgauge.airflow.page_link import PREFIX
 from streamgauge.base import process_sessions
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
@@ -65,6 +66,7 @@ def ui(
             _await_health(port, started, base)
             password = json.loads((base / "passwords.json").read_text())[USER]
             say(f"http://127.0.0.1:{port}  user {USER}  password {password}")
+            say(f"pages of runs: http://127.0.0.1:{port}{PREFIX}/")
             say(f"logs in {base}; Ctrl-C stops everything")
             while True:
                 _check_alive(started, base)

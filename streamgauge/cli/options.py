@@ -22,7 +22,9 @@ _OPTIONS = {
     "source.header": "--no-header", "source.order": "--order", "source.max_bad_fraction": "--max-bad-fraction",
     "source.files": "the name of the file", "source.format": "the end of the file's name",
     "overrides.scale": "--scale", "overrides.seed": "--seed", "overrides.outputs": "--outputs",
-    "overrides.experiments": "--experiment", "experiment.target_percent": "--target", "experiment.seed": "--seed",
+    "overrides.experiments": "--experiment", "overrides.workloads": "--workload", "overrides.systems": "--system",
+    "overrides.processes": "--processes", "overrides.proof_steps": "--proof-steps",
+    "experiment.target_percent": "--target", "experiment.seed": "--seed",
     "experiment.on_infeasible": "--on-infeasible", "on_infeasible: closest": "--on-infeasible closest",
     **{f"{before}delay.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
         "distribution": "delay", **{key: key for key in ("min", "max", "mean", "stddev", "sigma", "alpha", "profile")},

@@ -9,7 +9,7 @@ import typer
 #: headings of the help, each with its commands
 PANELS = {
     "Your own data": ("init", "analyze", "generate", "datasets"),
-    "Whole benchmarks": ("check", "run", "ui", "runs", "open", "schema"),
+    "Whole benchmarks": ("check", "run", "ui", "runs", "open", "serve", "schema"),
     "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver"),
     "Judgements": ("release-check", "compare", "changes"),
     "Results": ("results", "dashboard", "gc"),
@@ -28,9 +28,16 @@ EXAMPLES = {
         "s3://raw/clicks.csv.gz --time ts --unit ms --target 1 --seed 7 --out s3://streams/late1",
     ),
     "check": ("mine.yaml", "mine.yaml --json"),
-    "run": ("mine.yaml", "mine.yaml --experiment late20 --scale 0.1", "mine.yaml --master spark://host:7077"),
+    "run": (
+        "mine.yaml",
+        "mine.yaml --experiment late20 --scale 0.1",
+        "mine.yaml --only generate",
+        "mine.yaml --resume mine-20260301T020000Z-1a2b",
+        "mine.yaml --master spark://host:7077",
+    ),
     "ui": ("", "benchmarks/ --port 0"),
     "open": ("", "nightly-2026-03-01"),
+    "serve": ("", "--artifacts s3://results/streamgauge --port 0"),
     "search": (
         "mine.yaml --experiment late20 --workload all --system spark",
         "mine.yaml --experiment late20 --workload all --system spark --processes 3 --long-runs 120",

@@ -158,15 +158,34 @@ def run(
         str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
     ] = None,
     experiment: Annotated[list[str] | None, typer.Option(help="only this experiment; may be repeated")] = None,
+    workload: Annotated[list[str] | None, typer.Option(help="only this workload; may be repeated")] = None,
+    system: Annotated[list[str] | None, typer.Option(help="only this system; may be repeated")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="number of fresh processes of each search; by default search.processes")
+    ] = None,
+    proof_steps: Annotated[
+        int | None, typer.Option(help="loads on each side that prove a rate; by default search.proof_steps")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="only this stage and those that it needs, such as generate; without Airflow")
+    ] = None,
     scale: Annotated[float | None, typer.Option(help="fraction of the source's lines, from its beginning")] = None,
     seed: Annotated[int | None, typer.Option(help="seed for all experiments")] = None,
     run_id: Annotated[
         str | None,
-        typer.Option("--run", "--run-id", help="name of the run: a new one, or one to continue; by default a new name"),
+        typer.Option(
+            "--run",
+            "--resume",
+            "--run-id",
+            help="name of the run: a new one, or one to resume: what it has measured is kept; by default a new name",
+        ),
     ] = None,
 ) -> None:
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
-    raw = {"experiments": experiment or None, "scale": scale, "seed": seed}
+    raw = {
+        "experiments": experiment or None, "workloads": workload or None, "systems": system or None,
+        "processes": processes, "proof_steps": proof_steps, "scale": scale, "seed": seed,
+    }  # fmt: skip
     overrides = {key: value for key, value in raw.items() if value is not None}
     benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))
     from streamgauge.catalog import preflight
@@ -174,7 +193,7 @@ def run(
     check_all(benchmark)
     preflight.check(store_at(artifacts), benchmark.source.files)
     dag_run = _airflow_runner()
-    raise typer.Exit(dag_run.run(file, artifacts, overrides, master=master, run_id=run_id))
+    raise typer.Exit(dag_run.run(file, artifacts, overrides, master=master, run_id=run_id, only=only))
 
 
 def ui(

@@ -1,10 +1,10 @@
-"""The commands runs and open: what was run, how each stage ended, and the figures of two runs side by side."""
+"""The commands runs, open and serve: what was run, how each stage ended, two runs side by side, and the pages."""
 
 from __future__ import annotations
 
 import json
+import socket
 import webbrowser
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +12,11 @@ import typer
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog import results
-from streamgauge.catalog.run_log import RunLog, StageRecord, known_run
+from streamgauge.catalog.run_log import known_run
+from streamgauge.catalog.run_summary import PAGE, last_attempts, summary
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
-PAGE = "index.html"
 
 runs = typer.Typer(no_args_is_help=True, help="List runs, show one, or compare the figures of two.")
 
@@ -24,6 +24,7 @@ runs = typer.Typer(no_args_is_help=True, help="List runs, show one, or compare t
 def register(app: typer.Typer) -> None:
     app.add_typer(runs, name="runs")
     app.command("open")(open_)
+    app.command()(serve)
 
 
 @runs.command("list")
@@ -33,7 +34,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, the oldest first: when each began, how its stages ended, and what it measured."""
-    found = sorted(filter(None, map(_summary, _runs(artifacts))), key=lambda run: str(run["started_at"]))[-limit:]
+    found = sorted(filter(None, map(summary, _runs(artifacts))), key=lambda run: str(run["started_at"]))[-limit:]
     if as_json:
         typer.echo(json.dumps({"runs": found}))
         return
@@ -48,10 +49,10 @@ def list_(
 def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Show the stages of a run with their times and what made them fail, its figures, and its page."""
     path = known_run(_runs(artifacts), run)
-    stages, figures = _latest(path), results.read(path)
+    stages, figures = last_attempts(path), results.read(path)
     if as_json:
         shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
-        typer.echo(json.dumps({**(_summary(path) or {}), "records": shown, "results": [vars(one) for one in figures]}))
+        typer.echo(json.dumps({**(summary(path) or {}), "records": shown, "results": [vars(one) for one in figures]}))
         return
     for stage in stages:
         took = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"
@@ -102,30 +103,33 @@ def open_(
     webbrowser.open(page.absolute().as_uri())
 
 
+def serve(
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    host: Annotated[str, typer.Option(help="address to listen on; whoever reaches it sees the pages")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="port of the pages; 0 takes a free one")] = 8081,
+) -> None:
+    """Serve the pages of all runs over HTTP, also those on a store; Ctrl-C stops it."""
+    try:
+        import uvicorn
+
+        from streamgauge.report import server
+    except ImportError as problem:
+        raise UserError(f"a web server is not installed here ({problem}); `make setup` installs everything") from None
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as problem:
+            raise UserError(
+                f"--host {host} --port {port}: {problem.strerror}; choose others, port 0 for a free one"
+            ) from None
+        typer.echo(f"http://{host}:{listener.getsockname()[1]}/  Ctrl-C stops it")
+        served = uvicorn.Server(uvicorn.Config(server.app(store_at(artifacts).root), log_level="warning"))
+        served.run(sockets=[listener])
+
+
 def _runs(artifacts: Path) -> list[Path]:
     return [path for path in store_at(artifacts).runs() if path.is_dir()]
-
-
-def _latest(path: Path) -> list[StageRecord]:
-    """The last attempt at each stage of a run, in the order of their starts."""
-    found = {(stage.stage, *stage.scope.items()): stage for stage in RunLog(path).stages()}
-    return sorted(found.values(), key=lambda stage: stage.started_at)
-
-
-def _summary(path: Path) -> dict[str, Any] | None:
-    """Summary of a run for `runs list`; None if nothing of it is recorded."""
-    stages = _latest(path)
-    if not stages:
-        return None
-    states = Counter("running or killed" if stage.state == "started" else stage.state for stage in stages)
-    page = path / PAGE
-    return {
-        "run": path.name,
-        "started_at": stages[0].started_at,
-        "stages": dict(states),
-        "figures": sum(one.valid for one in results.read(path)),
-        "page": str(page) if page.exists() else None,
-    }
 
 
 def _figures(path: Path) -> dict[tuple[str, ...], results.Result]:

@@ -127,31 +127,57 @@ class Benchmark(Model):
 
 
 class Overrides(Model):
-    """Settings that a user may override for one run, in the Airflow form or on the command line."""
+    """Settings that a user may override for one run, in the Airflow form or on the command line.
+
+    cells: names of cells, such as late20.hourly.flink. processes, proof_steps: those of `search`.
+    """
 
     experiments: tuple[str, ...] | None = None
+    workloads: tuple[str, ...] | None = None
+    systems: tuple[str, ...] | None = None
+    cells: tuple[str, ...] | None = None
     scale: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     outputs: Outputs | None = None
+    processes: Annotated[int, Field(ge=1, le=20)] | None = None
+    proof_steps: Annotated[int, Field(ge=0, le=4)] | None = None
 
     def apply(self, benchmark: Benchmark) -> Benchmark:
-        chosen = (
-            benchmark.experiments
-            if self.experiments is None
-            else tuple(benchmark.experiment(name) for name in self.experiments)
-        )
-        change: dict[str, Any] = {
-            key: value for key in ("seed", "outputs") if (value := getattr(self, key)) is not None
-        }
-        names = {e.name for e in chosen}
-        cells = tuple(c for c in benchmark.cells if c.experiment in names) if benchmark.cells is not None else None
-        return benchmark.model_copy(
+        """Returns the benchmark with these choices. Raises UserError for an unknown name, or if no cell is left."""
+        changed = benchmark.model_copy(
             update={
-                "experiments": tuple(e.model_copy(update=change) for e in chosen),
-                "scale": benchmark.scale if self.scale is None else self.scale,
-                "cells": cells,
+                "experiments": tuple(
+                    one.model_copy(update=self._given("seed", "outputs"))
+                    for one in _chosen(benchmark.experiments, self.experiments, "experiment")
+                ),
+                "workloads": _chosen(benchmark.workloads, self.workloads, "workload"),
+                "systems": _chosen(benchmark.systems, self.systems, "system"),
+                "search": benchmark.search.model_copy(update=self._given("processes", "proof_steps")),
+                **self._given("scale"),
             }
         )
+        return changed.model_copy(update={"cells": self._cells(benchmark, changed)})
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def _cells(self, benchmark: Benchmark, changed: Benchmark) -> tuple[Cell, ...] | None:
+        """Cells of the chosen experiments, workloads and systems; None if all combinations of these are measured."""
+        if benchmark.cells is None and self.cells is None:
+            return None
+        cells = benchmark.all_cells()
+        names = {cell.name for cell in _chosen(cells, self.cells, "cell")}
+        left = {cell.name for cell in changed.model_copy(update={"cells": None}).all_cells()}
+        kept = tuple(cell for cell in cells if cell.name in names & left)
+        if self.cells and not kept:
+            raise UserError(
+                f"cells: {', '.join(self.cells)}: none is left, as their experiment, workload or system is not chosen"
+            )
+        return kept
+
+
+def _chosen(items: tuple[T, ...], names: tuple[str, ...] | None, what: str) -> tuple[T, ...]:
+    return items if names is None else tuple(pick(items, name, what) for name in names)
 
 
 def pick(items: tuple[T, ...], name: str, what: str) -> T:

@@ -66,6 +66,9 @@ class System(Model):
     semantics: ClassVar[Semantics | None] = None
     name: Name = Field(description="name of the system")
     engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")
+    example: bool = Field(
+        default=False, description="slow or wrong on purpose, to see the release check refuse it; no form proposes it"
+    )
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the system to these CPUs, once it is warm")
 
     @property

@@ -90,6 +90,15 @@ class Section:
     parts: list[Section] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """The head of a page: a state, a sentence, and the problems."""
+
+    state: State
+    sentence: str
+    problems: list[tuple[State, str, str]]  # state, what, reason
+
+
 def _text(cell: Cell) -> str:
     return MISSING if cell is None else cell.text if isinstance(cell, Text) else str(cell)
 

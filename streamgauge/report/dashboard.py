@@ -18,10 +18,9 @@ from streamgauge.index import Index
 from streamgauge.judge.changes import SEGMENT, Change, Found, find
 from streamgauge.judge.suspects import SELF, higher_is_better
 from streamgauge.report import standing
-from streamgauge.report.blocks import Block, Cell, Chart, Note, Section, State, Table, Text, number, share
+from streamgauge.report.blocks import Block, Cell, Chart, Note, Outcome, Section, State, Table, Text, number, share
 from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
-from streamgauge.report.overview import Outcome
-from streamgauge.report.page import fill, publish
+from streamgauge.report.layout import fill, publish
 
 Row = dict[str, Any]
 _DAY_S = 86_400

@@ -11,6 +11,7 @@ from streamgauge.report.blocks import (
     Cell,
     Hole,
     Note,
+    Outcome,
     Section,
     State,
     Text,
@@ -31,8 +32,8 @@ from streamgauge.report.degrees import (
     share_lost,
     state_of,
 )
-from streamgauge.report.overview import Outcome, outcome
-from streamgauge.report.page import fill
+from streamgauge.report.layout import fill
+from streamgauge.report.overview import outcome
 from streamgauge.report.run_records import CellRecord, Json, Records, is_settled, is_sound, load_of
 
 _MIB = 2**20

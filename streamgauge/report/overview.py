@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from streamgauge.report.blocks import MISSING, Cell, Section, State, Table, Text, between, count, number, percent, share
+from streamgauge.report.blocks import (
+    MISSING,
+    Cell,
+    Outcome,
+    Section,
+    State,
+    Table,
+    Text,
+    between,
+    count,
+    number,
+    percent,
+    share,
+)
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import (
     CellRecord,
@@ -26,15 +37,6 @@ _ONE_PROCESS = "one process:"
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 _NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
 _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The head of a page: a state, a sentence, and the problems."""
-
-    state: State
-    sentence: str
-    problems: list[tuple[State, str, str]]  # state, what, reason
 
 
 def outcome(records: Records) -> Outcome:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
-from streamgauge.report import disorder, page, sweep
+from streamgauge.report import disorder, layout, page, sweep
 from streamgauge.report.run_records import Records
 
 
@@ -14,7 +14,7 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
     """Writes the pages into the run's directory; returns the path of index.html. Raises UserError if that fails."""
     records = Records(benchmark, store, run_id)
     if disorder.is_asked(records):
-        page.publish(records.directory / sweep.PAGE, disorder.render(records))
+        layout.publish(records.directory / sweep.PAGE, disorder.render(records))
     path = records.directory / "index.html"
-    page.publish(path, page.render(records))
+    layout.publish(path, page.render(records))
     return path

@@ -9,10 +9,22 @@ from typing import Any
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.judge.release_rules import TURNS
 from streamgauge.report import nexmark_section
-from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Section, State, Table, Text, attempt, number
+from streamgauge.report.blocks import (
+    MISSING,
+    Block,
+    Cell,
+    Chart,
+    Hole,
+    Outcome,
+    Section,
+    State,
+    Table,
+    Text,
+    attempt,
+    number,
+)
 from streamgauge.report.charts import SYMBOLS, Trace, axis, figure, line
-from streamgauge.report.overview import Outcome
-from streamgauge.report.page import fill, publish
+from streamgauge.report.layout import fill, publish
 
 Json = dict[str, Any]
 _STATES: dict[str, State] = {"go": "good", "no-go": "bad", "inconclusive": "open"}

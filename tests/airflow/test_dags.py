@@ -42,7 +42,9 @@ source: {format: nexmark, nexmark: {events: 1000}}
 experiments: [{name: calm, target_percent: 0}]
 nightly: {schedule: "30 1 * * *"}
 """,
-    "versions.yaml": "name: versions\nrelease: {rate: 100}" + BASE + CELLS,
+    "versions.yaml": "name: versions\nrelease: {rate: 100}"
+    + BASE
+    + CELLS.replace("two}", "two}, {name: bad, example: true}"),
     "broken.yaml": "name: broken\nexperiment: []" + BASE,
     "nightly.yaml": "name: nightly\nschedule: nightly" + BASE,
     "weekly.yaml": "name: weekly\nnightly: {schedule: weekly}" + BASE,
@@ -73,6 +75,8 @@ print("PARSED" + json.dumps({
             "params": {key: param.serialize() for key, param in dag.params.items()},
             "doc": dag.doc_md, "catchup": dag.catchup, "max_active_runs": dag.max_active_runs,
             "schedule": dag.timetable.summary if hasattr(dag.timetable, "summary") else str(dag.schedule),
+            "display": dag.dag_display_name, "tags": sorted(dag.tags), "owner": dag.owner,
+            "links": sorted({one.name for task in dag.tasks for one in getattr(task, "operator_extra_links", ())}),
             "serialized": len(json.dumps(DagSerialization.to_dict(dag))),
         }
         for name, dag in bag.dags.items()
@@ -186,6 +190,31 @@ def test_the_form_offers_what_may_be_changed(parsed: Any) -> None:
     assert params["outputs"]["schema"]["examples"] == ["parquet", "csv", "csv-parts"]
 
 
+def test_the_form_of_a_benchmark_with_cells_offers_queries_systems_and_how_deep_to_search(parsed: Any) -> None:
+    params = parsed["dags"]["streamgauge_celled"]["params"]
+    plain = parsed["dags"]["streamgauge_plain"]["params"]
+    assert set(params) - set(plain) == {"workloads", "systems", "cells", "processes", "proof_steps"}
+    assert (params["workloads"]["value"], params["systems"]["value"]) == (["all"], ["one", "two"])
+    assert params["cells"]["value"] is None
+    assert params["cells"]["schema"]["examples"] == ["calm.all.one", "calm.all.two", "wild.all.one", "wild.all.two"]
+    assert (params["processes"]["schema"]["minimum"], params["processes"]["schema"]["maximum"]) == (1, 20)
+    assert (params["proof_steps"]["schema"]["minimum"], params["proof_steps"]["schema"]["maximum"]) == (0, 4)
+
+
+def test_dags_have_names_for_people_an_owner_tags_and_a_button_that_leads_to_the_page(parsed: Any) -> None:
+    shown = {
+        name: (dag["display"], dag["tags"], dag["owner"], dag["links"])
+        for name, dag in parsed["dags"].items() if name.endswith(("_celled", "_versions", "nightly_auction"))
+    }  # fmt: skip
+    button = ["Page of the run"]
+    assert shown == {
+        "streamgauge_celled": ("celled: benchmark", ["benchmark", "streamgauge"], "streamgauge", button),
+        "streamgauge_versions": ("versions: benchmark", ["benchmark", "streamgauge"], "streamgauge", button),
+        "streamgauge-nightly_auction": ("auction: every night", ["nightly", "streamgauge"], "streamgauge", button),
+        "streamgauge-release_versions": ("versions: release check", ["release", "streamgauge"], "streamgauge", button),
+    }
+
+
 def test_a_dag_tells_what_it_is_and_when_it_runs(parsed: Any) -> None:
     plain = parsed["dags"]["streamgauge_plain"]
     assert "the plain one" in plain["doc"]
@@ -221,6 +250,6 @@ def test_a_release_check_is_a_dag_of_its_own_whose_form_offers_the_systems(parse
     assert (tasks["release"]["pool"], tasks["release"]["slots"]) == ("streamgauge", 4)
     assert tasks["verdict"]["retries"] == 0
     assert {key: (param["value"], param["schema"]["enum"]) for key, param in dag["params"].items()} == {
-        "baseline": ("one", ["one", "two"]), "candidate": ("two", ["one", "two"]),
+        "baseline": ("one", ["one", "two", "bad"]), "candidate": ("two", ["one", "two", "bad"]),
     }  # fmt: skip
     assert dag["schedule"] in ("Never, external triggers only", "None")

@@ -107,6 +107,15 @@ class Service:
         except urllib.error.HTTPError as refusal:
             return refusal.code, None
 
+    def text(self, path: str, token: str | None = None, accept: str = "*/*") -> tuple[int, str, str]:
+        """Returns status, address after all redirects, and text of what a browser would get."""
+        headers = {"accept": accept} | ({"authorization": f"Bearer {token}"} if token else {})
+        try:
+            with urllib.request.urlopen(urllib.request.Request(self.url + path, None, headers), timeout=60) as answer:
+                return answer.status, answer.url, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.url, refusal.read().decode()
+
     def token(self, user: str, password: str) -> str:
         status, answer = self("/auth/token", {"username": user, "password": password})
         assert status == 201

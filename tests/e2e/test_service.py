@@ -237,6 +237,37 @@ def test_the_run_is_on_the_store_and_leaves_only_what_it_must_here(
     assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["results.db"]
 
 
+def test_the_page_is_one_click_from_each_task_for_whoever_may_see_dags(service: Service, ended: Ended) -> None:
+    reader = service.token("reader", READER)
+    links = service(f"{ONE}/taskInstances/report/links", token=reader)[1]["extra_links"]
+    assert links == {"Page of the run": f"{service.url}/streamgauge/runs/{service.run.name}/index.html"}
+    page = links["Page of the run"].removeprefix(service.url)
+    assert service.text(page, reader) == (200, service.url + page, service.page())
+    assert f'href="runs/{service.run.name}/index.html"' in service.text("/streamgauge/", reader)[2]
+    assert service.text(page, "no.real.token")[0] in (401, 403)
+    assert service.text(page)[0] == 401
+    _, address, _ = service.text(page, accept="text/html")
+    assert "/auth/login" in address, "a person is led to the login page"
+
+
+def test_the_events_of_assets_carry_what_was_made(service: Service, ended: Ended) -> None:
+    admin = service.token("admin", service.secret("admin_password"))
+    told = service("/api/v2/assets/events?limit=100", token=admin)[1]["asset_events"]
+    by_name = {event["name"]: event["extra"] for event in told}
+    cell = {"experiment": "late", "workload": "all", "system": "known"}
+    stream = service.store.find("stream", by_name["pair stream"]["key"])
+    assert stream is not None
+    names = ("events", "sha256", "target_out_of_order", "achieved_out_of_order")
+    assert by_name["pair stream"] == {
+        "run": service.run.name, "experiment": "late", "key": stream.key, "reused": False,
+        **{name: stream.manifest[name] for name in names},
+    }  # fmt: skip
+    search = json.loads((service.run / "cells" / "late.all.known" / "search.json").read_text())
+    rate = search["sustainable_rate_events_per_s"]
+    assert {**cell, "sustainable_rate_events_per_s": rate}.items() <= by_name["pair search"].items()
+    assert by_name["pair page"] == {"run": service.run.name, "page": str(service.run / "index.html")}
+
+
 def test_each_stage_tells_the_backend_of_metrics_what_its_records_say(service: Service, ended: Ended) -> None:
     for body in ended.told:
         jsonschema.validate(body, SCHEMA, format_checker=jsonschema.FormatChecker())

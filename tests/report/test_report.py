@@ -13,9 +13,9 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.report import build
-from streamgauge.report.blocks import Table
+from streamgauge.report.blocks import Outcome, Table
 from streamgauge.report.charts import edges, steps
-from streamgauge.report.overview import Outcome, outcome
+from streamgauge.report.overview import outcome
 from streamgauge.report.run_records import Records, is_sound
 from tests.example_run import (
     CELLS,

@@ -69,7 +69,8 @@
   };
   const charts = [...document.querySelectorAll(".chart")];
   // one after another, so that the page can be read meanwhile
-  charts.reduce((before, place) => before.then(() => draw(place)), unpack(document.getElementById("plotly"))).then(() => {
+  const ready = charts.length ? unpack(document.getElementById("plotly")) : Promise.resolve();
+  charts.reduce((before, place) => before.then(() => draw(place)), ready).then(() => {
     document.body.dataset.charts = "drawn";
   });
   const resize = (size) => charts.forEach((place) => place.data && Plotly.relayout(place, size));

@@ -1,0 +1,23 @@
+"""Adds Streamgauge's pages to Airflow's web server, below /streamgauge, for whoever is logged in and may see DAGs.
+
+Airflow finds the plugin by the entry point in pyproject.toml. FastAPI is imported by the web server alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+from streamgauge.airflow.page_link import PREFIX
+
+
+class Pages(AirflowPlugin):
+    name = "streamgauge"
+    external_views: ClassVar = [{"name": "Streamgauge", "href": f"{PREFIX}/", "destination": "nav"}]
+
+    @property
+    def fastapi_apps(self) -> list[dict[str, Any]]:
+        from streamgauge.airflow import web_pages
+
+        return [{"app": web_pages.app(PREFIX), "url_prefix": PREFIX, "name": "Streamgauge's pages"}]

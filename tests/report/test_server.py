@@ -1,0 +1,103 @@
+"""Tests which files of the artifacts the pages' server gives, and the page that lists the runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI, HTTPException
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import place
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.report import server
+from tests.stores import object_store
+
+HIDDEN = (
+    "airflow/ui/passwords.json", "results.db", "data/stream/1/manifest.json", "runs/one/.env.json",
+    "runs/one/x.parquet", "runs/one/missing.html", "runs/../airflow/ui/passwords.json",
+    "runs/%2e%2e/airflow/ui/passwords.json",
+)  # fmt: skip
+
+
+def fill(root: Path) -> None:
+    """Two runs, one of which failed and has no page; the page of nights; and what nobody may see."""
+    for name in ("runs/one/index.html", "runs/one/release.html", "data/validation/1/index.html", "dashboard.html"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(f"<p>{name}".encode())
+    for name in ("airflow/ui/passwords.json", "data/stream/1/manifest.json", "runs/one/.env.json"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"{}")
+    (root / "runs" / "two").mkdir()
+    with RunLog(root / "runs" / "one").stage("ingest", {}):
+        pass
+    with pytest.raises(UserError), RunLog(root / "runs" / "two").stage("ingest", {}):
+        raise UserError("no <file>")
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> FastAPI:
+    fill(tmp_path)
+    return server.app(tmp_path)
+
+
+def get(app: FastAPI, path: str) -> httpx.Response:
+    async def answer() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://pages") as client:
+            return await client.get(path)
+
+    return asyncio.run(answer())
+
+
+@pytest.mark.parametrize("path", ["runs/one/index.html", "data/validation/1/index.html", "dashboard.html"])
+def test_a_page_is_served_as_it_is_and_may_not_act_for_the_user(app: FastAPI, path: str) -> None:
+    found = get(app, f"/{path}")
+    assert (found.status_code, found.text) == (200, f"<p>{path}")
+    assert found.headers["content-type"] == "text/html; charset=utf-8"
+    assert "allow-same-origin" not in found.headers["content-security-policy"]
+
+
+def test_records_are_served_as_plain_data(app: FastAPI) -> None:
+    found = get(app, "/runs/one/stages.jsonl")
+    assert (found.status_code, found.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+
+
+@pytest.mark.parametrize("path", HIDDEN)
+def test_nothing_else_of_the_artifacts_is_served(app: FastAPI, path: str) -> None:
+    assert get(app, f"/{path}").status_code == 404
+
+
+def test_the_list_of_runs_has_a_link_to_each_page_and_no_chart_code(app: FastAPI) -> None:
+    page = get(app, "/").text
+    for link in ("runs/one/index.html", "runs/one/release.html", "dashboard.html"):
+        assert f'href="{link}"' in page
+    assert "2 runs" in page
+    assert "1 failed" in page
+    assert "runs/two/" not in page
+    assert len(page) < 100_000
+
+
+def test_a_folder_without_runs_says_how_to_make_one(tmp_path: Path) -> None:
+    app = server.app(tmp_path)
+    assert "none has begun here yet" in get(app, "/").text
+
+
+def test_whoever_is_refused_sees_neither_list_nor_page(tmp_path: Path) -> None:
+    fill(tmp_path)
+
+    def refuse() -> None:
+        raise HTTPException(403, "no")
+
+    app = server.app(tmp_path, [refuse])
+    assert [get(app, path).status_code for path in ("/", "/runs/one/index.html")] == [403, 403]
+
+
+def test_pages_on_a_store_are_served_too() -> None:
+    with object_store() as (there, _):
+        fill(place(there))
+        app = server.app(there)
+        assert get(app, "/runs/one/index.html").text == "<p>runs/one/index.html"
+        assert 'href="runs/one/index.html"' in get(app, "/").text
+        assert get(app, "/runs/one/missing.html").status_code == 404
