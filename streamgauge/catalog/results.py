@@ -107,6 +107,7 @@ def _measured(result: Result) -> tuple[str, ...]:
 class Judgement:
     """A run's judgement of a change in a series. outcome: regression, improvement, refuted or open.
 
+    The outcome accepted is a person's: the regression is the new baseline; the evidence has their name and reason.
     The outcome self is an A/A comparison of a series, release_check a whole release check: neither judges a change.
     """
 
@@ -120,6 +121,10 @@ class Judgement:
 
 def judge(run: Path, judgement: Judgement) -> None:
     append_json(run / JUDGEMENTS, asdict(judgement))
+
+
+#: the outcome of a regression that a person takes for the new baseline
+ACCEPTED = "accepted"
 
 
 def judged(run: Path) -> list[Judgement]:

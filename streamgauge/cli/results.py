@@ -159,6 +159,29 @@ def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> 
     _tell(index)
 
 
+@results.command()
+def accept(
+    key: Annotated[str, typer.Argument(help="key of a series, see `results series` or the page of all nights")],
+    reason: Annotated[str, typer.Option(help="why its level is the new baseline; pages show it")],
+    author: Annotated[str, typer.Option(help="who accepts it", show_default="your user name")] = "",
+    since: Annotated[
+        str | None, typer.Option(help="the regression that began at this time; by default the latest one")
+    ] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+) -> None:
+    """Accept a regression: its level becomes the baseline, and pages no longer show it as bad."""
+    import getpass
+
+    from streamgauge.judge import accepting
+
+    made = accepting.accept(
+        store_at(artifacts), _existing(artifacts, database), key,
+        reason=reason, author=author or getpass.getuser(), since=since,
+    )  # fmt: skip
+    typer.echo(f"accepted {made.magnitude:+.1%} since {made.changed_at}: {reason}")
+
+
 def _tell(index: Index) -> None:
     """Raises UserError if lines of the records were left out; a warning has named each of them."""
     if index.problems:

@@ -13,6 +13,7 @@ from typing import Any
 
 from streamgauge.answers import functional
 from streamgauge.answers.functional import is_sound
+from streamgauge.catalog.results import ACCEPTED
 from streamgauge.config.systems import ENGINES
 from streamgauge.index import Index
 from streamgauge.judge.changes import SEGMENT, Change, Found, find
@@ -24,6 +25,7 @@ from streamgauge.report.layout import fill, publish
 
 Row = dict[str, Any]
 _DAY_S = 86_400
+_RANK: list[State] = ["plain", "good", "open", "bad"]
 #: a pause between points longer than this many times the usual one is drawn as a gap
 _SILENCE = 1.5
 
@@ -111,8 +113,16 @@ def _outcomes(changes: Sequence[Change], told: list[tuple[int, Row]]) -> dict[in
     for place, judged in reversed(told):
         for change in sorted(changes, key=lambda change: abs(change.index - place))[:1]:
             if (apart := abs(change.index - place)) <= SEGMENT:
-                near.setdefault(change.index, []).append((apart, str(judged["outcome"])))
+                near.setdefault(change.index, []).append((apart, _outcome_of(judged)))
     return {index: min(pairs, key=lambda pair: pair[0])[1] for index, pairs in near.items()}
+
+
+def _outcome_of(judged: Row) -> str:
+    """The outcome in words; of an accepted regression, who accepted it and why."""
+    told = judged["evidence"]
+    return (
+        f"{ACCEPTED} by {told['author']}: {told['reason']}" if judged["outcome"] == ACCEPTED else str(judged["outcome"])
+    )
 
 
 def _confirmed_too(changes: list[Change], told: list[tuple[int, Row]]) -> list[Change]:
@@ -156,6 +166,8 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
         outcome = curve.outcomes.get(change.index, "suspect: not rerun")
         reason = f"{_signed(change.magnitude)} since {_date(curve.sound[change.index])} {_range(change.interval)}"
         reason += f"confidence {change.confidence:.2%}; {_limits(curve)}{outcome}"
+        if outcome == "regression":
+            reason += f"; to accept it: streamgauge results accept {curve.series['key']} --reason …"
         told.append((_state(curve, change.magnitude, outcome), what, reason))
     return told
 
@@ -169,6 +181,8 @@ def _limits(curve: Curve) -> str:
 def _state(curve: Curve, magnitude: float, outcome: str) -> State:
     if outcome in ("improvement", "refuted") or (magnitude > 0) == curve.higher_is_better:
         return "good"
+    if outcome.startswith(ACCEPTED):
+        return "plain"
     return "bad" if outcome == "regression" else "open"
 
 
@@ -176,7 +190,7 @@ def _summary(curves: list[Curve]) -> Section:
     rows: list[list[Cell]] = []
     for curve in curves:
         changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
-        state: State = "plain" if not changes else max((s for s, _, _ in changes), key=["good", "open", "bad"].index)
+        state: State = "plain" if not changes else max((s for s, _, _ in changes), key=_RANK.index)
         rows.append([
             f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"], curve.name,
             curve.series["metric"], _told(curve, len(changes), state),

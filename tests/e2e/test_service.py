@@ -237,7 +237,8 @@ def test_the_run_is_on_the_store_and_leaves_only_what_it_must_here(
     assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["results.db"]
 
 
-def test_the_page_is_one_click_from_each_task_for_whoever_may_see_dags(service: Service, ended: Ended) -> None:
+@pytest.mark.usefixtures("ended")
+def test_the_page_is_one_click_from_each_task_for_whoever_may_see_dags(service: Service) -> None:
     reader = service.token("reader", READER)
     links = service(f"{ONE}/taskInstances/report/links", token=reader)[1]["extra_links"]
     assert links == {"Page of the run": f"{service.url}/streamgauge/runs/{service.run.name}/index.html"}
@@ -250,7 +251,8 @@ def test_the_page_is_one_click_from_each_task_for_whoever_may_see_dags(service: 
     assert "/auth/login" in address, "a person is led to the login page"
 
 
-def test_the_events_of_assets_carry_what_was_made(service: Service, ended: Ended) -> None:
+@pytest.mark.usefixtures("ended")
+def test_the_events_of_assets_carry_what_was_made(service: Service) -> None:
     admin = service.token("admin", service.secret("admin_password"))
     told = service("/api/v2/assets/events?limit=100", token=admin)[1]["asset_events"]
     by_name = {event["name"]: event["extra"] for event in told}

@@ -11,7 +11,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
 from streamgauge.index import Index
 from streamgauge.report import dashboard
-from tests.command import Call, run
+from tests.command import Answer, Call, run
 from tests.index import example
 from tests.index.nights import thirty_nights
 
@@ -46,11 +46,39 @@ def test_what_a_rerun_said_and_an_output_that_changed(index: Index, tmp_path: Pa
     results.judge(last, Judgement("night-30", key, "2026-04-21T02:00:00+00:00", "regression", 0.12, {}))
     index.add_run(last)
     changed, wrong = dashboard.build(index, tmp_path / "page.html")
-    assert changed.endswith("; regression")
+    assert f"; regression; to accept it: streamgauge results accept {key} --reason" in changed
     assert wrong == (
         "flights late20 q2 spark-4.3 micro-batch output_rows: "
         "output changed from 12\u202f345 to 12\u202f344 on 2026-05-01"
     )
+
+
+def test_a_regression_that_a_person_accepts_is_shown_with_their_reason_and_is_no_longer_bad(
+    index: Index, tmp_path: Path
+) -> None:
+    (key,) = [s["key"] for s in index.series(workload="q0", system="spark-4.3", metric="event_latency_ms_p99_at_80pct")]
+    night, moment = tmp_path / "runs" / "night-29", "2026-04-21T02:00:00+00:00"
+    whose = ["results", "accept", key, "--artifacts", str(tmp_path), "--author", "Ada", "--reason"]
+
+    def accept(*reason: str) -> Answer:
+        return run(Call([*whose, *reason]))
+
+    accept("new disk").refused(f"series {key}: found no regression to accept; open: none")
+    results.judge(night, Judgement("night-29", key, moment, "regression", 0.12, {}))
+    index.add_run(night)
+    accept(" ").refused("with a reason and a name")
+    accept("new disk", "--since", "2026-04-20").refused("since 2026-04-20; open: 2026-04-21")
+    page = tmp_path / "page.html"
+    dashboard.build(index, page)
+    assert 'class="verdict bad"' in page.read_text()
+
+    assert accept("a new, safer disk").out == f"accepted +12.0% since {moment}: a new, safer disk\n"
+    [changed] = dashboard.build(index, page)
+    assert changed.endswith("accepted by Ada: a new, safer disk")
+    assert 'class="verdict bad"' not in page.read_text()
+    accept("twice").refused("found no regression to accept")
+    index.rebuild((tmp_path / "runs").iterdir())
+    assert [one["outcome"] for one in index.judgements(key)] == ["regression", "accepted"], "the records have both"
 
 
 def test_a_step_that_a_rerun_confirmed_is_there_however_small(index: Index, tmp_path: Path) -> None:
@@ -66,9 +94,9 @@ def test_a_step_that_a_rerun_confirmed_is_there_however_small(index: Index, tmp_
     by_query = {line.split()[2]: line for line in dashboard.build(index, tmp_path / "page.html")}
     assert by_query.keys() == {"q0", "q1"}
     assert "since 2026-04-21" in by_query["q0"]
-    assert by_query["q0"].endswith("; regression")
+    assert "; regression; to accept it: " in by_query["q0"]
     assert "+3.0\u202f% since 2026-04-16" in by_query["q1"]
-    assert by_query["q1"].endswith("; regression")
+    assert "; regression; to accept it: " in by_query["q1"]
 
 
 def test_what_systems_can_do_what_releases_were_told_and_the_noise_of_a_series_stand_on_the_page(
