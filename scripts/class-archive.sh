@@ -1,6 +1,9 @@
 #!/bin/sh
 # .venv/spark.jsa: the classes that Spark loads, laid out as a JVM maps them (AppCDS, JEP 350), for a quicker start.
 # Everything works without it, so a failure is only reported. It is renamed when complete: a JVM trusts what it maps.
+# One that is newer than Spark's jars is kept.
+jars=$(.venv/bin/python -c 'import pyspark, pathlib; print(pathlib.Path(pyspark.__file__).parent / "jars")') || exit 0
+[ .venv/spark.jsa -nt "$jars" ] && exit 0
 half=.venv/.spark.jsa.$$
 trap 'rm -f "$half"' EXIT
 echo "laying out Spark's classes for a quicker start: about a minute"

@@ -12,7 +12,7 @@ PANELS = {
     "Whole benchmarks": ("check", "run", "ui", "runs", "open", "serve", "schema"),
     "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver"),
     "Judgements": ("release-check", "compare", "changes"),
-    "Results": ("results", "dashboard", "gc"),
+    "Results": ("results", "export", "dashboard", "gc"),
 }
 #: shown at the end of a command's help
 EXAMPLES = {
@@ -50,6 +50,7 @@ EXAMPLES = {
     "calibrate": ("--capacity 500000 --batch-cost 0.3 --noise 0.05 --seeds 20", "--capacity 5000 --continuous --real"),
     "nexmark": ("--queries q5,q7", "--disorder 20 --system spark", "--events 1000000 --mode streaming --json"),
     "release-check": ("release.yaml --baseline spark-4.2 --candidate spark-4.3",),
+    "export": ("flights-20260301T020000Z-1a2b", "flights-20260301T020000Z-1a2b --out paper/figures --no-svg"),
     "gc": ("--budget 50GiB --dry-run", "--budget 20GiB --keep-runs 1"),
 }
 

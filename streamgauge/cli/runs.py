@@ -1,4 +1,4 @@
-"""The commands runs, open and serve: what was run, how each stage ended, two runs side by side, and the pages."""
+"""The commands runs, open, serve and export: what was run, two runs side by side, the pages, a bundle for a paper."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs, name="runs")
     app.command("open")(open_)
     app.command()(serve)
+    app.command()(export)
 
 
 @runs.command("list")
@@ -101,6 +102,23 @@ def open_(
         page = max(pages, key=lambda page: page.stat().st_mtime)
     typer.echo(page)
     webbrowser.open(page.absolute().as_uri())
+
+
+def export(
+    run: Run,
+    out: Annotated[Path, typer.Option(help="a new folder to write", show_default="RUN-export")] = Path(),
+    svg: Annotated[bool, typer.Option(help="draw the figures, which needs Chromium")] = True,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+) -> None:
+    """Export a run for a paper: figures as SVG and CSV, tables as LaTeX and Markdown, configuration, hashes."""
+    from streamgauge.config import of_run
+    from streamgauge.report import bundle
+
+    store = store_at(artifacts)
+    path = known_run(_runs(artifacts), run)
+    folder = out if out != Path() else Path(f"{run}-export")
+    made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
+    typer.echo(f"{len(made)} files: {folder}")
 
 
 def serve(

@@ -6,13 +6,14 @@ from streamgauge.config.benchmark import Benchmark, Cell, Overrides, pick
 from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, Workload
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nightly import Email, Nightly, Webhook
-from streamgauge.config.reading import load, parse, recorded, schema
+from streamgauge.config.reading import BENCHMARK, load, of_run, parse, recorded, schema
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Nexmark, Source, TimeColumn
 from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
 from streamgauge.config.systems import System
 
 __all__ = [
+    "BENCHMARK",
     "DELAY_PARAMETERS",
     "RELEASE_METRICS",
     "Benchmark",
@@ -37,6 +38,7 @@ __all__ = [
     "Webhook",
     "Workload",
     "load",
+    "of_run",
     "parse",
     "pick",
     "recorded",

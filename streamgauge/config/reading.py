@@ -141,6 +141,19 @@ def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
     return recorded(raw["configuration"])
 
 
+#: in a run's directory: the benchmark as the run had it
+BENCHMARK = "benchmark.json"
+
+
+def of_run(directory: Path) -> Benchmark:
+    """The benchmark that a run has recorded. Raises UserError if it has recorded none that can be read."""
+    try:
+        raw = json.loads((directory / BENCHMARK).read_text())
+    except (OSError, ValueError):
+        raise UserError(f"{directory}: this run has no readable {BENCHMARK}; its stage report writes it") from None
+    return parse(Benchmark, recorded(raw), str(directory / BENCHMARK))
+
+
 def recorded(raw: dict[str, Any]) -> dict[str, Any]:
     """A benchmark as a run has recorded it, in the words of this version."""
     return {**raw, "systems": [own_keys(system) for system in raw.get("systems", ())]}

@@ -5,7 +5,6 @@ Index.history -> changes.find -> nightly.suspects -> reruns in turns -> nightly.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.config import Benchmark, Nightly, parse, recorded
+from streamgauge.config import BENCHMARK, Benchmark, Nightly, of_run
 from streamgauge.index import Index
 from streamgauge.index.result_index import series_key
 from streamgauge.judge.ab import LEAST, Comparison, compare
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("streamgauge")
-#: in a run's directory: its benchmark, which later nights' reruns need, and the report of the night
-BENCHMARK, REPORT = "benchmark.json", "nightly.json"
+#: in a run's directory: the report of the night
+REPORT = "nightly.json"
 BAD = ("failed", "error", "regression")
 
 
@@ -218,10 +217,9 @@ class Night:
 
     def _told(self, run_id: str) -> Benchmark:
         """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
-        file = self.store.root / "runs" / run_id / BENCHMARK
         try:
-            return parse(Benchmark, recorded(json.loads(file.read_text())), str(file))
-        except (OSError, ValueError, UserError):
+            return of_run(self.store.root / "runs" / run_id)
+        except UserError:
             return self.benchmark
 
     def _edited(self, told: Benchmark, subject: Subject) -> list[str]:

@@ -40,7 +40,7 @@ class Table:
     @property
     def numeric(self) -> list[bool]:
         """Flags of the columns: True if all cells are numbers, with or without a unit."""
-        return [all(_NUMERIC.match(_text(row[i])) for row in self.rows) for i in range(len(self.columns))]
+        return [all(_NUMERIC.match(plain(row[i])) for row in self.rows) for i in range(len(self.columns))]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ class Outcome:
     problems: list[tuple[State, str, str]]  # state, what, reason
 
 
-def _text(cell: Cell) -> str:
+def plain(cell: Cell) -> str:
+    """The text of a cell."""
     return MISSING if cell is None else cell.text if isinstance(cell, Text) else str(cell)
 
 

@@ -13,12 +13,14 @@ from streamgauge.report import (
     source_section,
     sweep,
 )
+from streamgauge.report.blocks import Section
 from streamgauge.report.layout import fill
 from streamgauge.report.run_records import Records
 
 
-def render(records: Records) -> str:
-    sections = [
+def sections(records: Records) -> list[Section]:
+    """Builds the sections of the page, in their order."""
+    return [
         *([headline.section(records)] if records.cells else []),
         overview.summary(records),
         *([sweep.section(records)] if len(records.streams) > 1 and records.cells else []),
@@ -34,8 +36,16 @@ def render(records: Records) -> str:
         machine.environment(records),
         machine.timings(records),
     ]
+
+
+def render(records: Records) -> str:
     benchmark = records.benchmark
     words = "An event is out of order if its time lies before the running maximum. Its delay is the difference."
     return fill(
-        benchmark.name, benchmark.description, [f"run {records.run_id}"], overview.outcome(records), sections, words
+        benchmark.name,
+        benchmark.description,
+        [f"run {records.run_id}"],
+        overview.outcome(records),
+        sections(records),
+        words,
     )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Benchmark
+from streamgauge.config import BENCHMARK, Benchmark
 from streamgauge.report import disorder, layout, page, sweep
 from streamgauge.report.run_records import Records
 
 
 def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
-    """Writes the pages into the run's directory; returns the path of index.html. Raises UserError if that fails."""
+    """Writes the pages and the benchmark into the run's directory; returns the path of index.html.
+
+    Raises UserError if that fails.
+    """
     records = Records(benchmark, store, run_id)
+    write_json(records.directory / BENCHMARK, benchmark.model_dump(mode="json"))
     if disorder.is_asked(records):
         layout.publish(records.directory / sweep.PAGE, disorder.render(records))
     path = records.directory / "index.html"

@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.report import build
+from streamgauge.config import of_run
+from streamgauge.report import build, bundle
 from tests.example_disorder import made_benchmark, record_degrees
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
@@ -196,3 +198,12 @@ def test_the_first_screen_answers(browser: Any, page: Path) -> None:
     )
     for part in ("events/s", "90\u202f%", "p99 latency", "right", "limited by"):
         assert part in words
+
+
+def test_the_figures_of_an_export_are_drawn(page: Path, tmp_path: Path) -> None:
+    drawn = bundle.export(of_run(page.parent), Store(page.parents[2]), RUN, tmp_path / "paper")
+    svgs = [file for file in drawn if file.suffix == ".svg"]
+    assert len(svgs) == 39
+    for file in svgs:
+        assert ElementTree.parse(file).getroot().tag.endswith("svg")
+        assert file.with_suffix(".csv") in drawn
