@@ -11,6 +11,12 @@ import typer
 
 from streamgauge.cli.planning import AsJson
 
+#: with --exit-code: what a pipeline should stop at, and what nobody can tell; 2 and 3 are mistakes and outages
+_WORSE, _UNKNOWN = 1, 4
+ExitCode = Annotated[
+    bool, typer.Option("--exit-code", help="end with 1 if something got worse, with 4 if nobody can tell")
+]
+
 
 def register(app: typer.Typer) -> None:
     app.command()(compare)
@@ -28,6 +34,7 @@ def compare(
         tuple[Path, Path] | None,
         typer.Option("--self", help="two files of an A/A run, which set the noise floor", show_default="none"),
     ] = None,
+    exit_code: ExitCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge a candidate against a baseline: a ratio, an interval that is valid for small samples, a verdict."""
@@ -41,9 +48,10 @@ def compare(
         smallest_effect=effect,
         self_comparison=(read_sample(same[0]), read_sample(same[1])) if same else None,
     )
+    code = {"worse": _WORSE, "inconclusive": _UNKNOWN}.get(found.verdict, 0) if exit_code else 0
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(found)))
-        return
+        raise typer.Exit(code)
     interval = f"{found.interval[0]:.4f} to {found.interval[1]:.4f}" if found.interval else "none"
     typer.echo(f"verdict            {found.verdict}: {found.reason}")
     typer.echo(f"ratio              {found.ratio:.4f}   interval ({found.confidence:.0%}) {interval}")
@@ -52,6 +60,7 @@ def compare(
         f"   smallest that matters {_percent(found.smallest_effect)}"
     )
     typer.echo(f"values             {found.n_baseline} and {found.n_candidate}")
+    raise typer.Exit(code)
 
 
 def changes(
@@ -62,6 +71,10 @@ def changes(
         float, typer.Option(help="probability of a false alarm in a month of nightly looks at this series")
     ] = 0.01,
     series: Annotated[int, typer.Option(help="number of series looked at: each gets its share of alpha")] = 1,
+    higher_is_better: Annotated[
+        bool, typer.Option("--higher-is-better", help="for --exit-code: the values are a rate, not a latency")
+    ] = False,
+    exit_code: ExitCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the change points of a history, with their magnitude and confidence."""
@@ -74,10 +87,12 @@ def changes(
         {"time": history.times[c.index], "value": history.values[c.index], **dataclasses.asdict(c)}
         for c in found.changes
     ]
+    worse = any((change.magnitude < 0) == higher_is_better for change in found.changes)
+    code = 0 if not exit_code else _WORSE if worse else _UNKNOWN if found.reason else 0
     if as_json:
         gaps = [{"after": after, "before": before, "days": days} for after, before, days in history.gaps]
         typer.echo(json.dumps({**dataclasses.asdict(found), "changes": points, "gaps": gaps}))
-        return
+        raise typer.Exit(code)
     for point, change in zip(points, found.changes, strict=True):
         interval = f" ({change.interval[0]:+.1%} to {change.interval[1]:+.1%})" if change.interval else ""
         typer.echo(
@@ -89,6 +104,7 @@ def changes(
         or f"{len(points)} change points in {found.n} values; noise {_percent(found.noise)}, "
         f"detectable within {segment} values {_percent(found.detectable)}; {len(history.gaps)} gaps"
     )
+    raise typer.Exit(code)
 
 
 def _percent(value: float | None) -> str:

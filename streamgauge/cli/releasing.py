@@ -6,6 +6,7 @@ import json
 import sys
 import traceback
 import uuid
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -57,12 +58,20 @@ def release_check(
     run_id: Annotated[
         str | None, typer.Option("--run", "--run-id", help="the run's name; by default a new one")
     ] = None,
+    junit: Annotated[Path | None, typer.Option(help="also write the reasons here as JUnit's XML")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="also write the reasons here as Markdown, for a pull request")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge import index
-    from streamgauge.judge import release_check
+    from streamgauge.judge import release_check, release_forms
     from streamgauge.report.release_page import build
+
+    for target in filter(None, (junit, markdown)):  # an hour later is too late to find that out
+        if not target.absolute().parent.is_dir():
+            raise UserError(f"{target}: its folder does not exist")
 
     benchmark = config.load(file)
     release_check.check(benchmark, baseline, candidate)
@@ -72,6 +81,9 @@ def release_check(
         found = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
     page = build(directory)
+    for target, form in ((junit, release_forms.as_junit), (markdown, release_forms.as_markdown)):
+        if target is not None:
+            target.write_text(form(found), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps({**found, "page": str(page)}))
     else:

@@ -29,6 +29,23 @@ def test_compare_prints_ratio_interval_and_verdict(tmp_path: Path) -> None:
     assert "noise floor" in run(Call(call)).out
 
 
+@pytest.mark.parametrize(("values", "code"), [(["110", "111", "112", "109", "110.5"], 1), (BASE, 0), (["100"], 4)])
+def test_a_pipeline_that_asks_is_told_by_the_exit_code(tmp_path: Path, values: list[str], code: int) -> None:
+    a, b = file(tmp_path, "a", BASE), file(tmp_path, "b", values)
+    call = ["compare", "--baseline", a, "--candidate", b, "--effect", "0.05"]
+    assert run(Call(call)).code == 0, "nobody asked"
+    assert run(Call([*call, "--exit-code"])).code == code
+    assert run(Call([*call, "--exit-code", "--json"])).code == code
+
+
+def test_a_change_for_the_worse_ends_a_pipeline_that_asks(tmp_path: Path) -> None:
+    rows = [f"2026-02-{day:02},{(100 if day < 20 else 112) + day % 3}" for day in range(1, 29)]
+    call = ["changes", file(tmp_path, "h.csv", ["time,value", *rows]), "--exit-code"]
+    assert run(Call(call)).code == 1
+    assert run(Call([*call, "--higher-is-better"])).code == 0
+    assert run(Call([*call[:1], file(tmp_path, "s.csv", ["time,value", *rows[:3]]), "--exit-code"])).code == 4
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
