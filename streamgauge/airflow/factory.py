@@ -24,6 +24,7 @@ from airflow.sdk import (
     TaskGroup,
     TriggerRule,
     XComArg,
+    get_current_context,
     task,
     task_group,
 )
@@ -158,7 +159,8 @@ def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
 def notify(file: str, run: str) -> list[str]:
     """Sends the night's report where the benchmark file says. Raises AirflowException with one line if that fails."""
     try:
-        return notices.send(load(Path(file)), ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run))
+        folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
+        return notices.send(load(Path(file)), folder, get_current_context())
     except UserError as problem:
         raise AirflowException(str(problem)) from None
 

@@ -1,4 +1,4 @@
-"""Sends the report of a nightly run: log lines, a webhook, an e-mail.
+"""Sends the report of a nightly run: log lines, a webhook, an e-mail, Apprise, notifiers of Airflow.
 
 Secrets come from the environment and are never logged. The run's notices.jsonl holds what was delivered, so that a
 retried task delivers only what is missing.
@@ -6,6 +6,7 @@ retried task delivers only what is missing.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
@@ -13,6 +14,7 @@ import smtplib
 import ssl
 from collections.abc import Callable
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import urllib3
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.config import Benchmark, Email, Nightly, Webhook
+from streamgauge.config import Benchmark, Email, Nightly, Notifier, Webhook
 from streamgauge.metrics.sinks.http import secret_headers
 
 log = logging.getLogger("streamgauge")
@@ -29,11 +31,11 @@ REPORT, DELIVERED = "nightly.json", "notices.jsonl"
 Report = dict[str, Any]
 
 
-def send(benchmark: Benchmark, run: Path) -> list[str]:
+def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
     """Delivers the run's report to the benchmark's channels and returns those that have it by now.
 
-    Nothing is delivered where only problems are to be reported and there are none. Raises UserError for channels that
-    failed.
+    context: Airflow's, for its notifiers. Nothing is delivered where only problems are to be reported and there are
+    none. Raises UserError for channels that failed.
     """
     settings, report = benchmark.nightly or Nightly(), report_of(benchmark, run)
     for line in report["lines"]:
@@ -49,12 +51,18 @@ def send(benchmark: Benchmark, run: Path) -> list[str]:
         channels["webhook"] = lambda: post(webhook, report)
     if email := settings.email:
         channels["email"] = lambda: mail(email, report)
+    if variable := settings.apprise_variable:
+        channels["apprise"] = lambda: apprised(variable, report)
+    for one in settings.notifiers:
+        channels[one.notifier] = partial(notified, one, report, context)
     problems = []
     for name in channels.keys() - delivered:
         try:
             channels[name]()
         except (UserError, OSError, smtplib.SMTPException, urllib3.exceptions.HTTPError) as problem:
             problems.append(f"nightly.{name}: not delivered: {_harmless(problem)}")
+        except Exception as problem:  # of a notifier that is not ours
+            problems.append(f"nightly.notifiers: {name}: not delivered: {_harmless(problem)}")
         else:
             log.info("report delivered by %s", name)
             append_json(run / DELIVERED, {"channel": name})
@@ -83,7 +91,18 @@ def report_of(benchmark: Benchmark, run: Path) -> Report:
         why = (last and last.error) or "the stage did not run to its end"
         line = {"state": "failed", "what": "regressions", "said": why}
         report |= {"state": "bad", "lines": [*report["lines"], line]}
-    return {**report, "page": str(run.parents[1] / "dashboard.html")}
+    page = str(run.parents[1] / "dashboard.html")
+    return {**report, "page": page, "text": _text(report, page)}
+
+
+def _text(report: Report, page: str) -> str:
+    """The report as plain text; chat services show the value of a webhook's key `text`."""
+    lines = [f"{line['state']}: {line['what']}: {line['said']}" for line in report["lines"]]
+    return "\n".join([f"{_subject(report)}", *lines, f"page: {page}"])
+
+
+def _subject(report: Report) -> str:
+    return f"Streamgauge {report['benchmark']}: {report['state']} ({report['run_id']})"
 
 
 def post(settings: Webhook, report: Report) -> None:
@@ -100,10 +119,10 @@ def post(settings: Webhook, report: Report) -> None:
 
 def mail(settings: Email, report: Report) -> None:
     message = EmailMessage()
-    message["Subject"] = f"Streamgauge {report['benchmark']}: {report['state']} ({report['run_id']})"
+    message["Subject"] = _subject(report)
     message["From"], message["To"] = settings.sender, ", ".join(settings.to)
-    lines = [f"{line['state']}: {line['what']}: {line['said']}" for line in report["lines"]]
-    message.set_content("\n".join([*lines, "", f"page: {report['page']}"]))
+    lines = report["text"].splitlines()[1:]
+    message.set_content("\n".join([*lines[:-1], "", lines[-1]]))
     trusted, seconds = ssl.create_default_context(), settings.timeout.seconds
     with (
         smtplib.SMTP_SSL(settings.host, settings.port, timeout=seconds, context=trusted)
@@ -118,6 +137,44 @@ def mail(settings: Email, report: Report) -> None:
                 _secret(settings.password_variable, "password_variable"),
             )
         server.send_message(message)
+
+
+def apprised(variable: str, report: Report) -> None:
+    """Tells the report by Apprise, which knows the services. Raises UserError if one of them has not taken it."""
+    try:
+        import apprise
+    except ImportError as problem:
+        raise UserError(f"Apprise is not installed ({problem}); install the extra service") from None
+    services = apprise.Apprise()
+    for number, url in enumerate(_secret(variable, "apprise_variable").split(), 1):
+        if not services.add(url):
+            raise UserError(f"apprise_variable: the URL number {number} in {variable} is none that Apprise knows")
+    kind = {"good": apprise.NotifyType.SUCCESS, "bad": apprise.NotifyType.FAILURE}
+    if not services.notify(
+        title=_subject(report), body=report["text"], notify_type=kind.get(report["state"], apprise.NotifyType.WARNING)
+    ):
+        raise UserError("a service of Apprise did not take it; its log line says which")
+
+
+def notified(settings: Notifier, report: Report, context: Any) -> None:
+    """Tells the report by a notifier of Airflow. Raises UserError if there is none of that name."""
+    module, _, name = settings.notifier.rpartition(".")
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as problem:
+        raise UserError(f"no such notifier ({problem}); install its provider") from None
+    made(**{key: _filled(value, report) for key, value in settings.arguments.items()}).notify(context)
+
+
+def _filled(value: Any, report: Report) -> Any:
+    """Returns a text with {text}, {state} and {page} replaced, also within lists and objects."""
+    if isinstance(value, str):
+        for key in ("text", "state", "page"):
+            value = value.replace(f"{{{key}}}", str(report[key]))
+        return value
+    if isinstance(value, dict):
+        return {key: _filled(one, report) for key, one in value.items()}
+    return [_filled(one, report) for one in value] if isinstance(value, list) else value
 
 
 def _secret(variable: str, key: str) -> str:

@@ -77,7 +77,7 @@ def needed(benchmark: Benchmark, only: str) -> list[Stage]:
 
 
 def line(stage: StageRecord) -> str:
-    """One line on the state of a stage, such as `  done    generate late20 3.9 s (reused)`."""
+    """Line on the state of a stage, such as `  done    generate late20 3.9 s (reused)`."""
     what = " ".join([stage.stage, *stage.scope.values()])
     seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
     reused = " (reused)" if stage.outcome.get("reused") else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamgauge.config.benchmark import Benchmark, Cell, Overrides, pick
 from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, Workload
 from streamgauge.config.metrics import Metrics, MetricsSink
-from streamgauge.config.nightly import Email, Nightly, Webhook
+from streamgauge.config.nightly import Email, Nightly, Notifier, Webhook
 from streamgauge.config.reading import BENCHMARK, load, of_run, parse, recorded, schema
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Nexmark, Source, TimeColumn
@@ -26,6 +26,7 @@ __all__ = [
     "MetricsSink",
     "Nexmark",
     "Nightly",
+    "Notifier",
     "Overrides",
     "Release",
     "Replay",

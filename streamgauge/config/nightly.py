@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -54,6 +54,18 @@ class Email(Model):
         return self
 
 
+class Notifier(Model):
+    """A notifier of Airflow or of one of its providers, which tells a nightly run's report."""
+
+    notifier: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$")] = Field(
+        description="class of the notifier, such as airflow.providers.slack.notifications.slack_webhook.SlackWebhookNotifier"
+    )
+    arguments: dict[str, Any] = Field(
+        default_factory=dict,
+        description="arguments of the notifier; {text}, {state} and {page} in a text stand for the report's",
+    )
+
+
 class Nightly(Model):
     """A scheduled run that is judged against the nights before it."""
 
@@ -79,3 +91,8 @@ class Nightly(Model):
         description="URL of a monitor that is POSTed to after every night; it raises the alarm if no POST arrives",
     )
     email: Email | None = Field(default=None, description="addresses that the report is mailed to")
+    apprise_variable: str | None = Field(
+        default=None,
+        description="the environment variable that holds URLs of Apprise, such as slack://…, separated by spaces",
+    )
+    notifiers: tuple[Notifier, ...] = Field(default=(), description="notifiers of Airflow that tell the report")

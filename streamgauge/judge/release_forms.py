@@ -11,7 +11,7 @@ _MARKS = {"passed": "✅", "failed": "❌", "open": "❓", "note": "ℹ️"}
 
 
 def as_junit(found: dict[str, Any]) -> str:
-    """Each reason and each series as a test case: failed ones as failures, open ones as skipped.
+    """Renders each reason and each series as a test case: failed ones as failures, open ones as skipped.
 
     found: the content of release.json. An inconclusive check has a case of its own that fails: it is never a pass.
     """
@@ -34,7 +34,7 @@ def as_junit(found: dict[str, Any]) -> str:
 
 
 def as_markdown(found: dict[str, Any]) -> str:
-    """The verdict, its reasons and its series as two tables."""
+    """Renders the verdict, and a table of its reasons and series."""
     lines = [f"## Release check: {found['verdict']}", "", found["line"], "", "| | what | why |", "|---|---|---|"]
     for kind, what, state, why in _cases(found):
         lines.append(f"| {_MARKS[state]} | {_cell(f'{kind}: {what}')} | {_cell(why)} |")

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -114,6 +114,67 @@ def email(port: int, **more: Any) -> dict[str, Any]:
     }
 
 
+class Kept:
+    """A notifier as Airflow's providers have them: it keeps what it is told."""
+
+    told: ClassVar[list[Any]] = []
+
+    def __init__(self, **arguments: Any) -> None:
+        self.arguments = arguments
+
+    def notify(self, context: Any) -> None:
+        if self.arguments.get("fails"):
+            raise ValueError("hunter2 was refused")
+        self.told.append((self.arguments, context))
+
+
+KEPT = f"{__name__}.Kept"
+TEXT = f"Streamgauge b: bad (b-1)\nregression: {LINES[0]['what']}: {LINES[0]['said']}\npage: {{}}"
+
+
+def test_a_notifier_of_airflow_gets_its_arguments_filled_and_the_context(run: Path) -> None:
+    arguments = {"text": "Night: {text}", "blocks": [{"state": "{state}", "n": 1}], "url": "{page}"}
+    Kept.told.clear()
+    made = benchmark(notifiers=[{"notifier": KEPT, "arguments": arguments}])
+    assert notices.send(made, run, {"dag": "d"}) == [KEPT]
+    page = str(run.parents[1] / "dashboard.html")
+    filled = {"text": f"Night: {TEXT.format(page)}", "blocks": [{"state": "bad", "n": 1}], "url": page}
+    assert Kept.told == [(filled, {"dag": "d"})]
+    assert notices.send(made, run) == [KEPT]
+    assert len(Kept.told) == 1, "a retried task does not tell it twice"
+
+
+@pytest.mark.parametrize(
+    ("nightly", "said"),
+    [
+        ({"notifiers": [{"notifier": "no.such.Notifier"}]}, "no.such.Notifier: not delivered: no such notifier"),
+        ({"notifiers": [{"notifier": KEPT, "arguments": {"fails": True}}]}, f"{KEPT}: not delivered: ValueError"),
+        ({"apprise_variable": "NONE"}, "apprise_variable: the environment variable NONE is not set"),
+        ({"apprise_variable": "WRONG"}, "the URL number 2 in WRONG is none that Apprise knows"),
+        ({"apprise_variable": "CLOSED"}, "a service of Apprise did not take it"),
+    ],
+)
+def test_a_channel_that_fails_is_one_line_without_its_secrets(
+    run: Path, monkeypatch: pytest.MonkeyPatch, nightly: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setenv("WRONG", "json://127.0.0.1:1/hunter2 hunter2://x")
+    monkeypatch.setenv("CLOSED", "json://127.0.0.1:1/hunter2")
+    with pytest.raises(UserError) as refused:
+        notices.send(benchmark(**nightly), run)
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_apprise_tells_each_of_its_services(hook: Hook, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = hook.url.replace("http", "json")
+    monkeypatch.setenv("SERVICES", f"{there}/one {there}/two")
+    assert notices.send(benchmark(apprise_variable="SERVICES"), run) == ["apprise"]
+    assert sorted(path for path, _, _ in hook.calls) == ["/one", "/two"]
+    body = hook.calls[0][2]
+    assert (body["title"], body["type"]) == ("Streamgauge b: bad (b-1)", "failure")
+    assert body["message"] == TEXT.format(run.parents[1] / "dashboard.html")
+
+
 def test_a_webhook_gets_the_report_as_json(hook: Hook, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK", hook.url + "/s3cret")
     monkeypatch.setenv("TOKEN", "Bearer t0ken")
@@ -121,7 +182,8 @@ def test_a_webhook_gets_the_report_as_json(hook: Hook, run: Path, monkeypatch: p
     assert notices.send(made, run) == ["webhook"]
     [(path, headers, body)] = hook.calls
     assert (path, headers["Authorization"]) == ("/s3cret", "Bearer t0ken")
-    assert body == {**BAD, "page": str(run.parents[1] / "dashboard.html")}
+    page = str(run.parents[1] / "dashboard.html")
+    assert body == {**BAD, "page": page, "text": TEXT.format(page)}
     assert notices.send(made, run) == ["webhook"]
     assert len(hook.calls) == 1, "a task that is tried again says nothing twice"
 

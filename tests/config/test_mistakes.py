@@ -94,7 +94,7 @@ systems:
 - 5
 """
     found = sorted(lines(tmp_path, text), key=lambda line: [int(n) for n in line.split(":")[:2]])
-    flink = "conf, cpus, engine, flink_home, memory, name, parallelism, state_store"
+    flink = "conf, cpus, engine, example, flink_home, memory, name, parallelism, state_store"
     assert [line for line in found if not line.startswith("5:")] == [
         f"6:28: systems.1.master: not a key of engine flink, but of spark; allowed here: {flink}",
         "6:48: systems.1.memmory: unknown key; did you mean memory?",
@@ -116,4 +116,4 @@ def test_an_engine_of_one_s_own_has_free_keys_until_its_adapter_names_them(tmp_p
     }
     (tmp_path / "b.json").write_text(json.dumps(raw))
     (system,) = config.load(tmp_path / "b.json").systems
-    assert system.model_dump() == {"name": "m", "engine": "mine:Engine", "cpus": None, "threads": 4}
+    assert system.model_dump() == {"name": "m", "engine": "mine:Engine", "cpus": None, "example": False, "threads": 4}

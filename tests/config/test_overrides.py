@@ -1,4 +1,4 @@
-"""What one run may choose of a benchmark file: streams, queries, systems, cells, and how deep the search goes."""
+"""Tests what one run may choose of a benchmark file: streams, queries, systems, cells, and how deep the search goes."""
 
 from __future__ import annotations
 
