@@ -58,7 +58,7 @@ class Notifier(Model):
     """A notifier of Airflow or of one of its providers, which tells a nightly run's report."""
 
     notifier: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$")] = Field(
-        description="class of the notifier, such as airflow.providers.slack.notifications.slack_webhook.SlackWebhookNotifier"
+        description="class of the notifier: package.module.Class of Airflow, of a provider or of your own"
     )
     arguments: dict[str, Any] = Field(
         default_factory=dict,
