@@ -19,6 +19,7 @@ from streamgauge.base import process_sessions
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.measure import timing
 from streamgauge.spark.session import check_master
 
 __all__ = ["run", "ui"]
@@ -63,7 +64,7 @@ def run(
             home.prepare(environment)
             process = process_sessions.Leader(command, environment, log)
             try:
-                _relay(process, RunLog(directory), say)
+                _relay(process, RunLog(directory), benchmark, say)
             finally:
                 # Airflow takes the end of a stage for a failure: it must be gone before it tries again
                 process_sessions.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
@@ -80,15 +81,20 @@ def run(
     return int(failed)
 
 
-def _relay(process: subprocess.Popen[bytes], run_log: RunLog, say: Callable[[str], None]) -> None:
-    """Reports each stage's start and end until the process ends."""
+def _relay(
+    process: subprocess.Popen[bytes], run_log: RunLog, benchmark: config.Benchmark, say: Callable[[str], None]
+) -> None:
+    """Reports each stage's start and end, and what is left, until the process ends."""
     told: dict[str, str] = {}
     running = True
     while running:
         running = process.poll() is None
-        for stage in run_log.stages():
+        stages = run_log.stages()
+        ended = {(stage.stage, *stage.scope.values()) for stage in stages if stage.state == "done"}
+        for stage in stages:
             if told.get(stage.attempt) != stage.state:
                 told[stage.attempt] = stage.state
-                say(stage_runs.line(stage))
+                rest = f"  ({timing.left(benchmark, ended)})" if stage.state == "started" else ""
+                say(stage_runs.line(stage) + rest)
         if running:
             time.sleep(POLL_SECONDS)

@@ -14,7 +14,9 @@ from streamgauge.airflow.page_link import PREFIX
 
 class Pages(AirflowPlugin):
     name = "streamgauge"
-    external_views: ClassVar = [{"name": "Streamgauge", "href": f"{PREFIX}/", "destination": "nav", "category": "browse"}]
+    external_views: ClassVar = [
+        {"name": "Streamgauge", "href": f"{PREFIX}/", "destination": "nav", "category": "browse"}
+    ]
 
     @property
     def fastapi_apps(self) -> list[dict[str, Any]]:

@@ -3,80 +3,106 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 
 from streamgauge.catalog.stages import RELEASE, STAGES, Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark
 
-#: a cautious guess for hosts slower than any that was tried: start of a Spark or Flink system with its driver, seconds
-START_S = 60.0
-#: bytes a second at which a source is read, sorted and written again
-BYTES_PER_S = 2e6
 #: size that is taken for a source on an object store, which is not asked whenever a DAG file is read
 FAR_BYTES = 20e9
 BYTES_PER_NEXMARK_EVENT = 250
-#: windows of a ladder at most, and trials of a proof at each load
-_WINDOWS, _TRIALS = 16, 3
 _NEXMARK_QUERIES = 24
-_NEXMARK_EVENTS_PER_S = 2_000.0
 
 
-def stage_seconds(stage: Stage, benchmark: Benchmark) -> float:
-    """Estimates the seconds that one task of the stage takes, on the long side."""
+@dataclass(frozen=True)
+class Pace:
+    """How quickly a host does its work, from which estimates follow."""
+
+    start_s: float
+    """start of a Spark or Flink system with its driver"""
+    bytes_per_s: float
+    """rate at which a source is read, sorted and written again"""
+    warm: float
+    """part of search.warmup_seconds that a system needs"""
+    windows: float
+    """lengths of windows that a ladder takes"""
+    loads: float
+    """part of the loads of a proof that are tried"""
+    trials: float
+    """trials at each load, in lengths of search.recovery_seconds"""
+    run: float
+    """lengths of latency.seconds that a latency run takes"""
+    nexmark_query_s: float
+    """a query in one mode, besides its events"""
+    nexmark_events_per_s: float
+
+
+#: a host slower than any that was tried, where everything takes as long as it may: for timeouts
+LONGEST = Pace(60.0, 2e6, 1.0, 32.0, 1.0, 3.0, 1.0, 10.0, 2_000.0)
+#: fitted to runs of configs/ on two cores: for people
+USUAL = Pace(12.0, 20e6, 0.8, 22.0, 0.5, 0.8, 2.0, 4.0, 20_000.0)
+
+
+def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+    """Estimates the seconds that one task of the stage takes."""
     match stage.name:
         case "search":
-            return search_seconds(benchmark)
+            return search_seconds(benchmark, pace)
         case "latency":
-            return latency_seconds(benchmark)
+            return latency_seconds(benchmark, pace)
         case "turns":
-            return len(benchmark.all_cells()) * (search_seconds(benchmark) + latency_seconds(benchmark))
+            return len(benchmark.all_cells()) * (search_seconds(benchmark, pace) + latency_seconds(benchmark, pace))
         case "nexmark":
             queries = len(benchmark.suite.queries or range(_NEXMARK_QUERIES))
             systems = max(1, len(benchmark.systems))
-            return START_S + systems * queries * 2 * (10 + _events(benchmark) / _NEXMARK_EVENTS_PER_S)
+            each = pace.nexmark_query_s + _events(benchmark) / pace.nexmark_events_per_s
+            return pace.start_s + systems * queries * 2 * each
         case "regressions":
             return regressions_seconds(benchmark)
         case "release":
             return release_seconds(benchmark)
         case _:
-            return START_S + _source_bytes(benchmark) * benchmark.scale / BYTES_PER_S
+            return pace.start_s + _source_bytes(benchmark) * benchmark.scale / pace.bytes_per_s
 
 
-def search_seconds(benchmark: Benchmark) -> float:
+def search_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     """Estimates the seconds of the search for one cell."""
     settings = benchmark.search
-    ladder = START_S + settings.warmup_seconds + _WINDOWS * 2 * settings.window_seconds
-    proof = 2 * settings.proof_steps * _TRIALS * (settings.recovery_seconds + settings.max_age.seconds)
-    return START_S + settings.processes * (ladder + proof)
+    ladder = pace.start_s + pace.warm * settings.warmup_seconds + pace.windows * settings.window_seconds
+    trial = pace.trials * (settings.recovery_seconds + settings.max_age.seconds)
+    return pace.start_s + settings.processes * (ladder + 2 * pace.loads * settings.proof_steps * trial)
 
 
-def latency_seconds(benchmark: Benchmark) -> float:
+def latency_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     """Estimates the seconds of the latency runs of one cell."""
     settings = benchmark.latency
     runs = len(settings.fractions) + len(settings.rates)
-    return START_S + benchmark.search.warmup_seconds + runs * (settings.seconds + START_S)
+    warm = pace.start_s + pace.warm * benchmark.search.warmup_seconds
+    return warm + runs * (pace.run * settings.seconds + pace.start_s)
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of judging a night, if as many suspects as allowed are rerun to the end."""
-    settings = benchmark.nightly
+    settings, start = benchmark.nightly, LONGEST.start_s
     if settings is None:
-        return START_S
-    once = START_S + benchmark.search.warmup_seconds + benchmark.latency.seconds
-    return START_S + (settings.max_reruns + settings.self_tests) * 2 * sum(settings.repetitions) * once
+        return start
+    once = start + benchmark.search.warmup_seconds + benchmark.latency.seconds
+    return start + (settings.max_reruns + settings.self_tests) * 2 * sum(settings.repetitions) * once
 
 
 def release_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of a release check with a rerun of every cell."""
-    settings = benchmark.release
+    settings, pace = benchmark.release, LONGEST
     if settings is None:
-        return START_S
+        return pace.start_s
     queries = _NEXMARK_QUERIES if "all" in settings.queries else len(settings.queries)
-    answers = 2 * queries * 2 * (10 + settings.events / _NEXMARK_EVENTS_PER_S)
+    answers = 2 * queries * 2 * (pace.nexmark_query_s + settings.events / pace.nexmark_events_per_s)
     pairs = {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
     rounds = len(pairs) * (settings.repetitions + settings.reruns) * 3
-    return START_S + answers + rounds * (START_S + settings.warmup_seconds + settings.seconds)
+    return pace.start_s + answers + rounds * (pace.start_s + settings.warmup_seconds + settings.seconds)
 
 
 def timeout_seconds(stage: Stage, benchmark: Benchmark) -> float:
@@ -85,18 +111,30 @@ def timeout_seconds(stage: Stage, benchmark: Benchmark) -> float:
     return max(settings.least.seconds, settings.factor * stage_seconds(stage, benchmark))
 
 
-def run_seconds(benchmark: Benchmark, *, nightly: bool = False) -> float:
+def run_seconds(benchmark: Benchmark, *, nightly: bool = False, pace: Pace = LONGEST) -> float:
     """Estimates the seconds of a whole run whose tasks follow one another."""
     stages = stages_of(benchmark, nightly=nightly)
-    return sum(stage_seconds(stage, benchmark) * len(scopes_of(benchmark, stage.scope)) for stage in stages)
+    return sum(stage_seconds(stage, benchmark, pace) * len(scopes_of(benchmark, stage.scope)) for stage in stages)
 
 
 def told(benchmark: Benchmark) -> str:
-    """Says how long a run takes at most, such as "up to about 21 min: 2 × search of 7 min, 2 × latency of 2 min"."""
-    stages = [(s, len(scopes_of(benchmark, s.scope)), stage_seconds(s, benchmark)) for s in stages_of(benchmark)]
+    """Says how long a run takes, such as "about 8 min (at most 24 min): 2 × search of 2 min, …"."""
+    stages = [(s, len(scopes_of(benchmark, s.scope)), stage_seconds(s, benchmark, USUAL)) for s in stages_of(benchmark)]
     longest = sorted(stages, key=lambda one: -one[1] * one[2])[:2]
     parts = [f"{count} × {stage.name} of {_minutes(seconds)}" for stage, count, seconds in longest]
-    return f"up to about {_minutes(run_seconds(benchmark))}: {', '.join(parts)}, …"
+    usual, most = (_minutes(run_seconds(benchmark, pace=pace)) for pace in (USUAL, LONGEST))
+    return f"about {usual} (at most {most}): {', '.join(parts)}, …"
+
+
+def left(benchmark: Benchmark, ended: Container[tuple[str, ...]], *, nightly: bool = False) -> str:
+    """Says how long the rest of a run takes, such as "about 6 min left"; ended: (stage, *names of its scope)."""
+    seconds = sum(
+        stage_seconds(stage, benchmark, USUAL)
+        for stage in stages_of(benchmark, nightly=nightly)
+        for scope in scopes_of(benchmark, stage.scope)
+        if (stage.name, *scope.values()) not in ended
+    )
+    return f"about {_minutes(seconds)} left"
 
 
 def _minutes(seconds: float) -> str:
