@@ -19,7 +19,7 @@ _NEXMARK_QUERIES = 24
 
 @dataclass(frozen=True)
 class Pace:
-    """How quickly a host does its work, from which estimates follow."""
+    """Speeds at which a host does its work, from which estimates follow."""
 
     start_s: float
     """start of a Spark or Flink system with its driver"""
