@@ -69,9 +69,9 @@ def release_check(
     from streamgauge.judge import release_check, release_forms
     from streamgauge.report.release_page import build
 
-    for target in filter(None, (junit, markdown)):  # an hour later is too late to find that out
-        if not target.absolute().parent.is_dir():
-            raise UserError(f"{target}: its folder does not exist")
+    for file_out in filter(None, (junit, markdown)):  # an hour later is too late to find that out
+        if not file_out.absolute().parent.is_dir():
+            raise UserError(f"{file_out}: its folder does not exist")
 
     benchmark = config.load(file)
     release_check.check(benchmark, baseline, candidate)

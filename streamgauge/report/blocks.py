@@ -21,6 +21,7 @@ class Text:
     href: str | None = None
     code: bool = False
     hint: str = ""
+    id: str = ""
 
 
 Cell = str | int | float | None | Text
@@ -63,6 +64,15 @@ class Tiles:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Text for a program, such as a command, with a button that copies it. folded: as in Table."""
+
+    text: str
+    folded: str = ""
+    kind: str = "code"
+
+
+@dataclass(frozen=True)
 class Note:
     text: str
     href: str | None = None
@@ -78,7 +88,7 @@ class Hole:
     kind: str = "hole"
 
 
-Block = Table | Chart | Tiles | Note | Hole
+Block = Table | Chart | Tiles | Code | Note | Hole
 
 
 @dataclass(frozen=True)

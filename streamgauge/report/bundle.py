@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from streamgauge import __version__
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
-from streamgauge.report import page
+from streamgauge.report import again, page
 from streamgauge.report.blocks import Chart, Section, Table, plain
 from streamgauge.report.run_records import Records
 
@@ -107,8 +105,7 @@ def as_latex(table: Table) -> str:
 
 def _write_about(folder: Path, records: Records) -> None:
     """Writes the benchmark file, and what a reader needs to cite the figures and to make them again."""
-    settings = records.benchmark.model_dump(mode="json", exclude_defaults=True)
-    (folder / "benchmark.yaml").write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+    (folder / "benchmark.yaml").write_text(again.settings(records.benchmark) + "\n")
     (folder / "environment.json").write_text(json.dumps(records.environments, indent=1))
     if (cite := _ROOT / "CITATION.cff").exists():
         shutil.copy(cite, folder / "CITATION.cff")
@@ -121,7 +118,8 @@ def _write_about(folder: Path, records: Records) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in software.items() if version)
     (folder / "README.md").write_text(
         f"# {records.benchmark.name}, run {records.run_id}\n\n{records.benchmark.description}\n\n"
-        f"Measured with {versions or f'streamgauge {__version__}'}. To make the same streams again, on any machine:\n\n"
+        f"Measured with {versions or f'streamgauge {__version__}'}. To make the same streams again, put the source "
+        "files beside `benchmark.yaml`, on any machine:\n\n"
         "```\nstreamgauge run benchmark.yaml --only validate\n```\n\n"
         "The sha256 covers every event of a stream in its order; the same one proves the same stream.\n\n"
         "| experiment | seed | events | sha256 |\n|---|---|---|---|\n" + "\n".join(streams) + "\n\n"

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from streamgauge.base.places import as_user_error, write_whole
+from streamgauge.report import glossary
 from streamgauge.report.blocks import Chart, Outcome, Section
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -35,12 +36,14 @@ def fill(title: str, lead: str, meta: list[str], outcome: Outcome, sections: lis
         lstrip_blocks=True,
     )
     environment.globals["file"] = lambda name: Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
+    environment.filters["terms"] = glossary.linked
+    words = glossary.section(sections)
     return environment.get_template("page.html").render(
         title=title,
         lead=lead,
         meta=[*meta, datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")],
         verdict=outcome,
-        sections=sections,
+        sections=[*sections, *([words] if words else [])],
         footer=footer,
         plotly=_plotly() if any(map(_has_chart, sections)) else "",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.report import (
+    again,
     cells_section,
     experiments,
     hard_section,
@@ -35,6 +36,7 @@ def sections(records: Records) -> list[Section]:
         *([hard_section.section(records.hard)] if records.hard else []),
         machine.environment(records),
         machine.timings(records),
+        again.section(records),
     ]
 
 

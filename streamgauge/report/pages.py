@@ -17,9 +17,9 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
     Raises UserError if that fails.
     """
     records = Records(benchmark, store, run_id)
-    write_json(records.directory / BENCHMARK, benchmark.model_dump(mode="json"))
     if disorder.is_asked(records):
         layout.publish(records.directory / sweep.PAGE, disorder.render(records))
     path = records.directory / "index.html"
     layout.publish(path, page.render(records))
+    write_json(records.directory / BENCHMARK, benchmark.model_dump(mode="json"))
     return path

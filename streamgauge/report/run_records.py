@@ -139,7 +139,7 @@ class Records:
         self.benchmark = benchmark
         self.run_id = run_id
         self.directory = store.run(run_id)
-        self._store = store
+        self.store = store
         stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]
         self.stages = [replace(s, error=self._relative(s.error)) for s in stages]
 
@@ -170,12 +170,12 @@ class Records:
 
     @cached_property
     def events(self) -> Json | None:
-        found = self._artifact(self.status("ingest"), "events", self._store.events_key)
+        found = self._artifact(self.status("ingest"), "events", self.store.events_key)
         return found.manifest if found else None
 
     @cached_property
     def profile(self) -> Json | None:
-        found = self._artifact(self.status("analyze"), "profile", self._store.profile_key)
+        found = self._artifact(self.status("analyze"), "profile", self.store.profile_key)
         return _json(found.path / "profile.json", dict) if found else None
 
     @cached_property
@@ -215,14 +215,14 @@ class Records:
 
     def _relative(self, text: str | None) -> str | None:
         """Makes the paths in a text relative: a page may be moved with its run to another machine."""
-        for place in (self.directory, self._store.root):
+        for place in (self.directory, self.store.root):
             text = text and text.replace(f"{place.absolute()}/", "").replace(f"{place}/", "")
         return text
 
     def _stream(self, experiment: Experiment) -> Stream:
         generate = self.status("generate", experiment=experiment.name)
         validate = self.status("validate", experiment=experiment.name)
-        stream = self._artifact(generate, "stream", lambda b: self._store.stream_key(b, experiment))
+        stream = self._artifact(generate, "stream", lambda b: self.store.stream_key(b, experiment))
         return Stream(experiment, generate, validate, stream.manifest if stream else None, self._validation(validate))
 
     def _validation(self, status: Status) -> Validation | None:
@@ -258,7 +258,7 @@ class Records:
             return None
         recorded = status.record.outcome.get("key") if status.record else None
         try:
-            return self._store.recall(kind, recorded or key(self.benchmark))
+            return self.store.recall(kind, recorded or key(self.benchmark))
         except (UserError, OSError, ValueError):
             return None
 

@@ -67,6 +67,13 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
+  for (const button of document.querySelectorAll(".copy")) {
+    button.addEventListener("click", () => {
+      getSelection().selectAllChildren(button.parentElement.querySelector("code"));
+      document.execCommand("copy"); // unlike navigator.clipboard, this also works in a page from a file or in a frame
+      button.textContent = "copied";
+    });
+  }
   const charts = [...document.querySelectorAll(".chart")];
   // one after another, so that the page can be read meanwhile
   const ready = charts.length ? unpack(document.getElementById("plotly")) : Promise.resolve();

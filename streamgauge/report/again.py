@@ -1,0 +1,84 @@
+"""The page's section on the run itself: how to run it again, its records, its configuration, and the run before it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import PurePath
+from typing import Any
+
+import yaml
+
+from streamgauge.base.places import Remote
+from streamgauge.catalog import results, run_summary
+from streamgauge.catalog.results import MEASURED, Result
+from streamgauge.config import BENCHMARK, Benchmark
+from streamgauge.report.blocks import Block, Cell, Code, Hole, Note, Section, Table, Text, attempt, between, number
+from streamgauge.report.run_records import Records
+
+#: files that the page's figures come from, and what they are
+_FILES = {
+    BENCHMARK: "the benchmark as this run had it",
+    "stages.jsonl": "each attempt at a stage: when, how long, how it ended, on which machine",
+    "results.jsonl": "each measured figure, with its interval",
+}
+_KEY = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
+
+
+def section(records: Records) -> Section:
+    files = [Note(f"{name}: {told}", href=name) for name, told in _FILES.items() if _is_there(records, name)]
+    blocks: list[Block] = [Code(f"streamgauge run runs/{shlex.quote(records.run_id)}/{BENCHMARK}"), *files]
+    blocks.append(Code(settings(records.benchmark), folded="Configuration"))
+    parts = [Section("before", "Beside the run before", blocks=[attempt("The run before", _before, records)])]
+    lead = (
+        "The same streams come out on every machine. In the artifacts' folder, this command makes them "
+        "again, and measures again."
+    )
+    return Section("again", "This run again", lead, blocks, parts)
+
+
+def _is_there(records: Records, name: str) -> bool:
+    return name == BENCHMARK or (records.directory / name).exists() or isinstance(records.directory, Remote)
+
+
+def settings(benchmark: Benchmark) -> str:
+    """The benchmark as YAML, without defaults; source files by their names alone, as folders are nobody's business."""
+    told: dict[str, Any] = json.loads(benchmark.model_dump_json(exclude_defaults=True))
+    if files := told["source"].get("files"):
+        told["source"]["files"] = [PurePath(file).name for file in files]
+    return yaml.safe_dump(told, sort_keys=False, allow_unicode=True).rstrip()
+
+
+def _before(records: Records) -> Block:
+    """Table of the figures that this run shares with the newest earlier run of the benchmark."""
+    mine = _figures(results.read(records.directory))
+    began = _began(records.directory)
+    found = [
+        (at, path) for path in records.store.runs() if path.is_dir() and (at := _began(path)) and at < (began or "~")
+    ]
+    for _, path in sorted(found, reverse=True):
+        theirs = _figures(results.read(path))
+        shared = [key for key in mine if key in theirs and mine[key].benchmark == theirs[key].benchmark]
+        if shared:
+            rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
+            columns = ["cell", "figure", "before", "its interval", "now", "its interval", "now ÷ before"]
+            told = f"{path.name} was the run before. One run each tells no difference from the noise between runs."
+            return Table(columns, rows, told, cards=True)
+    return Hole("No run before", "these artifacts hold no earlier run with a figure of the same cells")
+
+
+def _row(key: tuple[str, ...], before: Result, now: Result) -> list[Cell]:
+    experiment, workload, system, _, metric = key
+    ratio = now.value / before.value if before.value and now.value is not None else None
+    name, values = f"{experiment}, {workload}, {system}", (before, now)
+    shown = [part for one in values for part in (number(one.value, one.unit), between((one.low, one.high)))]
+    return [Text(name), metric.replace("_", " "), *shown, None if ratio is None else f"{ratio:.3f}"]
+
+
+def _began(path: Any) -> str | None:
+    stages = run_summary.last_attempts(path)
+    return stages[0].started_at if stages else None
+
+
+def _figures(found: list[Result]) -> dict[tuple[str, ...], Result]:
+    return {tuple(getattr(one, name) for name in _KEY): one for one in found if one.valid and one.value is not None}
