@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import axe_core_python
 import pytest
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
-from streamgauge.report import build, bundle
+from streamgauge.index import Index
+from streamgauge.report import build, bundle, dashboard, release_page, runs_page
 from tests.example_disorder import made_benchmark, record_degrees
+from tests.example_release import record_release
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
+from tests.index.nights import thirty_nights
 
 pytestmark = pytest.mark.e2e
 FLAGS = [
@@ -99,10 +103,9 @@ def test_draws_every_chart_with_its_table_without_a_word_on_the_console_and_asks
     assert browser.title == "Data Docs"
 
 
-@pytest.mark.parametrize("width", [320, 390])
-def test_fits_a_phone_with_all_tables_open(browser: Any, page: Path, width: int) -> None:
-    show(browser, page, width)
-    fits_with_all_tables_open(browser, width)
+def test_fits_the_smallest_phone_with_all_tables_open(browser: Any, page: Path) -> None:
+    show(browser, page, 320)
+    fits_with_all_tables_open(browser, 320)
 
 
 def fits_with_all_tables_open(browser: Any, width: int) -> None:
@@ -119,57 +122,81 @@ def fits_with_all_tables_open(browser: Any, width: int) -> None:
     )
 
 
-#: returns each visible text whose contrast to its background is below WCAG's 4.5 to 1
-CONTRAST = """
-const parts = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
-const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-const below = (e) => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
-  if (c.length === 3 || c[3] > 0) return c; } return [255, 255, 255]; };
-const walk = document.createTreeWalker(document.querySelector("body"), NodeFilter.SHOW_TEXT), found = [];
-while (walk.nextNode()) {
-  const e = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
-  if (!text || e.closest("script, svg") || !e.getClientRects().length) continue;
-  const [a, b] = [light(parts(getComputedStyle(e).color)), light(below(e))].sort((x, y) => y - x);
-  if ((a + .05) / (b + .05) < 4.5) found.push(text.slice(0, 40));
-}
-return found;
-"""
+#: axe, which finds what keeps people from a page: contrast, names, keyboard, order of headings
+AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
+SCHEMES = ("light", "dark")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_is_legible_by_day_and_by_night(browser: Any, page: Path, scheme: str) -> None:
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    show(browser, page, 1280)
-    assert browser.execute_script(CONTRAST) == []
-    browser.execute_script("document.querySelector('main').insertAdjacentHTML('beforeend', '<p>faint</p>')")
-    browser.execute_script("document.querySelector('main').lastElementChild.style.color = '#888'")
-    browser.execute_script("document.querySelector('main').lastElementChild.style.background = '#999'")
-    assert browser.execute_script(CONTRAST) == ["faint"]
-    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"}[scheme]
-    ticks = "return getComputedStyle(document.querySelector('.chart .xtick text')).fill"
-    assert browser.execute_script(ticks) == {"light": "rgb(58, 69, 83)", "dark": "rgb(197, 205, 216)"}[scheme]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+def faults(browser: Any) -> list[str]:
+    """Lists what axe finds serious or critical on the page as it is shown."""
+    browser.execute_script(AXE)
+    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    return [
+        f"{one['id']} {node['target']}: {node['failureSummary']}"
+        for one in found["violations"] if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]  # fmt: skip
 
 
-def test_the_page_of_disorder_is_drawn_on_a_phone_and_by_night(browser: Any, tmp_path: Path) -> None:
-    made, store = made_benchmark(tmp_path / "source.csv"), Store(tmp_path / "artifacts")
+def dress(browser: Any, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}] if scheme else []
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory, page: Path) -> dict[str, Path]:
+    """One page of each kind."""
+    place = tmp_path_factory.mktemp("pages")
+    made, store = made_benchmark(place / "source.csv"), Store(place / "artifacts")
     record_degrees(store, made)
-    page = build(made, store, RUN).with_name("disorder.html")
-    for width, scheme in ((390, "light"), (1280, "dark")):
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        show(browser, page, width)
-        count = "[...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('.scatterlayer path').length)"
-        drawn = browser.execute_script(f"return {count}")
-        assert (len(drawn), all(drawn)) == (12, True)
-        assert browser.get_log("browser") == []
-        browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-        assert browser.execute_script(CONTRAST) == []
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    thirty_nights(place)
+    index = Index(f"sqlite:///{place / 'results.db'}")
+    index.rebuild((place / "runs").iterdir())
+    dashboard.build(index, place / "dashboard.html")
+    runs = page.parents[2] / "runs.html"
+    runs.write_text(runs_page.render(Store(page.parents[2])))
+    return {
+        "run": page,
+        "disorder": build(made, store, RUN).with_name("disorder.html"),
+        "nights": place / "dashboard.html",
+        "release": release_page.build(record_release(place / "release")),
+        "runs": runs,
+    }
+
+
+CHARTS = {"run": 39, "disorder": 12, "nights": 8, "release": 2, "runs": 0}
+
+
+@pytest.mark.parametrize("kind", CHARTS)
+def test_a_page_of_each_kind_is_sound_on_a_screen_and_a_phone_by_day_and_by_night(
+    browser: Any, pages: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    ground = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"}
+    tick = {"light": "rgb(58, 69, 83)", "dark": "rgb(197, 205, 216)"}
+    for width in (1400, 390):
+        for scheme in SCHEMES:
+            dress(browser, scheme)
+            show(browser, pages[kind], width)
+            (tmp_path / f"{kind}-{width}-{scheme}.png").write_bytes(browser.get_screenshot_as_png())
+            assert browser.get_log("browser") == []
+            drawn = browser.execute_script(
+                "return [...document.querySelectorAll('.chart')]"
+                ".map(c => c.querySelectorAll('.scatterlayer path, .barlayer path').length)"
+            )
+            assert (len(drawn), all(drawn)) == (CHARTS[kind], True)
+            fits_with_all_tables_open(browser, width)
+            assert faults(browser) == []
+            assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == ground[scheme]
+            ticks = "return [...document.querySelectorAll('.chart .xtick text')].map(t => getComputedStyle(t).fill)"
+            assert set(browser.execute_script(ticks)) <= {tick[scheme]}
+    dress(browser, "")
+
+
+def test_axe_finds_what_is_hard_to_read(browser: Any, pages: dict[str, Path]) -> None:
+    show(browser, pages["runs"], 1400)
+    faint = '<p style="color: #888; background: #999">faint</p>'
+    browser.execute_script("document.querySelector('main').insertAdjacentHTML('beforeend', arguments[0])", faint)
+    assert [fault.split()[0] for fault in faults(browser)] == ["color-contrast"]
 
 
 def test_each_chart_can_be_saved(browser: Any, page: Path, tmp_path: Path) -> None:

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
 from xml.etree import ElementTree
 
 from streamgauge.judge import release_forms
-
-FOUND: dict[str, Any] = {
-    "baseline": "spark-4.2", "candidate": "spark <4.3>", "verdict": "no-go", "line": "no-go: q5 answers differently",
-    "reasons": [
-        {"state": "failed", "kind": "answer", "what": "q5 batch", "why": "hash a | b differs"},
-        {"state": "open", "kind": "capability", "what": "q7", "why": "not asked"},
-        {"state": "note", "kind": "machine", "what": "steal", "why": "2 %"},
-    ],
-    "series": [
-        {"cell": "late5.bids", "metric": "cpu", "state": "passed", "ratio": 1.01, "interval": [0.98, 1.04],
-         "tolerance": 0.1, "reason": "rules out a slowdown of 10 %"},
-        {"cell": "late5.bids", "metric": "p99", "state": "open", "interval": None, "tolerance": 0.1,
-         "reason": "no value"},
-    ],
-}  # fmt: skip
+from tests.example_release import FOUND
 
 
 def test_junit_has_a_case_for_each_reason_and_each_series_and_the_verdict() -> None:
