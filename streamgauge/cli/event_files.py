@@ -152,6 +152,20 @@ def generate(
     profile: Annotated[str | None, typer.Option(help="empirical: a profile.json to draw from")] = None,
     csv: Annotated[bool, typer.Option("--csv", help="also write CSV, as one ordered file")] = False,
     csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also write CSV, as ordered parts")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="also write JSON lines: times, columns and the line")] = False,
+    kafka: Annotated[
+        bool,
+        typer.Option(
+            "--kafka", help="also write key, tab, line for kafka-console-producer; the first column is the key"
+        ),
+    ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="columns to keep with their types: names separated by commas, or all; by default all of Parquet, "
+            "none of text"
+        ),
+    ] = None,
     on_infeasible: Annotated[
         str, typer.Option(help="what to do if the target cannot be reached: error, or closest")
     ] = "error",
@@ -171,9 +185,11 @@ def generate(
         files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
         max_bad_fraction, dataset
     )  # fmt: skip
+    source = _with_columns(source, columns)
     spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
-    outputs = ["parquet"] + ["csv"] * csv + ["csv-parts"] * csv_parts
+    chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
+    outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
     raw = {"name": "stream", "target_percent": target, "seed": seed, "on_infeasible": on_infeasible,
            "outputs": outputs, "delay": {k: v for k, v in spec.items() if v is not None}}  # fmt: skip
     experiment = options.parse(config.Experiment, raw, "experiment")
@@ -202,7 +218,11 @@ def generate(
     keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
     found = {key: manifest[key] for key in keys}
     found |= {"quarantined": sum(bad.values()), "quarantine_reasons": bad}
-    found["files"] = [str(written / name) for name in manifest["files"] + manifest["csv_files"]]
+    found["files"] = [
+        str(written / name)
+        for kind in ("files", "csv_files", "jsonl_files", "kafka_files")
+        for name in manifest.get(kind, ())
+    ]
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -276,6 +296,21 @@ def _source(
         "order": order,
         "max_bad_fraction": max_bad_fraction,
     }
+    return options.parse(config.Source, raw, "source")
+
+
+def _with_columns(source: config.Source, wanted: str | None) -> config.Source:
+    """The source with the columns of that option, whose types are guessed from its first rows. Raises UserError."""
+    if source.columns or (wanted is None and source.format != "parquet"):
+        return source
+    from streamgauge.text.guess import guess
+
+    found = guess(source.files[0], source.format, str(source.time.column)).columns
+    names = list(found) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
+    for name in names:
+        if name not in found:
+            raise UserError(f"--columns: found {name!r}, allowed: all, or some of {', '.join(found) or 'none'}")
+    raw = {**source.model_dump(), "columns": {name: found[name] for name in names}}
     return options.parse(config.Source, raw, "source")
 
 

@@ -17,7 +17,7 @@ def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:
     return outputs
 
 
-Output = Literal["parquet", "csv", "csv-parts"]
+Output = Literal["parquet", "csv", "csv-parts", "jsonl", "kafka"]
 Outputs = Annotated[tuple[Output, ...], AfterValidator(_one_csv)]
 
 

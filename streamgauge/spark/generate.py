@@ -5,7 +5,6 @@ Counting and writing are done by a few tasks.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import publish, reading
+from streamgauge.base.places import publish
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment, Source
@@ -29,6 +27,7 @@ from streamgauge.disorder.hash import StreamHash, join
 from streamgauge.disorder.profile import Spread
 from streamgauge.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.nexmark.generator import HEADER
+from streamgauge.spark import stream_texts
 from streamgauge.spark.workers import Workers
 from streamgauge.text.parse import names_in
 from streamgauge.text.splits import header
@@ -70,7 +69,8 @@ class Written:
     """A task's figures of the chunks that it wrote."""
 
     files: list[str]
-    csv_files: list[str]
+    texts: dict[str, list[str]]
+    """names of the parts in each text format"""
     rows: int
     late: int
     delayed: Spread
@@ -88,7 +88,7 @@ def write_stream(
     outputs: Collection[str],
     chunk_rows: int = CHUNK_ROWS,
 ) -> dict[str, Any]:
-    """Writes the stream's files in those formats (parquet, csv, csv-parts); returns its manifest."""
+    """Writes the stream's files in those formats (see config.streams.Output); returns its manifest."""
     groups = row_groups(events.files())
     delay = table(experiment.delay, events.manifest["tick"])
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
@@ -96,7 +96,7 @@ def write_stream(
             f"delay.max: found {experiment.delay.max}, which can delay the last event "
             "beyond the largest 64-bit time; lower it"
         )
-    names = _header(source) if {"csv", "csv-parts"} & set(outputs) else b""
+    headers = {one: _header(source) for one in outputs if one.startswith("csv")}
     cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
     shares = _split(cuts, workers.cores)
     seed = experiment.seed
@@ -114,16 +114,20 @@ def write_stream(
         closest=experiment.on_infeasible == "closest",
     )
     schema = stream_schema(events.manifest["columns"], arrival=events.manifest["arrival"])
-    writer = _Writer(directory, groups, delay, seed, solution.selection, schema, outputs, source.separator)
+    writer = _Writer(directory, groups, delay, seed, solution.selection, schema, outputs, source)
     written = workers.each(shares, writer)
 
     rows, late = sum(w.rows for w in written), sum(w.late for w in written)
     if rows != solution.events or late != solution.aimed:
         raise UserError(f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
                         "the events changed while they were read; run again")  # fmt: skip
-    csv_files = [name for w in written for name in w.csv_files]
-    if csv_files:
-        csv_files = _finish_csv(directory, csv_files, names, one_file="csv" in outputs)
+    texts = {"csv_files": list[str]()}
+    for one in (one for one in stream_texts.FILES if one in outputs):
+        parts = [name for w in written for name in w.texts[one]]
+        whole = None if one == "csv-parts" else f"stream.{stream_texts.ENDINGS[one]}"
+        texts[stream_texts.FILES[one]] = (
+            stream_texts.join(directory, parts, headers.get(one, b""), one_file=whole) if parts else []
+        )
     delayed = sum((w.delayed for w in written), Spread())
     observed = sum((w.observed for w in written), Spread())
     return {
@@ -150,7 +154,7 @@ def write_stream(
         "observed_delay": {**observed.approximate(), "histogram": observed.histogram()},
         "sha256": join([w.digest for w in written]),
         "files": [name for w in written for name in w.files],
-        "csv_files": csv_files,
+        **texts,
     }
 
 
@@ -165,11 +169,11 @@ class _Writer:
     selection: Selection
     schema: pa.Schema
     outputs: Collection[str]
-    separator: str
+    source: Source
 
     def __call__(self, share: list[tuple[int, Chunk]]) -> Written:
         files: list[str] = []
-        csv_files: list[str] = []
+        texts: dict[str, list[str]] = {one: [] for one in stream_texts.FILES if one in self.outputs}
         rows = late = 0
         delayed, observed, digest = Spread(), Spread(), StreamHash()
         for number, chunk in share:
@@ -182,11 +186,12 @@ class _Writer:
             delayed, observed = delayed + Spread.of(output.delayed), observed + Spread.of(behind)
             columns = self._columns(output)
             digest.add(output.ingestion, output.seq, output.time, columns.column("line"))
+            table = self._rows(output, columns)
             if "parquet" in self.outputs:
-                files.append(self._write_parquet(f"part-{number:05d}.parquet", output, columns))
-            if "csv" in self.outputs or "csv-parts" in self.outputs:
-                csv_files.append(self._write_csv(f"part-{number:05d}.csv", output, columns.column("line")))
-        return Written(files, csv_files, rows, late, delayed, observed, digest)
+                files.append(self._write_parquet(f"part-{number:05d}.parquet", table))
+            for one, names in texts.items():
+                names.append(self._write_text(f"part-{number:05d}.{stream_texts.ENDINGS[one]}", one, table))
+        return Written(files, texts, rows, late, delayed, observed, digest)
 
     def _columns(self, output: Output) -> pa.Table:
         """Reads line and the further columns of the output's rows, in the output's order."""
@@ -200,12 +205,13 @@ class _Writer:
             start += group.rows
         return pa.concat_tables(parts).combine_chunks().take(pa.array(output.order))
 
-    def _write_parquet(self, name: str, output: Output, columns: pa.Table) -> str:
+    def _rows(self, output: Output, columns: pa.Table) -> pa.Table:
         fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
-        rows = pa.table(
+        return pa.table(
             [fixed[f.name] if f.name in fixed else columns.column(f.name) for f in self.schema], schema=self.schema
         )
 
+    def _write_parquet(self, name: str, rows: pa.Table) -> str:
         def write(sink: pa.NativeFile) -> None:
             pq.write_table(
                 rows,
@@ -214,21 +220,19 @@ class _Writer:
                 compression="zstd",
                 use_dictionary=[f for f in rows.column_names if f not in ENCODINGS],
                 column_encoding=ENCODINGS,
-                write_statistics=list(fixed),
+                write_statistics=["ingestion_time", "seq", "event_time"],
             )
 
         return publish(self.directory / name, write)
 
-    def _write_csv(self, name: str, output: Output, lines: pa.ChunkedArray) -> str:
-        """Writes ingestion_time, event_time and the line, whose newline is its own: the joined buffer is the file."""
-        separator = self.separator.encode()
-        texts = [pa.array(times).cast(pa.string()).cast(pa.binary()) for times in (output.ingestion, output.time)]
-        joined = pc.binary_join_element_wise(*texts, lines.combine_chunks(), separator)
+    def _write_text(self, name: str, format: str, rows: pa.Table) -> str:
+        source = self.source
 
         def write(sink: pa.NativeFile) -> None:
-            for chunk in joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]:
-                offsets = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1, chunk.offset * 4)
-                sink.write(chunk.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
+            for part in stream_texts.of_rows(
+                format, rows, separator=source.separator, json_source=source.format == "jsonl"
+            ):
+                sink.write(part)
 
         return publish(self.directory / name, write)
 
@@ -267,20 +271,3 @@ def _header(source: Source) -> bytes:
     taken = names_in(own, source, source.files[0] if source.files else "nexmark")
     new = [f"streamgauge_{name}" if name in taken else name for name in ("ingestion_time", "event_time")]
     return source.separator.encode().join([*(name.encode() for name in new), own])
-
-
-def _finish_csv(directory: Path, parts: list[str], names: bytes, *, one_file: bool) -> list[str]:
-    """Joins the parts into one ordered file, or puts the header into the first part; returns the files' names."""
-    joined, rest = (parts, []) if one_file else (parts[:1], parts[1:])
-
-    def write(sink: pa.NativeFile) -> None:
-        sink.write(names)
-        for name in joined:
-            with reading(directory / name) as part:
-                shutil.copyfileobj(part, sink, 1 << 22)
-
-    written = publish(directory / ("stream.csv" if one_file else parts[0]), write)
-    for name in joined:
-        if name != written:
-            (directory / name).unlink()
-    return [written, *rest]

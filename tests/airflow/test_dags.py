@@ -187,7 +187,7 @@ def test_the_form_offers_what_may_be_changed(parsed: Any) -> None:
     assert params["scale"]["schema"]["exclusiveMinimum"] == 0
     assert params["seed"]["schema"]["type"] == ["null", "integer"]
     assert params["outputs"]["schema"]["type"] == ["null", "array"]  # may be emptied again
-    assert params["outputs"]["schema"]["examples"] == ["parquet", "csv", "csv-parts"]
+    assert params["outputs"]["schema"]["examples"] == ["parquet", "csv", "csv-parts", "jsonl", "kafka"]
 
 
 def test_the_form_of_a_benchmark_with_cells_offers_queries_systems_and_how_deep_to_search(parsed: Any) -> None:

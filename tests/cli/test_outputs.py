@@ -1,0 +1,88 @@
+"""Tests the text formats of a stream that the command generate writes, and which columns it keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.command import Answer, Call, run
+
+CLICKS = ["user;ts;amount", "ü1;1000;3.5", "u2;1001;-", "u\t3;1003;7", "u4;1002;0.25"]
+
+
+def generate(file: Path, *more: str) -> Answer:
+    out = file.parent / "out"
+    return run(Call(["generate", str(file), "--target", "0", "--seed", "1", "--out", str(out), *more]))
+
+
+def clicks(folder: Path) -> Path:
+    file = folder / "clicks.csv"
+    file.write_bytes("".join(f"{line}\r\n" for line in CLICKS).encode())
+    return file
+
+
+TEXT = ("--time", "ts", "--unit", "ms", "--separator", ";", "--order", "event_time")
+
+
+def objects(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_json_lines_have_times_columns_and_the_line_in_the_stream_s_order(tmp_path: Path) -> None:
+    answer = generate(clicks(tmp_path), *TEXT, "--jsonl", "--columns", "user,amount")
+    assert f"written       {tmp_path / 'out' / 'stream.jsonl'}" in answer.out
+    assert objects(tmp_path / "out" / "stream.jsonl") == [
+        {"ingestion_time": ms * 10**6, "seq": seq, "event_time": ms * 10**6, "line": CLICKS[line], "user": user,
+         "amount": amount}
+        for seq, (line, ms, user, amount) in enumerate((
+            (1, 1000, "ü1", "3.5"), (2, 1001, "u2", "-"), (4, 1002, "u4", "0.25"), (3, 1003, "u\t3", "7"),
+        ))
+    ]  # fmt: skip
+
+
+def test_lines_for_kafka_s_producer_have_the_first_column_as_their_key(tmp_path: Path) -> None:
+    generate(clicks(tmp_path), *TEXT, "--kafka", "--columns", "ts")
+    assert (tmp_path / "out" / "stream.tsv").read_bytes().decode().split("\r\n") == [
+        f"{CLICKS[n].split(';')[1]}\t{CLICKS[n]}" for n in (1, 2, 4, 3)
+    ] + [""]
+
+
+def test_without_a_column_the_key_is_empty(tmp_path: Path) -> None:
+    generate(clicks(tmp_path), *TEXT, "--kafka")
+    assert (tmp_path / "out" / "stream.tsv").read_bytes().startswith(b"\t")
+
+
+def test_an_object_of_json_lines_stays_an_object(tmp_path: Path) -> None:
+    file = tmp_path / "e.jsonl"
+    file.write_text('{"u": 1, "at": {"ms": 5}}\n{"u": [2, "x"], "at": {"ms": 6}}\n')
+    generate(file, "--time", "at.ms", "--unit", "ms", "--jsonl")
+    told = objects(tmp_path / "out" / "stream.jsonl")
+    assert [one["line"] for one in told] == [{"u": 1, "at": {"ms": 5}}, {"u": [2, "x"], "at": {"ms": 6}}]
+
+
+def test_columns_of_parquet_keep_their_types(tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    table = {"id": [1, 2], "at": pa.array([1000, 2000], pa.timestamp("ms")), "v": [0.5, None], "n": ["x", "y"]}
+    pq.write_table(pa.table(table), file)
+    generate(file, "--time", "at", "--jsonl")
+    kept = pq.read_table(tmp_path / "out" / "part-00000.parquet")
+    assert {name: str(kept.schema.field(name).type) for name in ("id", "v", "n")} == {
+        "id": "int64", "v": "double", "n": "string",
+    }  # fmt: skip
+    assert kept.select(["id", "v", "n"]).to_pylist() == [{"id": 1, "v": 0.5, "n": "x"}, {"id": 2, "v": None, "n": "y"}]
+    assert [(one["id"], one["v"], one["n"]) for one in objects(tmp_path / "out" / "stream.jsonl")] == [
+        (1, 0.5, "x"), (2, None, "y"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ["none", "user,", "user;amount"])
+def test_an_unknown_column_is_one_line_with_those_that_there_are(tmp_path: Path, wanted: str) -> None:
+    generate(clicks(tmp_path), *TEXT, "--columns", wanted).refused(
+        "--columns: found", "allowed: all, or some of user, ts"
+    )
+    assert not (tmp_path / "out").exists()
