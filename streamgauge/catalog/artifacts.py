@@ -28,7 +28,18 @@ from filelock import FileLock
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.base.places import Remote, Status, as_user_error, is_half, place, reading, remove, status, sync
+from streamgauge.base.places import (
+    Remote,
+    Status,
+    as_user_error,
+    is_half,
+    place,
+    reading,
+    remove,
+    small_text,
+    status,
+    sync,
+)
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
 
@@ -239,7 +250,7 @@ class Store:
             return {}
 
     def events_key(self, benchmark: Benchmark) -> str:
-        source = benchmark.source.model_dump(mode="json", exclude={"files", "max_bad_fraction"})
+        source = benchmark.source.model_dump(mode="json", exclude={"files", "expectations", "max_bad_fraction"})
         return key_of("events", self.source_fingerprint(benchmark.source.files), source, benchmark.scale)
 
     def profile_key(self, benchmark: Benchmark, *, full: bool = False) -> str:
@@ -253,6 +264,7 @@ class Store:
 
     def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:
         texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
+        texts |= {f"own {file}": small_text(place(file)) for file in benchmark.source.expectations}
         return key_of("validation", self.stream_key(benchmark, experiment), texts)
 
 

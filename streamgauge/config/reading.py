@@ -57,7 +57,9 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         benchmark, base = parse(Benchmark, _from_manifest(raw, path), str(path)), Path()
     else:
         benchmark = mistakes.check(Benchmark, raw, mistakes.in_file(str(path), text))
-    files = tuple(_located(name, base) for name in benchmark.source.files)
+    found = {
+        key: tuple(_located(name, base) for name in getattr(benchmark.source, key)) for key in ("files", "expectations")
+    }
     replay = benchmark.replay
     if replay.cafile:
         replay = replay.model_copy(update={"cafile": _located(replay.cafile, base)})
@@ -69,7 +71,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     )
     benchmark = benchmark.model_copy(
         update={
-            "source": benchmark.source.model_copy(update={"files": files}),
+            "source": benchmark.source.model_copy(update=found),
             "experiments": experiments,
             "replay": replay,
             "systems": tuple(system.located(base) for system in benchmark.systems),

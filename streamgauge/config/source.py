@@ -164,6 +164,9 @@ class Source(Model):
     column_names: tuple[str, ...] | None = Field(
         default=None, description="names of the fields of a file without a header"
     )
+    expectations: tuple[str, ...] = Field(
+        default=(), description="suites of Great Expectations (JSON) that judge the events, beside Streamgauge's own"
+    )
     max_bad_fraction: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.01,
         description="largest fraction of lines that may be bad; they go to the quarantine, and more are an error",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.base.places import copy, remove, workspace
+from streamgauge.base.places import copy, place, remove, workspace
 from streamgauge.base.schemas import events_schema, stream_schema
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment
@@ -69,8 +70,8 @@ def run(
     def make(build: Build) -> None:
         events = store.need("events", store.events_key(benchmark), "ingest")
         stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
-        with workspace(build.path) as place:
-            context = new_context(place / "docs")
+        with workspace(build.path) as folder:
+            context = new_context(folder / "docs")
             found = validate(spark, context, events, stream, benchmark, experiment, suites)
             context.build_data_docs()
             result = {
@@ -79,8 +80,8 @@ def run(
                 "expectations": [asdict(e) for e in found.expectations],
                 "facts": found.facts,
             }
-            write_json(place / "result.json", result)
-            _show(place, shown)
+            write_json(folder / "result.json", result)
+            _show(folder, shown)
         if found.failed:
             reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in found.failed)
             raise UserError(
@@ -113,6 +114,8 @@ def validate(
     suites: Path,
 ) -> Validation:
     """Judges the data first; facts are measured only on data that have their columns, types and no nulls."""
+    own = [place(file) for file in benchmark.source.expectations]
+    check_names(own)
     arrival = benchmark.source.arrival is not None
     declared = events.manifest["columns"]  # in the order of the benchmark file that was ingested first
     columns = {
@@ -123,10 +126,23 @@ def validate(
         *judge(context, suites / "events.json", read(spark, events), columns),
         *judge(context, suites / "stream.json", read(spark, stream), columns),
     ]
-    if not all(e.success for e in found):
+    sound = all(e.success for e in found)
+    for file in own:
+        found += judge(context, file, read(spark, events), columns)
+    if not sound:
         return Validation(found, None)
     measured = facts(spark, events, stream, experiment)
     return Validation([*found, *judge(context, suites / "stream_facts.json", measured)], measured)
+
+
+def check_names(own: Sequence[Path]) -> None:
+    """Raises UserError if a user's suite has a name that is taken: judgements and Data Docs go by names."""
+    taken = {"events", "stream", "stream_facts"}
+    for file in own:
+        name = str(load_suite(file).name)
+        if name in taken:
+            raise UserError(f"{file}: found the name {name!r}, which another suite has; rename it")
+        taken.add(name)
 
 
 def judge(
@@ -181,6 +197,8 @@ def load_suite(file: Path) -> Any:
 
     try:
         raw = json.loads(file.read_text())
+        for number, one in enumerate(raw["expectations"], 1):  # Great Expectations itself needs no names
+            one["meta"] = {"name": f"{raw['name']}-{number}-{one['type']}", **(one.get("meta") or {})}
         suite = ExpectationSuite(**raw)
         names = [e["meta"]["name"] for e in raw["expectations"]]
     except OSError as problem:

@@ -96,6 +96,32 @@ def test_the_order_in_which_columns_are_declared_is_no_matter(spark: Any, contex
     assert validate.validate(spark, context, *SOUND.write(tmp_path), swapped, SOUND.experiment, SUITES).failed == []
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("few_tasks")
+def test_a_user_s_own_suite_judges_the_events_and_is_in_the_data_docs(spark: Any, context: Any, tmp_path: Path) -> None:
+    column = next(iter(BENCHMARK.source.columns))
+    suite = tmp_path / "ours.json"
+    checks = [("expect_column_values_to_not_be_null", {"column": column}),
+              ("expect_column_value_lengths_to_equal", {"column": column, "value": 99})]  # fmt: skip
+    expectations = [{"type": kind, "kwargs": given, "meta": {}} for kind, given in checks]
+    suite.write_text(json.dumps({"name": "ours", "expectations": expectations}))
+    given = SOUND.write(tmp_path / "case")
+
+    def validated(*files: Path) -> validate.Validation:
+        source = BENCHMARK.source.model_copy(update={"expectations": tuple(map(str, files))})
+        made = BENCHMARK.model_copy(update={"source": source})
+        return validate.validate(spark, context, *given, made, SOUND.experiment, SUITES)
+
+    found = validated(suite)
+    assert [one.name for one in found.failed] == ["ours-2-expect_column_value_lengths_to_equal"]
+    assert found.facts is not None, "our own suites passed"
+    context.build_data_docs()
+    assert any("ours" in page.name for page in (tmp_path / "docs").rglob("*.html"))
+    suite.write_text(json.dumps({"name": "events", "expectations": expectations}))
+    with pytest.raises(UserError, match=r"ours\.json: found the name 'events', which another suite has"):
+        validated(suite)
+
+
 # -- the data themselves
 
 
