@@ -145,7 +145,7 @@ def dress(browser: Any, scheme: str) -> None:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory, page: Path) -> dict[str, Path]:
-    """One page of each kind."""
+    """Writes a page of each kind; maps the kind to its path."""
     place = tmp_path_factory.mktemp("pages")
     made, store = made_benchmark(place / "source.csv"), Store(place / "artifacts")
     record_degrees(store, made)
