@@ -119,7 +119,10 @@ def test_an_engine_is_a_folder_and_a_row(checkout: Path) -> None:
     trial = ("-c", "from streamgauge.cli import main; main()", "trial", str(bench.file), *where, *RATE)
     bench.file.write_text(yaml.safe_dump({**raw, "systems": [{"name": "mine", "engine": "relay", "capacity": 5}]}))
     told = run(checkout, *trial, mistake=True)
-    assert "systems.0.capacity: not a key of engine relay, but of known; allowed here: cpus, engine, name, rows" in told
+    assert (
+        "systems.0.capacity: not a key of engine relay, but of known; allowed here: cpus, engine, example, name, rows"
+        in told
+    )
     bench.file.write_text(yaml.safe_dump({**raw, "systems": [{"name": "mine", "engine": "relay", "rows": 200}]}))
     record = json.loads(run(checkout, *trial, "--json"))
     assert record["correct"] is True, record

@@ -53,7 +53,8 @@ def test_what_it_is_for_runs_where_nothing_else_is(extras: list[str], program: s
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
 def test_what_a_file_imports_late_comes_with_its_extra(file: Path) -> None:
     here = file.relative_to(PACKAGE)
-    extra = "airflow" if here.parts[0] == "airflow" else "otel" if here.name == "otel.py" else "jobs"
+    special = {"otel.py": ("otel",), "bundle.py": ("jobs", "paper")}
+    extras = ("airflow",) if here.parts[0] == "airflow" else special.get(here.name, ("jobs",))
     for module in imports(file):
         brought = modules().get(module.partition(".")[0])  # None: Python's own
-        assert brought is None or brought & distributions(extra), f"{module} does not come with {extra}"
+        assert brought is None or brought & distributions(*extras), f"{module} does not come with {extras}"

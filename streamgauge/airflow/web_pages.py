@@ -11,13 +11,12 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
-from streamgauge.airflow import home
-from streamgauge.report import server
+from streamgauge.airflow import home, page_server
 
 
 def app(prefix: str) -> FastAPI:
     """Makes the application that Airflow mounts below the prefix."""
-    made = server.app(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"), [_may_see])
+    made = page_server.app(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"), [_may_see])
     made.add_exception_handler(401, lambda request, problem: _log_in(prefix, request, problem))
     return made
 

@@ -30,16 +30,15 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.places import (
     Remote,
-    Status,
     as_user_error,
     is_half,
     place,
     reading,
     remove,
     small_text,
-    status,
     sync,
 )
+from streamgauge.catalog.source_files import mark_of
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
 
@@ -220,7 +219,7 @@ class Store:
         cache = self._hashes()
         found, fresh = [], False
         for name in files:
-            mark, size = _mark(name)
+            mark, size = mark_of(name)
             if mark not in cache:
                 with reading(name) as handle:
                     cache[mark] = hashlib.file_digest(handle, "sha256").hexdigest()
@@ -237,7 +236,7 @@ class Store:
     def unhashed_bytes(self, files: tuple[str, ...]) -> int:
         """Number of bytes that source_fingerprint would have to read: files whose hash is not cached."""
         cache = self._hashes()
-        return sum(size for mark, size in map(_mark, files) if mark not in cache)
+        return sum(size for mark, size in map(mark_of, files) if mark not in cache)
 
     @property
     def _hash_file(self) -> Path:
@@ -266,24 +265,6 @@ class Store:
         texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
         texts |= {f"own {file}": small_text(place(file)) for file in benchmark.source.expectations}
         return key_of("validation", self.stream_key(benchmark, experiment), texts)
-
-
-def _mark(name: str) -> tuple[str, int]:
-    """(cache key, size in bytes) of a file; the key changes with its path, size or mtime."""
-    stat = stat_source(name)
-    return f"{place(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
-
-
-def stat_source(name: str) -> Status:
-    """Size and mtime of a source file. Raises UserError if it is not a readable file."""
-    try:
-        return status(name)
-    except IsADirectoryError:
-        raise UserError(f"{name}: is a directory, allowed: a file") from None
-    except FileNotFoundError:
-        raise UserError(f"{name}: no such source file; check source.files (relative to the benchmark file)") from None
-    except OSError as problem:
-        raise UserError(f"{name}: cannot be read: {' '.join(str(problem.strerror or problem).split())}") from None
 
 
 @contextmanager

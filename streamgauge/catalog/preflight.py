@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.artifacts import Store, stat_source
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.source_files import stat_source
 
 JAVA_LEAST = 17
 #: events and streams compress well; temporary copies and checkpoints do not

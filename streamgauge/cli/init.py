@@ -44,7 +44,7 @@ def init(
     time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
 ) -> None:
     """Write a benchmark file for your own event file, from its first lines."""
-    from streamgauge.catalog.artifacts import stat_source
+    from streamgauge.catalog.source_files import stat_source
     from streamgauge.text.guess import guess
     from streamgauge.text.sample import sample
 

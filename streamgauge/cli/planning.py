@@ -86,7 +86,7 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
 
 def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     """Plan of a run as `check` prints it, from file hashes alone. Raises UserError for what would make the run fail."""
-    from streamgauge.catalog.artifacts import stat_source
+    from streamgauge.catalog.source_files import stat_source
     from streamgauge.measure import timing
 
     looked = check_all(benchmark)

@@ -128,9 +128,7 @@ def serve(
 ) -> None:
     """Serve the pages of all runs over HTTP, also those on a store; Ctrl-C stops it."""
     try:
-        import uvicorn
-
-        from streamgauge.report import server
+        from streamgauge.airflow import page_server
     except ImportError as problem:
         raise UserError(f"a web server is not installed here ({problem}); `make setup` installs everything") from None
     with socket.socket() as listener:
@@ -142,8 +140,7 @@ def serve(
                 f"--host {host} --port {port}: {problem.strerror}; choose others, port 0 for a free one"
             ) from None
         typer.echo(f"http://{host}:{listener.getsockname()[1]}/  Ctrl-C stops it")
-        served = uvicorn.Server(uvicorn.Config(server.app(store_at(artifacts).root), log_level="warning"))
-        served.run(sockets=[listener])
+        page_server.serve(store_at(artifacts).root, listener)
 
 
 def _runs(artifacts: Path) -> list[Path]:

@@ -19,7 +19,8 @@ from streamgauge import config
 from streamgauge.base.errors import Stopped, UserError
 from streamgauge.base.places import Remote, as_user_error, copy, place, remove
 from streamgauge.base.process_sessions import postponed, stoppable
-from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store, stat_source
+from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store
+from streamgauge.catalog.source_files import stat_source
 from streamgauge.cli import options
 
 if TYPE_CHECKING:

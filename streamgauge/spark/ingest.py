@@ -24,7 +24,8 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote, opened, publish, remove
 from streamgauge.base.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
 from streamgauge.base.units import ticks_per_second
-from streamgauge.catalog.artifacts import Artifact, Build, Store, stat_source
+from streamgauge.catalog.artifacts import Artifact, Build, Store
+from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.spark.workers import Workers

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened, place
 from streamgauge.base.schemas import ROW_GROUP_ROWS
-from streamgauge.catalog.artifacts import stat_source
+from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source, TimeColumn
 from streamgauge.text import json_lines, ranges, rows
 from streamgauge.text.parse import Layout, layout_of, names_in

@@ -74,7 +74,7 @@ def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch:
     for keys, told in (
         ({"threads": 3}, "systems.m: threads: found 3, allowed: 1 or 2"),
         ({"thread": 1}, "systems.m: thread: unknown key; did you mean threads?"),
-        ({"x": 1}, "systems.m: x: unknown key; allowed here: cpus, engine, name, threads"),
+        ({"x": 1}, "systems.m: x: unknown key; allowed here: cpus, engine, example, name, threads"),
     ):
         with pytest.raises(UserError) as problem:
             make_system(OwnSettings(name="m", engine="keyed:Engine", **keys), tmp_path)

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from fastapi import FastAPI, HTTPException
 
+from streamgauge.airflow import page_server
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.report import server
 from tests.stores import object_store
 
 HIDDEN = (
@@ -40,7 +40,7 @@ def fill(root: Path) -> None:
 @pytest.fixture
 def app(tmp_path: Path) -> FastAPI:
     fill(tmp_path)
-    return server.app(tmp_path)
+    return page_server.app(tmp_path)
 
 
 def get(app: FastAPI, path: str) -> httpx.Response:
@@ -80,7 +80,7 @@ def test_the_list_of_runs_has_a_link_to_each_page_and_no_chart_code(app: FastAPI
 
 
 def test_a_folder_without_runs_says_how_to_make_one(tmp_path: Path) -> None:
-    app = server.app(tmp_path)
+    app = page_server.app(tmp_path)
     assert "none has begun here yet" in get(app, "/").text
 
 
@@ -90,14 +90,14 @@ def test_whoever_is_refused_sees_neither_list_nor_page(tmp_path: Path) -> None:
     def refuse() -> None:
         raise HTTPException(403, "no")
 
-    app = server.app(tmp_path, [refuse])
+    app = page_server.app(tmp_path, [refuse])
     assert [get(app, path).status_code for path in ("/", "/runs/one/index.html")] == [403, 403]
 
 
 def test_pages_on_a_store_are_served_too() -> None:
     with object_store() as (there, _):
         fill(place(there))
-        app = server.app(there)
+        app = page_server.app(there)
         assert get(app, "/runs/one/index.html").text == "<p>runs/one/index.html"
         assert 'href="runs/one/index.html"' in get(app, "/").text
         assert get(app, "/runs/one/missing.html").status_code == 404

@@ -1,11 +1,16 @@
-"""Serves the pages of runs over HTTP, from artifacts on this machine or on a store: inside of Airflow, or alone."""
+"""Serves the pages of runs over HTTP, from artifacts on this machine or on a store: inside of Airflow, or alone.
+
+FastAPI and uvicorn come with Airflow.
+"""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, Response
 
@@ -48,6 +53,11 @@ def app(artifacts: str | Path, dependencies: Sequence[Callable[..., Any]] = ()) 
         return Response(content, media_type=kind, headers=_HEADERS)
 
     return made
+
+
+def serve(artifacts: str | Path, listener: socket.socket) -> None:
+    """Serves the pages on a bound socket until SIGINT or SIGTERM."""
+    uvicorn.Server(uvicorn.Config(app(artifacts), log_level="warning")).run(sockets=[listener])
 
 
 def is_page(path: str) -> bool:
