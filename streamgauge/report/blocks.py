@@ -24,7 +24,38 @@ class Text:
     id: str = ""
 
 
-Cell = str | int | float | None | Text
+@dataclass(frozen=True)
+class Spark:
+    """A sparkline: values oldest first, None for a gap; marks: indices of values to mark."""
+
+    values: tuple[float | None, ...]
+    marks: tuple[int, ...] = ()
+    kind: str = "spark"
+
+    @property
+    def lines(self) -> list[str]:
+        """Polylines of 100 × 20 units, one for each stretch without a gap."""
+        stretches: list[list[str]] = [[]]
+        for number, value in enumerate(self.values):
+            if value is None:
+                stretches.append([])
+            else:
+                stretches[-1].append(self._at(number, value))
+        return [" ".join(one) for one in stretches if one]
+
+    @property
+    def points(self) -> list[list[str]]:
+        """Places of the marks."""
+        return [self._at(n, value).split(",") for n in self.marks if (value := self.values[n]) is not None]
+
+    def _at(self, number: int, value: float) -> str:
+        known = [one for one in self.values if one is not None]
+        low, span = min(known), max(known) - min(known)
+        x = 2 + 96 * number / max(1, len(self.values) - 1)
+        return f"{x:.1f},{18 - 16 * ((value - low) / span if span else 0.5):.1f}"
+
+
+Cell = str | int | float | None | Text | Spark
 
 
 @dataclass(frozen=True)
@@ -110,7 +141,10 @@ class Outcome:
 
 
 def plain(cell: Cell) -> str:
-    """The text of a cell."""
+    """The text of a cell; of a sparkline, its first and last value."""
+    if isinstance(cell, Spark):
+        known = [one for one in cell.values if one is not None]
+        return f"{number(known[0])} → {number(known[-1])}" if known else MISSING
     return MISSING if cell is None else cell.text if isinstance(cell, Text) else str(cell)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -16,68 +16,44 @@ from streamgauge.answers.functional import is_sound
 from streamgauge.catalog.results import ACCEPTED
 from streamgauge.config.systems import ENGINES
 from streamgauge.index import Index
-from streamgauge.judge.changes import SEGMENT, Change, Found, find
-from streamgauge.judge.suspects import SELF, higher_is_better
+from streamgauge.judge.changes import SEGMENT
 from streamgauge.report import standing
-from streamgauge.report.blocks import Block, Cell, Chart, Note, Outcome, Section, State, Table, Text, number, share
+from streamgauge.report.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Note,
+    Outcome,
+    Section,
+    Spark,
+    State,
+    Table,
+    Text,
+    number,
+    share,
+)
 from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
+from streamgauge.report.curves import Curve, Row, curve_of, moment_of
 from streamgauge.report.layout import fill, publish
+from streamgauge.report.metric_names import for_people
 
-Row = dict[str, Any]
-_DAY_S = 86_400
 _RANK: list[State] = ["plain", "good", "open", "bad"]
 #: a pause between points longer than this many times the usual one is drawn as a gap
 _SILENCE = 1.5
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A series: what it measures and where, its points oldest first, its change points."""
-
-    series: Row
-    points: list[Row]
-    found: Found
-    outcomes: dict[int, str]  # index of a change -> outcome of the judgement on it, or on a change close by
-    self_test: Row | None  # the comparison of the latest A/A run
-
-    @property
-    def sound(self) -> list[Row]:
-        return [point for point in self.points if is_sound(point)]
-
-    @property
-    def name(self) -> str:
-        return f"{self.series['system']}, {self.series['mode']}"
-
-    @property
-    def higher_is_better(self) -> bool:
-        return higher_is_better(str(self.series["unit"]))
-
-    @property
-    def is_output(self) -> bool:
-        """True if the series describes a query's answer, where any difference is an error at once."""
-        return functional.is_output(str(self.series["metric"]))
-
-    @property
-    def noise_floor(self) -> float | None:
-        return self.self_test["noise_floor"] if self.self_test else None
-
-    @property
-    def detectable(self) -> float | None:
-        """Least detectable relative change: that of the latest A/A run, else that of Found.detectable."""
-        return self.self_test["detectable_effect"] if self.self_test else self.found.detectable
-
-
 def build(index: Index, out: Path) -> list[str]:
     """Writes the page and returns one line per change on it. Raises UserError if it cannot be written."""
     series = index.series()
-    curves = [_curve(index, one, len(series)) for one in series]
+    curves = [curve_of(index, one, len(series)) for one in series]
     outcome = _outcome(curves)
     drawn = [curve for curve in curves if curve.series["metric"] not in standing.TOLD_APART]
     sections = [*standing.sections(index, [(curve.series, curve.points) for curve in curves]), _summary(drawn)]
-    for (benchmark, workload), some in _grouped(drawn, "benchmark", "workload"):
+    changed = sorted(_grouped(drawn, "benchmark", "workload"), key=lambda one: -max(map(_rank, one[1])))
+    for (benchmark, workload), some in changed:
         groups = enumerate(_grouped(some, "experiment", "metric"))
         parts = [
-            replace(_part(f"{experiment}, {metric}", beside), id=f"{_slug(benchmark, workload)}-{n}")
+            replace(_part(f"{experiment}, {for_people(metric)}", beside), id=f"{_slug(benchmark, workload)}-{n}")
             for n, ((experiment, metric), beside) in groups
         ]
         sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
@@ -85,54 +61,6 @@ def build(index: Index, out: Path) -> list[str]:
     lead = "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure."
     publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], outcome, sections))
     return [f"{what}: {reason}" for _, what, reason in outcome.problems]
-
-
-def _curve(index: Index, series: Row, together: int) -> Curve:
-    points = index.history(series["key"])
-    sound = [point for point in points if is_sound(point)]
-    judged = index.judgements(series["key"])
-    tests = [j["evidence"]["comparison"] for j in judged if j["outcome"] == SELF]
-    values = [float(point["value"]) for point in sound]
-    if all(value > 0 for value in values):
-        found = find(values, [_moment(point) / _DAY_S for point in sound], series=max(together, 1))
-    else:
-        found = Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
-    places = {str(point["at"]): place for place, point in enumerate(sound)}
-    told = [(places[at], j) for j in judged if j["outcome"] != SELF and (at := str(j["changed_at"])) in places]
-    found = replace(found, changes=_confirmed_too(found.changes, told))
-    return Curve(series, points, found, _outcomes(found.changes, told), tests[-1] if tests else None)
-
-
-def _outcomes(changes: Sequence[Change], told: list[tuple[int, Row]]) -> dict[int, str]:
-    """Maps the index of a change to its judgement.
-
-    A judgement counts only for the nearest change, at most SEGMENT points away. Of several, the closest one counts,
-    then the latest.
-    """
-    near: dict[int, list[tuple[int, str]]] = {}
-    for place, judged in reversed(told):
-        for change in sorted(changes, key=lambda change: abs(change.index - place))[:1]:
-            if (apart := abs(change.index - place)) <= SEGMENT:
-                near.setdefault(change.index, []).append((apart, _outcome_of(judged)))
-    return {index: min(pairs, key=lambda pair: pair[0])[1] for index, pairs in near.items()}
-
-
-def _outcome_of(judged: Row) -> str:
-    """The outcome in words; of an accepted regression, who accepted it and why."""
-    told = judged["evidence"]
-    return (
-        f"{ACCEPTED} by {told['author']}: {told['reason']}" if judged["outcome"] == ACCEPTED else str(judged["outcome"])
-    )
-
-
-def _confirmed_too(changes: list[Change], told: list[tuple[int, Row]]) -> list[Change]:
-    """Adds the changes that a rerun confirmed: a night tests fewer series, so it sees smaller steps than this page."""
-    found = list(changes)
-    for place, judged in told:
-        sure = judged["outcome"] in ("regression", "improvement") and "change" in judged["evidence"]
-        if sure and all(abs(change.index - place) > SEGMENT for change in found):
-            found.append(Change(**{**judged["evidence"]["change"], "index": place}))
-    return sorted(found, key=lambda change: change.index)
 
 
 def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...], list[Curve]]]:
@@ -144,6 +72,10 @@ def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...]
 
 def _outcome(curves: list[Curve]) -> Outcome:
     problems = [change for curve in curves for change in _changes(curve)]
+    figures = [curve for curve in curves if not curve.is_output]
+    if figures and not problems and all(curve.found.reason for curve in figures):
+        most = max(len(curve.sound) for curve in figures)
+        return Outcome("plain", f"Too early to judge: {most} of {2 * SEGMENT} values", [])
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
     said = "No series has changed" if not problems else f"{len(problems)} changes in {len(curves)} series"
@@ -188,12 +120,11 @@ def _state(curve: Curve, magnitude: float, outcome: str) -> State:
 
 def _summary(curves: list[Curve]) -> Section:
     rows: list[list[Cell]] = []
-    for curve in curves:
+    for curve in sorted(curves, key=lambda one: -_rank(one)):
         changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
-        state: State = "plain" if not changes else max((s for s, _, _ in changes), key=_RANK.index)
         rows.append([
             f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"], curve.name,
-            curve.series["metric"], _told(curve, len(changes), state),
+            for_people(str(curve.series["metric"])), _told(curve, len(changes), _worst(curve)), _spark(curve),
             number(last["value"] if last else None, curve.series["unit"]), share(_rounded(curve.found.noise)),
             share(_rounded(curve.noise_floor)), share(_rounded(curve.detectable)),
             len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points), _machine(curve),
@@ -204,6 +135,7 @@ def _summary(curves: list[Curve]) -> Section:
         "system",
         "metric",
         "changes",
+        "history",
         "latest",
         "noise",
         "floor (A/A)",
@@ -215,10 +147,29 @@ def _summary(curves: list[Curve]) -> Section:
     return Section(
         "series",
         "All series",
-        "Noise: within one level. Floor: below it stay 95 % of comparisons of the system with itself (its latest A/A "
-        "run). Detectable: by such a comparison; without one, a step that four nights would show.",
+        "What changed stands first. Noise: within one level. Floor: below it stay 95 % of comparisons of the system "
+        "with itself (its latest A/A run). Detectable: by such a comparison; without one, a step that four nights "
+        "would show.",
         blocks,
     )
+
+
+def _rank(curve: Curve) -> int:
+    return _RANK.index(_worst(curve))
+
+
+def _worst(curve: Curve) -> State:
+    """The worst state of a series' changes; plain without one."""
+    return max((state for state, _, _ in _changes(curve)), key=_RANK.index, default="plain")
+
+
+def _spark(curve: Curve) -> Spark | None:
+    """The history of a series as a sparkline, its changes marked; None below two values."""
+    if len(curve.sound) < 2:
+        return None
+    places = {str(point["at"]): number for number, point in enumerate(curve.points)}
+    marks = () if curve.is_output else tuple(places[str(curve.sound[c.index]["at"])] for c in curve.found.changes)
+    return Spark(tuple(point["value"] if is_sound(point) else None for point in curve.points), marks)
 
 
 def _told(curve: Curve, changes: int, state: State) -> Text:
@@ -254,6 +205,8 @@ def _part(title: str, curves: list[Curve]) -> Section:
             [_date(p), name, number(p["value"]), p["run_id"], _engines(p), p["reason"] or None] for p in curve.points
         ]
     table = Table(["when", "system", unit, "run", "engines", "void because"], rows)
+    if max(len(curve.sound) for curve in curves) < 2:  # a line needs two points
+        return Section("", title, blocks=[table])
     zero = {"rangemode": "tozero"} if curves[0].is_output else {}
     return Section("", title, blocks=[Chart(title, figure(traces, axis("", type="date"), axis(unit, **zero)), table)])
 
@@ -287,20 +240,16 @@ def _band(name: str, curve: Curve, nth: int) -> Trace:
 
 def _with_gaps(points: list[Row]) -> list[Row]:
     """Inserts a point without a value into every pause that is longer than usual, so that the line is interrupted."""
-    moments = [_moment(point) for point in points]
+    moments = [moment_of(point) for point in points]
     distances = [b - a for a, b in pairwise(moments)]
     usual = median(distances) if distances else math.inf
     shown: list[Row] = []
     for point, distance in zip(points, [*distances, 0.0], strict=True):
         shown.append(point)
         if distance > _SILENCE * usual:
-            middle = datetime.fromtimestamp(_moment(point) + distance / 2, datetime.fromisoformat(point["at"]).tzinfo)
+            middle = datetime.fromtimestamp(moment_of(point) + distance / 2, datetime.fromisoformat(point["at"]).tzinfo)
             shown.append({**point, "at": middle.isoformat(timespec="seconds"), "value": None})
     return shown
-
-
-def _moment(point: Row) -> float:
-    return datetime.fromisoformat(point["at"]).timestamp()
 
 
 def _when(point: Row) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.report import glossary
-from streamgauge.report.blocks import Chart, Outcome, Section
+from streamgauge.report.blocks import Chart, Outcome, Section, plain
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -36,7 +36,7 @@ def fill(title: str, lead: str, meta: list[str], outcome: Outcome, sections: lis
         lstrip_blocks=True,
     )
     environment.globals["file"] = lambda name: Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
-    environment.filters["terms"] = glossary.linked
+    environment.filters |= {"terms": glossary.linked, "plain": plain}
     words = glossary.section(sections)
     return environment.get_template("page.html").render(
         title=title,

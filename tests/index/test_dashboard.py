@@ -132,6 +132,29 @@ def test_what_systems_can_do_what_releases_were_told_and_the_noise_of_a_series_s
     assert "6.54" in page
 
 
+@pytest.mark.parametrize(("nights", "said"), [(1, "1 of 8 values"), (7, "7 of 8 values")])
+def test_while_nothing_can_be_judged_the_page_says_so_and_is_grey(tmp_path: Path, nights: int, said: str) -> None:
+    thirty_nights(tmp_path, nights=nights)
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    index.rebuild((tmp_path / "runs").iterdir())
+    assert dashboard.build(index, tmp_path / "page.html") == []
+    page = (tmp_path / "page.html").read_text()
+    assert f"Too early to judge: {said}" in page
+    assert 'class="verdict plain"' in page
+    assert page.count('class="chart"') == (0 if nights == 1 else page.count("<figure>")), "a line needs two points"
+    assert page.count('class="spark"') == (0 if nights == 1 else 24)
+
+
+def test_what_changed_stands_first_with_its_history(index: Index, tmp_path: Path) -> None:
+    dashboard.build(index, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    first = page.partition('id="series"')[2].partition("<tbody>")[2].partition("</tr>")[0]
+    assert "flights q0" in first
+    assert "p99 event-time latency at 80\u202f% of the rate" in first
+    assert first.count("<circle") == 1, "the change is marked"
+    assert page.index('id="flights-q0"') < page.index('id="flights-q1"')
+
+
 def test_a_series_with_a_zero_and_one_too_short_are_not_judged_and_say_why(tmp_path: Path) -> None:
     index = Index(f"sqlite:///{tmp_path / 'results.db'}")
     zero = [example.result("r", float(n), at=f"2026-03-{n + 1:02}T02:00:00+00:00") for n in range(12)]

@@ -1,0 +1,37 @@
+"""Names of metrics for people; commands and records use the names of programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
+    (r"sustainable_rate_events_per_s", lambda _: "sustainable rate"),
+    (r"sustainable_events_per_yardstick_unit", lambda _: "sustainable rate per yardstick unit"),
+    (r"(event|processing)_latency_ms_p(\d+)(?:_at_(\d+)pct)?", lambda m: f"p{m[2]} {_of(m[1])} latency{_at(m[3])}"),
+    (
+        r"(event|processing)_latency_ms_p(\d+)_at_(\d+)_per_s",
+        lambda m: f"p{m[2]} {_of(m[1])} latency at {m[3]} events/s",
+    ),
+    (r"system_cpu_us_per_event(?:_at_(\d+)pct)?", lambda m: f"CPU per event{_at(m[1])}"),
+    (r"system_cpu_us_per_event_at_(\d+)_per_s", lambda m: f"CPU per event at {m[1]} events/s"),
+    (r"query_seconds", lambda _: "query time"),
+    (r"output_rows", lambda _: "rows of the answer"),
+    (r"output_hash", lambda _: "hash of the answer"),
+]
+
+
+def for_people(metric: str) -> str:
+    """Returns words for a metric, such as "p99 event-time latency at 80 %"; an unknown one loses its underscores."""
+    for pattern, words in _NAMES:
+        if found := re.fullmatch(pattern, metric):
+            return words(found)
+    return metric.replace("_", " ")
+
+
+def _of(kind: str) -> str:
+    return {"event": "event-time", "processing": "processing-time"}[kind]
+
+
+def _at(percent: str | None) -> str:
+    return f" at {percent}\u202f% of the rate" if percent else ""

@@ -1,0 +1,23 @@
+"""Tests the names of metrics for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.report.metric_names import for_people
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("sustainable_rate_events_per_s", "sustainable rate"),
+        ("event_latency_ms_p99_at_80pct", "p99 event-time latency at 80\u202f% of the rate"),
+        ("event_latency_ms_p50_at_10000_per_s", "p50 event-time latency at 10000 events/s"),
+        ("system_cpu_us_per_event_at_50pct", "CPU per event at 50\u202f% of the rate"),
+        ("event_latency_ms_p99", "p99 event-time latency"),
+        ("query_seconds", "query time"),
+        ("my_own_metric", "my own metric"),
+    ],
+)
+def test_a_metric_is_named_in_words(metric: str, words: str) -> None:
+    assert for_people(metric) == words
