@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -23,6 +24,7 @@ from streamgauge.cli import (
     results,
     runs,
     usage,
+    workplace,
 )
 
 #: exit code of a command that a signal has ended
@@ -46,8 +48,13 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="print results, warnings and errors, but no progress")
+    ] = False,
 ) -> None:
     """Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries."""
+    workplace.silent = quiet
+    logging.disable(logging.INFO if quiet else logging.NOTSET)
 
 
 @app.command(hidden=True)

@@ -26,6 +26,8 @@ from streamgauge.cli import options
 if TYPE_CHECKING:
     from streamgauge.spark.workers import Workers
 
+#: True if nobody wants to see progress (--quiet)
+silent = False
 #: beyond this, Spark reads a source, which spills to disk what does not fit memory; sorting keeps all rows in memory
 _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
 
@@ -143,6 +145,9 @@ def _on_spark(name: str, master: str) -> Iterator[Workers]:
 @contextmanager
 def progress(what: str) -> Iterator[None]:
     """Shows on standard error what is being done: by a spinner on a terminal, by a line elsewhere."""
+    if silent:
+        yield
+        return
     from rich.console import Console
 
     console = Console(stderr=True)

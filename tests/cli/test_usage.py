@@ -94,3 +94,11 @@ def test_standard_input_is_a_source(tmp_path: Path, packed: bool) -> None:
     found = json.loads(done.stdout)
     assert (found["events"], found["out_of_order"]) == (3, 1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_quiet_command_prints_its_result_alone(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("t\n1\n2\n")
+    call = ["analyze", str(tmp_path / "x.csv"), "--time", "t", "--unit", "s"]
+    loud, quiet, again = run(Call(call)), run(Call(["--quiet", *call])), run(Call(call))
+    assert loud.err == again.err == "reading the source\nmeasuring its disorder\n"
+    assert (quiet.out, quiet.err) == (loud.out, "")
