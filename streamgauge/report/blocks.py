@@ -30,7 +30,6 @@ class Spark:
 
     values: tuple[float | None, ...]
     marks: tuple[int, ...] = ()
-    kind: str = "spark"
 
     @property
     def lines(self) -> list[str]:

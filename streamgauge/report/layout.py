@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.report import glossary
-from streamgauge.report.blocks import Chart, Outcome, Section, plain
+from streamgauge.report.blocks import Chart, Outcome, Section, Spark, plain
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -37,6 +37,7 @@ def fill(title: str, lead: str, meta: list[str], outcome: Outcome, sections: lis
     )
     environment.globals["file"] = lambda name: Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
     environment.filters |= {"terms": glossary.linked, "plain": plain}
+    environment.tests["sparkline"] = lambda cell: isinstance(cell, Spark)
     words = glossary.section(sections)
     return environment.get_template("page.html").render(
         title=title,
