@@ -122,36 +122,39 @@ def _summary(curves: list[Curve]) -> Section:
     rows: list[list[Cell]] = []
     for curve in sorted(curves, key=lambda one: -_rank(one)):
         changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
+        query, experiment = f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"]
         rows.append([
-            f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"], curve.name,
-            for_people(str(curve.series["metric"])), _told(curve, len(changes), _worst(curve)), _spark(curve),
-            number(last["value"] if last else None, curve.series["unit"]), share(_rounded(curve.found.noise)),
-            share(_rounded(curve.noise_floor)), share(_rounded(curve.detectable)),
-            len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points), _machine(curve),
+            f"{query}, {experiment}", Text(curve.name, hint=_machine(curve)), for_people(str(curve.series["metric"])),
+            _told(curve, len(changes), _worst(curve)), _spark(curve),
+            number(last["value"] if last else None, _unit(curve)), _limits_cell(curve), _missing(curve),
         ])  # fmt: skip
-    columns = [
-        "query",
-        "experiment",
-        "system",
-        "metric",
-        "changes",
-        "history",
-        "latest",
-        "noise",
-        "floor (A/A)",
-        "detectable",
-        "void",
-    ]
-    columns += ["gaps", "machine"]
+    columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise", "missing"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
     return Section(
         "series",
         "All series",
         "What changed stands first. Noise: within one level. Floor: below it stay 95 % of comparisons of the system "
         "with itself (its latest A/A run). Detectable: by such a comparison; without one, a step that four nights "
-        "would show.",
+        "would show. Missing: void figures, and nights without one.",
         blocks,
     )
+
+
+def _unit(curve: Curve) -> str:
+    return str(curve.series["unit"]).replace("us", "µs")
+
+
+def _limits_cell(curve: Curve) -> str:
+    """The noise, the floor of an A/A run if there is one, and the detectable change."""
+    floor = f"floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
+    return f"{share(_rounded(curve.found.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
+
+
+def _missing(curve: Curve) -> str | None:
+    """Counts of void figures and of nights without one; None without any."""
+    void, gaps = len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points)
+    told = [f"{count} {what}" for count, what in ((void, "void"), (gaps, "gaps" if gaps > 1 else "gap")) if count]
+    return ", ".join(told) or None
 
 
 def _rank(curve: Curve) -> int:

@@ -149,7 +149,7 @@ def test_what_changed_stands_first_with_its_history(index: Index, tmp_path: Path
     dashboard.build(index, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     first = page.partition('id="series"')[2].partition("<tbody>")[2].partition("</tr>")[0]
-    assert "flights q0" in first
+    assert "flights q0, late20" in first
     assert "p99 event-time latency at 80\u202f% of the rate" in first
     assert first.count("<circle") == 1, "the change is marked"
     assert page.index('id="flights-q0"') < page.index('id="flights-q1"')
