@@ -126,9 +126,9 @@ def _summary(curves: list[Curve]) -> Section:
         rows.append([
             f"{query}, {experiment}", Text(curve.name, hint=_machine(curve)), for_people(str(curve.series["metric"])),
             _told(curve, len(changes), _worst(curve)), _spark(curve),
-            number(last["value"] if last else None, _unit(curve)), _limits_cell(curve), _missing(curve),
+            number(last["value"] if last else None, _unit(curve)), _limits_cell(curve),
         ])  # fmt: skip
-    columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise", "missing"]
+    columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise, and what is missing"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
     return Section(
         "series",
@@ -145,16 +145,17 @@ def _unit(curve: Curve) -> str:
 
 
 def _limits_cell(curve: Curve) -> str:
-    """The noise, the floor of an A/A run if there is one, and the detectable change."""
+    """The noise, the floor of an A/A run if there is one, the detectable change, and what is missing."""
     floor = f"floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
-    return f"{share(_rounded(curve.found.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
+    told = f"{share(_rounded(curve.found.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
+    return "; ".join(filter(None, (told, _missing(curve))))
 
 
-def _missing(curve: Curve) -> str | None:
-    """Counts of void figures and of nights without one; None without any."""
+def _missing(curve: Curve) -> str:
+    """Counts of void figures and of nights without one; empty without any."""
     void, gaps = len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points)
     told = [f"{count} {what}" for count, what in ((void, "void"), (gaps, "gaps" if gaps > 1 else "gap")) if count]
-    return ", ".join(told) or None
+    return ", ".join(told)
 
 
 def _rank(curve: Curve) -> int:

@@ -31,12 +31,13 @@ def _tiles(record: CellRecord) -> Tiles:
     interval = between(record.interval).replace("\u2060", "")
     rate = f"90\u202f%: {interval}" if record.interval_of else "no interval"
     p99, fraction = _p99(record)
+    unknown = "no run of it counts" if record.latency else "not measured"
     cell = record.cell
     # an ordinary space, so that a long rate breaks before its unit
     shown = f"{number(record.rate)} events/s" if record.rate else MISSING
     return Tiles([
         (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
-        ("p99 latency", number(p99, "s"), "not measured" if fraction is None else f"at {share(fraction)} of that rate"),
+        ("p99 latency", number(p99, "s"), unknown if fraction is None else f"at {share(fraction)} of that rate"),
         ("answers", record.output, _ANSWERS[record.output]),
         ("limited by", limit or MISSING, meaning or "not known"),
     ])  # fmt: skip
