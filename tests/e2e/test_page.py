@@ -228,6 +228,7 @@ def test_the_first_screen_answers(browser: Any, page: Path) -> None:
         assert part in words
 
 
+@pytest.mark.usefixtures("browser")
 def test_the_figures_of_an_export_are_drawn(page: Path, tmp_path: Path) -> None:
     drawn = bundle.export(of_run(page.parent), Store(page.parents[2]), RUN, tmp_path / "paper")
     svgs = [file for file in drawn if file.suffix == ".svg"]
