@@ -1,4 +1,4 @@
-"""Facts of what a stage has made, for the events of Airflow's assets: counts, sha256, rate, where the page is."""
+"""Facts of what a stage has made, for the events of Airflow's assets: counts, sha256, rate, verdict, page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import Stage
 from streamgauge.config import Cell
 
+#: of what the job has recorded of its end
+_OF_OUTCOME = ("key", "reused", "page", "verdict")
 #: of an artifact's manifest
 _OF_MANIFEST = ("events", "sha256", "target_out_of_order", "achieved_out_of_order")
 #: of search.json
@@ -20,15 +22,15 @@ def facts(store: Store, log: RunLog, stage: Stage, scope: dict[str, str]) -> dic
     """Returns the facts of the stage's last attempt in this run; unknown ones are left out."""
     record = log.latest(stage.name, **scope)
     found: dict[str, Any] = {"run": log.path.name, **scope}
-    if record is not None and record.outcome.get("key"):
-        found |= {"key": record.outcome["key"], "reused": bool(record.outcome.get("reused"))}
-        artifact = store.find(record.outcome["artifact"], record.outcome["key"])
+    outcome = record.outcome if record else {}
+    found |= _some(outcome, _OF_OUTCOME)
+    if outcome.get("key"):
+        artifact = store.find(outcome["artifact"], outcome["key"])
         found |= _some(artifact.manifest if artifact else {}, _OF_MANIFEST)
     if stage.name == "search":
         file = log.path / "cells" / Cell(**scope).name / "search.json"
         found |= _some(json.loads(file.read_text()), _OF_SEARCH)
-    page = log.path / ("release.html" if stage.scope == "pair" else "index.html")
-    return found | ({"page": str(page)} if stage.records and page.exists() else {})
+    return found
 
 
 def _some(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shlex
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -48,7 +47,7 @@ def run(
     benchmark = config.load(path, config.parse(config.Overrides, chosen, "overrides"))
     if master:
         check_master(master)
-    run_id = run_id or f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    run_id = run_id or new_name(benchmark)
     if only:
         return stage_runs.run(path, benchmark, store, chosen, only=only, run_id=run_id, master=master, say=say)
     directory = store.run(run_id)
@@ -69,7 +68,7 @@ def run(
                 # Airflow takes the end of a stage for a failure: it must be gone before it tries again
                 process_sessions.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
     except KeyboardInterrupt:
-        say(f"stopped; to go on: streamgauge run {shlex.quote(str(path))} --run {run_id}")
+        say("stopped")
         return 130
     failed = process.returncode != 0
     summary.show(benchmark, store, RunLog(directory))
@@ -79,6 +78,11 @@ def run(
     say(f"{'failed' if failed else 'done'} in {time.monotonic() - begin:.0f} s")
     say(f"page: {page}" if page.exists() else f"no page was made; see {log}")
     return int(failed)
+
+
+def new_name(benchmark: config.Benchmark) -> str:
+    """A name for a new run, which no other has."""
+    return f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
 def _relay(

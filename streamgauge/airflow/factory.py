@@ -34,7 +34,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from streamgauge.airflow import home, late, notices, run_names, schedules
 from streamgauge.airflow.operator import StageOperator
-from streamgauge.airflow.page_link import PREFIX
+from streamgauge.airflow.run_names import PREFIX
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.catalog.stages import Stage, scopes_of, stages_of

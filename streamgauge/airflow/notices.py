@@ -53,16 +53,14 @@ def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
         channels["email"] = lambda: mail(email, report)
     if variable := settings.apprise_variable:
         channels["apprise"] = lambda: apprised(variable, report)
-    for one in settings.notifiers:
-        channels[one.notifier] = partial(notified, one, report, context)
+    for number, one in enumerate(settings.notifiers):  # one class may tell several channels
+        channels[f"notifiers.{number}: {one.notifier}"] = partial(notified, one, report, context)
     problems = []
     for name in channels.keys() - delivered:
         try:
             channels[name]()
-        except (UserError, OSError, smtplib.SMTPException, urllib3.exceptions.HTTPError) as problem:
+        except Exception as problem:  # a notifier may raise anything
             problems.append(f"nightly.{name}: not delivered: {_harmless(problem)}")
-        except Exception as problem:  # of a notifier that is not ours
-            problems.append(f"nightly.notifiers: {name}: not delivered: {_harmless(problem)}")
         else:
             log.info("report delivered by %s", name)
             append_json(run / DELIVERED, {"channel": name})
@@ -97,8 +95,11 @@ def report_of(benchmark: Benchmark, run: Path) -> Report:
 
 def _text(report: Report, page: str) -> str:
     """The report as plain text; chat services show the value of a webhook's key `text`."""
-    lines = [f"{line['state']}: {line['what']}: {line['said']}" for line in report["lines"]]
-    return "\n".join([f"{_subject(report)}", *lines, f"page: {page}"])
+    return "\n".join([_subject(report), *_lines(report), f"page: {page}"])
+
+
+def _lines(report: Report) -> list[str]:
+    return [f"{line['state']}: {line['what']}: {line['said']}" for line in report["lines"]]
 
 
 def _subject(report: Report) -> str:
@@ -121,8 +122,7 @@ def mail(settings: Email, report: Report) -> None:
     message = EmailMessage()
     message["Subject"] = _subject(report)
     message["From"], message["To"] = settings.sender, ", ".join(settings.to)
-    lines = report["text"].splitlines()[1:]
-    message.set_content("\n".join([*lines[:-1], "", lines[-1]]))
+    message.set_content("\n".join([*_lines(report), "", f"page: {report['page']}"]))
     trusted, seconds = ssl.create_default_context(), settings.timeout.seconds
     with (
         smtplib.SMTP_SSL(settings.host, settings.port, timeout=seconds, context=trusted)
@@ -141,10 +141,8 @@ def mail(settings: Email, report: Report) -> None:
 
 def apprised(variable: str, report: Report) -> None:
     """Tells the report by Apprise, which knows the services. Raises UserError if one of them has not taken it."""
-    try:
-        import apprise
-    except ImportError as problem:
-        raise UserError(f"Apprise is not installed ({problem}); install the extra service") from None
+    import apprise  # it takes a second
+
     services = apprise.Apprise()
     for number, url in enumerate(_secret(variable, "apprise_variable").split(), 1):
         if not services.add(url):

@@ -59,7 +59,6 @@ class StageOperator(BaseOperator):
         try:
             self.hook = self.connected()
             self.hook.submit(self.application)
-            self._tell(log, context)
         except AirflowTaskTimeout:
             limit = self.execution_timeout.total_seconds() if self.execution_timeout else 0.0
             told = f"took longer than {limit:,.0f} s, which counts as hung (timeouts in the benchmark file)"
@@ -84,9 +83,6 @@ class StageOperator(BaseOperator):
             elif ended.cause == "mistake":
                 raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
-
-    def _tell(self, log: RunLog, context: Any) -> None:
-        """Adds the facts of what the stage has made to the event of each asset of the task."""
         found = facts(Store(self.artifacts), log, self.stage, self.scope)
         for asset in self.outlets:
             context["outlet_events"][asset].extra.update(found)

@@ -5,7 +5,6 @@ FastAPI and uvicorn come with Airflow.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,9 +54,9 @@ def app(artifacts: str | Path, dependencies: Sequence[Callable[..., Any]] = ()) 
     return made
 
 
-def serve(artifacts: str | Path, listener: socket.socket) -> None:
-    """Serves the pages on a bound socket until SIGINT or SIGTERM."""
-    uvicorn.Server(uvicorn.Config(app(artifacts), log_level="warning")).run(sockets=[listener])
+def serve(artifacts: str | Path, host: str, port: int) -> None:
+    """Serves the pages until SIGINT or SIGTERM."""
+    uvicorn.run(app(artifacts), host=host, port=port, log_level="warning")
 
 
 def is_page(path: str) -> bool:

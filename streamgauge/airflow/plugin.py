@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from streamgauge.airflow.page_link import PREFIX
+from streamgauge.airflow.run_names import PREFIX
 
 
 class Pages(AirflowPlugin):

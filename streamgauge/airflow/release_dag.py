@@ -24,7 +24,7 @@ from streamgauge.airflow.factory import (
     plan_experiments,
     stage_task,
 )
-from streamgauge.airflow.page_link import PREFIX
+from streamgauge.airflow.run_names import PREFIX
 from streamgauge.catalog.stages import BY_NAME, RELEASE
 from streamgauge.config import Benchmark
 from streamgauge.measure import timing

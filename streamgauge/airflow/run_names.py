@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+#: where Airflow's web server has the pages
+PREFIX = "/streamgauge"
+
 
 class Kind(NamedTuple):
     """A kind of DAG: how its name begins, how its runs' folders go on after the benchmark's name, and its page."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamgauge.airflow import home
-from streamgauge.airflow.page_link import PREFIX
+from streamgauge.airflow.run_names import PREFIX
 from streamgauge.base import process_sessions
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
@@ -37,7 +38,7 @@ def ui(
     store = Store(artifacts)
     if master:
         check_master(master)
-    port = _free_port(port)
+    port = free_port(port)
     base = here(store.root) / "airflow" / "ui"
     environment = home.environment(base, store.root, Path(configs).absolute(), master) | {
         "AIRFLOW__API__HOST": "127.0.0.1",
@@ -48,7 +49,7 @@ def ui(
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(base / "passwords.json"),
         "AIRFLOW__CORE__PARALLELISM": "4",
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port(0)),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port(0)),
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",  # reading them takes CPU from measurements
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
@@ -78,15 +79,15 @@ def ui(
             process_sessions.stop(*started)
 
 
-def _free_port(wanted: int) -> int:
+def free_port(wanted: int, host: str = "127.0.0.1") -> int:
+    """The port, or a free one for 0. Raises UserError if nobody can listen there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            raise UserError(
-                f"port {wanted} is taken on 127.0.0.1; choose another with --port, 0 for a free one"
-            ) from None
+            probe.bind((host, wanted))
+        except OSError as problem:
+            why = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be listened on ({problem.strerror})"
+            raise UserError(f"port {wanted} {why} on {host}; choose another with --port, 0 for a free one") from None
         return int(probe.getsockname()[1])
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
-from streamgauge.catalog.stages import Stage, scopes_of, stages_of
+from streamgauge.catalog.stages import Stage, needed_before, scopes_of, stages_of
 from streamgauge.config import Benchmark
 
 POLL_SECONDS = 0.1
@@ -38,13 +38,13 @@ def run(
 
     A stage that this run has finished is left out. Raises UserError for a stage that the benchmark does not have.
     """
-    stages = needed(benchmark, only)
+    planned = tasks(benchmark, only)
     directory = store.run(run_id)
     log = here(directory) / "stages.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     records = RunLog(directory)
-    say(f"run {run_id}: {', '.join(stage.name for stage in stages)}; log {log}")
-    for stage, scope in _tasks(benchmark, stages):
+    say(f"run {run_id}: {', '.join(dict.fromkeys(stage.name for stage, _ in planned))}; log {log}")
+    for stage, scope in planned:
         before = records.latest(stage.name, **scope)
         if before is not None and before.state == "done" and stage.name != only:
             continue
@@ -63,17 +63,22 @@ def run(
     return 0
 
 
-def needed(benchmark: Benchmark, only: str) -> list[Stage]:
-    """Lists the stage of that name after all those that make what it reads. Raises UserError for an unknown name."""
-    stages = stages_of(benchmark)
-    names = [stage.name for stage in stages]
-    if only not in names:
-        raise UserError(f"--only: found {only!r}, allowed: {', '.join(names)}")
-    wanted = {kind for stage in stages if stage.name == only for kind in (stage.writes, *stage.reads)}
-    for stage in reversed(stages[: names.index(only)]):
-        if stage.writes in wanted:
-            wanted |= set(stage.reads)
-    return [stage for stage in stages[: names.index(only) + 1] if stage.writes in wanted]
+def tasks(benchmark: Benchmark, only: str) -> list[tuple[Stage, dict[str, str]]]:
+    """Lists that stage for each of its scopes, after all that must succeed before it. Raises UserError for its name."""
+    stages = {stage.name: stage for stage in stages_of(benchmark)}
+    if only not in stages:
+        raise UserError(f"--only: found {only!r}, allowed: {', '.join(stages)}")
+    found: list[tuple[Stage, dict[str, str]]] = []
+
+    def add(stage: Stage, scope: dict[str, str]) -> None:
+        for one, narrower in needed_before(stage, scope):
+            add(one, narrower)
+        if (stage, scope) not in found:
+            found.append((stage, scope))
+
+    for scope in scopes_of(benchmark, stages[only].scope):
+        add(stages[only], scope)
+    return found
 
 
 def line(stage: StageRecord) -> str:
@@ -82,12 +87,6 @@ def line(stage: StageRecord) -> str:
     seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
     reused = " (reused)" if stage.outcome.get("reused") else ""
     return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
-
-
-def _tasks(benchmark: Benchmark, stages: list[Stage]) -> Iterator[tuple[Stage, dict[str, str]]]:
-    for stage in stages:
-        for scope in scopes_of(benchmark, stage.scope):
-            yield stage, scope
 
 
 def _submit(stage: Stage, arguments: list[str], master: str, log: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Annotated
 from urllib.parse import urlencode
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -21,7 +22,7 @@ def app(prefix: str) -> FastAPI:
     return made
 
 
-def _may_see(user: BaseUser = Depends(get_user)) -> None:  # noqa: B008 (FastAPI's way)
+def _may_see(user: Annotated[BaseUser, Depends(get_user)]) -> None:
     if not get_auth_manager().is_authorized_dag(method="GET", user=user):
         raise HTTPException(403, "you may not read DAGs, hence not their results; ask an administrator for the role")
 

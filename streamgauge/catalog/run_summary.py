@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.catalog import results
+from streamgauge.catalog.results import MEASURED, Result
 from streamgauge.catalog.run_log import RunLog, StageRecord
 
 PAGE = "index.html"
+#: what tells a figure from the others of a benchmark
+FIGURE = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
 
 
 def last_attempts(path: Path) -> list[StageRecord]:
@@ -35,3 +38,13 @@ def summary(path: Path) -> dict[str, Any] | None:
         "figures": sum(one.valid for one in results.read(path)),
         "page": str(page) if page.exists() else None,
     }
+
+
+def figures(path: Path) -> dict[tuple[str, ...], Result]:
+    """The last valid figure of each kind that a run measured, by the parts of its name (FIGURE)."""
+    return {tuple(getattr(one, name) for name in FIGURE): one for one in results.read(path) if one.valid}
+
+
+def ratio(before: Result, after: Result) -> float | None:
+    """Ratio after / before; None without both values."""
+    return after.value / before.value if before.value and after.value is not None else None

@@ -26,9 +26,8 @@ from streamgauge.cli import (
     usage,
     workplace,
 )
+from streamgauge.cli.planning import STOPPED
 
-#: exit code of a command that a signal has ended
-STOPPED = 130
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -203,7 +203,7 @@ def generate(
         quarantine.check(save_bad)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.spark import generate as stage
-        from streamgauge.spark import ingest
+        from streamgauge.spark import ingest, stream_texts
 
         with workplace.progress("reading the source"):
             events = ingest.run(workers, benchmark, store)
@@ -220,7 +220,7 @@ def generate(
     found |= {"quarantined": sum(bad.values()), "quarantine_reasons": bad}
     found["files"] = [
         str(written / name)
-        for kind in ("files", "csv_files", "jsonl_files", "kafka_files")
+        for kind in dict.fromkeys(("files", *stream_texts.FILES.values()))
         for name in manifest.get(kind, ())
     ]
     if as_json:
@@ -301,7 +301,7 @@ def _source(
 
 def _with_columns(source: config.Source, wanted: str | None) -> config.Source:
     """The source with the columns of that option, whose types are guessed from its first rows. Raises UserError."""
-    if source.columns or (wanted is None and source.format != "parquet"):
+    if wanted is None and (source.columns or source.format != "parquet"):
         return source
     from streamgauge.text.guess import guess
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -28,6 +30,8 @@ Artifacts = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
 DEFAULT_ARTIFACTS = Path("artifacts")
+#: exit code of a command that a signal has ended
+STOPPED = 130
 #: bytes of a new source that `check` reads to learn its key: well below a second
 HASHED_AT_ONCE = 256 * 2**20
 
@@ -193,7 +197,19 @@ def run(
     check_all(benchmark)
     preflight.check(store_at(artifacts), benchmark.source.files)
     dag_run = _airflow_runner()
-    raise typer.Exit(dag_run.run(file, artifacts, overrides, master=master, run_id=run_id, only=only))
+    name = run_id or dag_run.new_name(benchmark)
+    try:
+        code = dag_run.run(file, artifacts, overrides, master=master, run_id=name, only=only)
+    except KeyboardInterrupt:
+        code = STOPPED
+    if code == STOPPED:
+        typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
+    raise typer.Exit(code)
+
+
+def _resuming(given: list[str], name: str | None) -> str:
+    """The command that was given, as a person writes it, with the name of its run if it had none."""
+    return shlex.join(["streamgauge", *given, *(["--resume", name] if name else [])])
 
 
 def ui(

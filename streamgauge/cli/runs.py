@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge.base.errors import UserError
-from streamgauge.catalog import results
+from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, last_attempts, summary
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
@@ -71,11 +70,11 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
 
     One run each tells no difference from the noise between runs: `streamgauge release-check` does.
     """
-    one, other = (_figures(known_run(_runs(artifacts), name)) for name in (before, after))
+    one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
     if not (shared := [key for key in one if key in other]):
         raise UserError(f"{before} and {after}: found no figure that both have; compare two runs of one benchmark")
     rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key]),
-             "ratio": _ratio(one[key].value, other[key].value)} for key in shared]  # fmt: skip
+             "ratio": run_summary.ratio(one[key], other[key])} for key in shared]  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"before": before, "after": after, "figures": rows}))
         return
@@ -106,7 +105,7 @@ def open_(
 
 def export(
     run: Run,
-    out: Annotated[Path, typer.Option(help="a new folder to write", show_default="RUN-export")] = Path(),
+    out: Annotated[Path | None, typer.Option(help="a new folder to write", show_default="RUN-export")] = None,
     svg: Annotated[bool, typer.Option(help="draw the figures, which needs Chromium")] = True,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
 ) -> None:
@@ -116,7 +115,7 @@ def export(
 
     store = store_at(artifacts)
     path = known_run(_runs(artifacts), run)
-    folder = out if out != Path() else Path(f"{run}-export")
+    folder = out or Path(f"{run}-export")
     made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
     typer.echo(f"{len(made)} files: {folder}")
 
@@ -131,26 +130,15 @@ def serve(
         from streamgauge.airflow import page_server
     except ImportError as problem:
         raise UserError(f"a web server is not installed here ({problem}); `make setup` installs everything") from None
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as problem:
-            raise UserError(
-                f"--host {host} --port {port}: {problem.strerror}; choose others, port 0 for a free one"
-            ) from None
-        typer.echo(f"http://{host}:{listener.getsockname()[1]}/  Ctrl-C stops it")
-        page_server.serve(store_at(artifacts).root, listener)
+    from streamgauge.airflow.services import free_port
+
+    port = free_port(port, host)
+    typer.echo(f"http://{host}:{port}/  Ctrl-C stops it")
+    page_server.serve(store_at(artifacts).root, host, port)
 
 
 def _runs(artifacts: Path) -> list[Path]:
     return [path for path in store_at(artifacts).runs() if path.is_dir()]
-
-
-def _figures(path: Path) -> dict[tuple[str, ...], results.Result]:
-    """The last valid figure of each kind that a run measured."""
-    names = [name for name in results.MEASURED if name not in ("benchmark", "unit")]
-    return {tuple(getattr(one, name) for name in names): one for one in results.read(path) if one.valid}
 
 
 def _name(one: results.Result) -> str:
@@ -166,7 +154,3 @@ def _value(one: results.Result) -> str:
 
 def _record(one: results.Result) -> dict[str, Any]:
     return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit}
-
-
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return after / before if before and after is not None else None

@@ -10,10 +10,11 @@ from typing import Any
 import yaml
 
 from streamgauge.base.places import Remote
-from streamgauge.catalog import results, run_summary
-from streamgauge.catalog.results import MEASURED, Result
+from streamgauge.catalog import run_summary
+from streamgauge.catalog.results import Result
 from streamgauge.config import BENCHMARK, Benchmark
 from streamgauge.report.blocks import Block, Cell, Code, Hole, Note, Section, Table, Text, attempt, between, number
+from streamgauge.report.metric_names import for_people
 from streamgauge.report.run_records import Records
 
 #: files that the page's figures come from, and what they are
@@ -22,7 +23,6 @@ _FILES = {
     "stages.jsonl": "each attempt at a stage: when, how long, how it ended, on which machine",
     "results.jsonl": "each measured figure, with its interval",
 }
-_KEY = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
 
 
 def section(records: Records) -> Section:
@@ -42,22 +42,22 @@ def _is_there(records: Records, name: str) -> bool:
 
 
 def settings(benchmark: Benchmark) -> str:
-    """The benchmark as YAML, without defaults; source files by their names alone, as folders are nobody's business."""
+    """The benchmark as YAML, without defaults; files of the source by their names, as folders are nobody's business."""
     told: dict[str, Any] = json.loads(benchmark.model_dump_json(exclude_defaults=True))
-    if files := told["source"].get("files"):
-        told["source"]["files"] = [PurePath(file).name for file in files]
+    for key in told["source"].keys() & {"files", "expectations"}:
+        told["source"][key] = [PurePath(file).name for file in told["source"][key]]
     return yaml.safe_dump(told, sort_keys=False, allow_unicode=True).rstrip()
 
 
 def _before(records: Records) -> Block:
     """Table of the figures that this run shares with the newest earlier run of the benchmark."""
-    mine = _figures(results.read(records.directory))
+    mine = run_summary.figures(records.directory)
     began = _began(records.directory)
     found = [
         (at, path) for path in records.store.runs() if path.is_dir() and (at := _began(path)) and at < (began or "~")
     ]
     for _, path in sorted(found, reverse=True):
-        theirs = _figures(results.read(path))
+        theirs = run_summary.figures(path)
         shared = [key for key in mine if key in theirs and mine[key].benchmark == theirs[key].benchmark]
         if shared:
             rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
@@ -69,16 +69,12 @@ def _before(records: Records) -> Block:
 
 def _row(key: tuple[str, ...], before: Result, now: Result) -> list[Cell]:
     experiment, workload, system, _, metric = key
-    ratio = now.value / before.value if before.value and now.value is not None else None
+    ratio = run_summary.ratio(before, now)
     name, values = f"{experiment}, {workload}, {system}", (before, now)
     shown = [part for one in values for part in (number(one.value, one.unit), between((one.low, one.high)))]
-    return [Text(name), metric.replace("_", " "), *shown, None if ratio is None else f"{ratio:.3f}"]
+    return [Text(name), for_people(metric), *shown, None if ratio is None else f"{ratio:.3f}"]
 
 
 def _began(path: Any) -> str | None:
     stages = run_summary.last_attempts(path)
     return stages[0].started_at if stages else None
-
-
-def _figures(found: list[Result]) -> dict[tuple[str, ...], Result]:
-    return {tuple(getattr(one, name) for name in _KEY): one for one in found if one.valid and one.value is not None}

@@ -141,7 +141,7 @@ def _arguments(stage: str) -> argparse.Namespace:
     parser.add_argument("--config", required=True, help="the benchmark file")
     parser.add_argument("--artifacts", default=os.environ.get("STREAMGAUGE_ARTIFACTS", "artifacts"))
     parser.add_argument("--run-id", required=True)
-    parser.add_argument("--overrides", default="{}", help="JSON: experiments, scale, seed, outputs")
+    parser.add_argument("--overrides", default="{}", help="JSON: see config.Overrides")
     if scope in ("experiment", "cell"):
         parser.add_argument("--experiment", required=True)
     for key in {"cell": ("workload", "system"), "pair": ("baseline", "candidate")}.get(scope, ()):

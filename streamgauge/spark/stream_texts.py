@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.base.places import publish, reading
+from streamgauge.base.schemas import ARRIVAL, STREAM
 
 #: formats whose parts have this ending; csv and csv-parts have the same rows
 ENDINGS = {"csv": "csv", "csv-parts": "csv", "jsonl": "jsonl", "kafka": "tsv"}
@@ -42,11 +43,7 @@ def _csv(rows: pa.Table, separator: str) -> Iterator[Any]:
 
 def _keyed(rows: pa.Table) -> Iterator[Any]:
     """Joins key and line by a tab, as kafka-console-producer takes them with parse.key; the first column is the key."""
-    columns = [
-        name
-        for name in rows.column_names
-        if name not in ("ingestion_time", "seq", "event_time", "arrival_time", "line")
-    ]
+    columns = [name for name in rows.column_names if name not in (*STREAM.names, ARRIVAL.name)]
     key = rows.column(columns[0]).cast(pa.string()) if columns else pa.nulls(len(rows), pa.string())
     return _joined(pc.fill_null(key, "").cast(pa.binary()), rows.column("line"), separator=b"\t")
 

@@ -135,13 +135,17 @@ TEXT = f"Streamgauge b: bad (b-1)\nregression: {LINES[0]['what']}: {LINES[0]['sa
 def test_a_notifier_of_airflow_gets_its_arguments_filled_and_the_context(run: Path) -> None:
     arguments = {"text": "Night: {text}", "blocks": [{"state": "{state}", "n": 1}], "url": "{page}"}
     Kept.told.clear()
-    made = benchmark(notifiers=[{"notifier": KEPT, "arguments": arguments}])
-    assert notices.send(made, run, {"dag": "d"}) == [KEPT]
+    made = benchmark(notifiers=[{"notifier": KEPT, "arguments": one} for one in (arguments, {"to": "others"})])
+    names = [f"notifiers.0: {KEPT}", f"notifiers.1: {KEPT}"]
+    assert notices.send(made, run, {"dag": "d"}) == names
     page = str(run.parents[1] / "dashboard.html")
     filled = {"text": f"Night: {TEXT.format(page)}", "blocks": [{"state": "bad", "n": 1}], "url": page}
-    assert Kept.told == [(filled, {"dag": "d"})]
-    assert notices.send(made, run) == [KEPT]
-    assert len(Kept.told) == 1, "a retried task does not tell it twice"
+    assert sorted(Kept.told, key=lambda one: "to" in one[0]) == [
+        (filled, {"dag": "d"}),
+        ({"to": "others"}, {"dag": "d"}),
+    ]
+    assert notices.send(made, run) == names
+    assert len(Kept.told) == 2, "a retried task does not tell it twice"
 
 
 @pytest.mark.parametrize(

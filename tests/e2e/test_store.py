@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -24,6 +25,9 @@ def test_an_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: P
             wait_for(lambda: "started ingest" in log.read_text() or process.poll() is not None, "first stage", 300)
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=60) == 130, log.read_text()
+            [name] = re.findall(r"^run (\S+):", log.read_text(), re.MULTILINE)
+            again = f"to go on: streamgauge run {config} --artifacts {there} --resume {name}"
+            assert again in log.read_text().splitlines()
         finally:
             process.kill()
         store = Store(there)
