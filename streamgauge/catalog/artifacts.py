@@ -38,7 +38,7 @@ from streamgauge.base.places import (
     small_text,
     sync,
 )
-from streamgauge.catalog.source_files import mark_of
+from streamgauge.catalog.source_files import mark_of, stat_source
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
 
@@ -263,7 +263,9 @@ class Store:
 
     def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:
         texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
-        texts |= {f"own {file}": small_text(place(file)) for file in benchmark.source.expectations}
+        for file in benchmark.source.expectations:
+            stat_source(file, "source.expectations")
+            texts[f"own {file}"] = small_text(place(file))
         return key_of("validation", self.stream_key(benchmark, experiment), texts)
 
 

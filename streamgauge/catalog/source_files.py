@@ -12,13 +12,14 @@ def mark_of(name: str) -> tuple[str, int]:
     return f"{place(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
 
 
-def stat_source(name: str) -> Status:
-    """Size and mtime of a source file. Raises UserError if it is not a readable file."""
+def stat_source(name: str, key: str = "source.files") -> Status:
+    """Size and mtime of a file that the benchmark file names by that key. Raises UserError if it cannot be read."""
     try:
         return status(name)
     except IsADirectoryError:
         raise UserError(f"{name}: is a directory, allowed: a file") from None
     except FileNotFoundError:
-        raise UserError(f"{name}: no such source file; check source.files (relative to the benchmark file)") from None
+        what = "source file" if key == "source.files" else "file"
+        raise UserError(f"{name}: no such {what}; check {key} (relative to the benchmark file)") from None
     except OSError as problem:
         raise UserError(f"{name}: cannot be read: {' '.join(str(problem.strerror or problem).split())}") from None

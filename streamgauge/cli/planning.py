@@ -131,6 +131,7 @@ def check_all(benchmark: config.Benchmark) -> Sample | None:
 
     Returns the sample read from the source's first lines; None for a generated source.
     """
+    from streamgauge.catalog.source_files import stat_source
     from streamgauge.disorder.delays import table
     from streamgauge.measure import checks
     from streamgauge.text import splits
@@ -141,6 +142,8 @@ def check_all(benchmark: config.Benchmark) -> Sample | None:
         from streamgauge.airflow import schedules
 
         schedules.check(benchmark)
+    for file in benchmark.source.expectations:
+        stat_source(file, "source.expectations")
     splits.source_splits(benchmark.source, 1 << 40)
     for experiment in benchmark.experiments:
         try:

@@ -73,8 +73,8 @@ def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...]
 def _outcome(curves: list[Curve]) -> Outcome:
     problems = [change for curve in curves for change in _changes(curve)]
     figures = [curve for curve in curves if not curve.is_output]
-    if figures and not problems and all(curve.found.reason for curve in figures):
-        most = max(len(curve.sound) for curve in figures)
+    most = max((len(curve.sound) for curve in figures), default=2 * SEGMENT)
+    if not problems and most < 2 * SEGMENT:
         return Outcome("plain", f"Too early to judge: {most} of {2 * SEGMENT} values", [])
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
@@ -141,7 +141,8 @@ def _summary(curves: list[Curve]) -> Section:
 
 
 def _unit(curve: Curve) -> str:
-    return str(curve.series["unit"]).replace("us", "µs")
+    unit = str(curve.series["unit"])
+    return "µs" if unit == "us" else unit
 
 
 def _limits_cell(curve: Curve) -> str:

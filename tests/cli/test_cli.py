@@ -137,6 +137,11 @@ def test_a_source_that_is_missing(tmp_path: Path) -> None:
     call("check", file).refused("f.csv: no such source file; check source.files")
 
 
+def test_a_suite_of_expectations_that_is_missing(tmp_path: Path) -> None:
+    source = {"files": "f.csv", "time": {"column": "t", "unit": "s"}, "expectations": ["ours.json"]}
+    call("check", benchmark(tmp_path, source=source)).refused("ours.json: no such file; check source.expectations")
+
+
 def test_an_unknown_delay_distribution(tmp_path: Path) -> None:
     experiments = [{"name": "e", "target_percent": 20, "delay": {"distribution": "gauss"}}]
     call("check", benchmark(tmp_path, experiments=experiments)).refused(
