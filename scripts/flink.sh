@@ -27,7 +27,7 @@ for file in "$shared"/streamgauge/*.java; do
     sed 's/org\.apache\.arrow/org.apache.flink.api.python.shaded.&/
         s/com\.fasterxml\.jackson/org.apache.flink.shaded.jackson2.&/' "$file" >"$renamed/${file##*/}"
 done
-javac --release 17 -Xlint:all -Werror -d "$classes" -cp "$place/pyflink/lib/*" "$renamed"/*.java "$sources"/streamgauge/*.java ||
+javac -encoding UTF-8 --release 17 -Xlint:all -Werror -d "$classes" -cp "$place/pyflink/lib/*" "$renamed"/*.java "$sources"/streamgauge/*.java ||
     fail "Streamgauge's part for Flink does not compile; is this JDK 17 or newer?"
 jar --create --file "$place/pyflink/lib/streamgauge-flink.jar" -C "$classes" . || fail "the jar cannot be written"
 echo "$stamp" >"$place/.ready"

@@ -11,7 +11,7 @@ print(of("pyspark").locate_file("pyspark/jars"))') || fail "PySpark is not insta
 stamp=$(ls "$jars" | cat - "$shared"/*.java "$sources"/*.java "$0" | cksum)
 test "$(cat "$place/.ready" 2>/dev/null)" = "$stamp" && { echo "$place"; exit 0; }
 classes=$(mktemp -d) && trap 'rm -rf "$classes"' EXIT
-javac --release 17 -Xlint:all,-path,-classfile -Werror -d "$classes" -cp "$jars/*" "$shared"/*.java "$sources"/*.java ||
+javac -encoding UTF-8 --release 17 -Xlint:all,-path,-classfile -Werror -d "$classes" -cp "$jars/*" "$shared"/*.java "$sources"/*.java ||
     fail "the JVM link does not compile; is this JDK 17 or newer?"
 mkdir -p "$place"
 jar --create --file "$place/streamgauge-spark.jar" -C "$classes" . || fail "the jar cannot be written"
