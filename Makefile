@@ -8,6 +8,9 @@ SEED ?= 1
 # and want the machine for themselves
 SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
+# a test run starts hundreds of Python processes, each of which would compile our modules anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup environment bench test quick shuffle lint docs ui spark-env flink jvm-link requirements lock browser network clean
 
