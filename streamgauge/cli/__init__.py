@@ -12,6 +12,7 @@ from streamgauge import __version__
 from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.process_sessions import stoppable
 from streamgauge.cli import (
+    driving,
     event_files,
     hard,
     init,
@@ -32,7 +33,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for module in (init, planning, event_files, measurements, judging, results, runs, hard, nexmark, releasing):
+for module in (init, planning, event_files, measurements, driving, judging, results, runs, hard, nexmark, releasing):
     module.register(app)
 
 pages.arrange(app)

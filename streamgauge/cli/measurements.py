@@ -1,4 +1,4 @@
-"""The commands calibrate, trial, search, driver and workloads, which measure an engine or check the instrument."""
+"""The commands calibrate, trial, search and workloads, which measure an engine or check the instrument."""
 
 from __future__ import annotations
 
@@ -38,10 +38,6 @@ def register(app: typer.Typer) -> None:
     app.command()(calibrate)
     app.command()(trial)
     app.command()(search)
-    app.command(
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-        help="Start one driver process by hand, on this or another host (--help lists its options).",
-    )(driver)
     app.command()(workloads)
 
 
@@ -236,12 +232,6 @@ def search(
             f"{one['outcome']}"
         )
     typer.echo(f"records           {directory}")
-
-
-def driver(context: typer.Context) -> None:
-    from streamgauge.driver import process
-
-    raise typer.Exit(process.main(context.args))
 
 
 def workloads(as_json: AsJson = False) -> None:

@@ -48,6 +48,10 @@ EXAMPLES = {
         "mine.yaml --experiment late20 --workload all --system spark --rate 50000 --seconds 30 --behind 2",
     ),
     "calibrate": ("--capacity 500000 --batch-cost 0.3 --noise 0.05 --seeds 20", "--capacity 5000 --continuous --real"),
+    "driver": (
+        "artifacts/data/stream/1a2b3c4d --rate 1000 --seconds 60",
+        "--store artifacts --host 0.0.0.0 --port 7000 --certificate host.pem",
+    ),
     "nexmark": ("--queries q5,q7", "--disorder 20 --system spark", "--events 1000000 --mode streaming --json"),
     "release-check": ("release.yaml --baseline spark-4.2 --candidate spark-4.3",),
     "export": ("flights-20260301T020000Z-1a2b", "flights-20260301T020000Z-1a2b --out paper/figures --no-svg"),

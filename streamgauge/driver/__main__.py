@@ -1,7 +1,16 @@
-"""Runs the driver as `python -m streamgauge.driver`."""
+"""Runs a driver process whose settings come as one JSON argument: `python -m streamgauge.driver '{"stream": …}'`.
 
+People start one by `streamgauge driver`.
+"""
+
+import json
 import sys
 
-from streamgauge.driver.process import main
+from streamgauge.base.errors import UserError
+from streamgauge.driver.process import Settings, run
 
-sys.exit(main())
+try:
+    run(Settings(**json.loads(sys.argv[1])))
+except UserError as problem:
+    print(problem, file=sys.stderr)
+    sys.exit(2)

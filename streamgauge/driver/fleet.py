@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -21,7 +21,7 @@ from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay
 from streamgauge.driver.client import Connection, RefusedError, WireError
-from streamgauge.driver.process import TOKEN
+from streamgauge.driver.process import TOKEN, Settings
 from streamgauge.driver.serving import Serving
 from streamgauge.driver.system import Endpoint
 
@@ -246,14 +246,22 @@ class Fleet:
 def _command(
     stream: Path, replay: Replay, number: int, columns: dict[str, str], line: bool, salted: Sequence[str]
 ) -> list[str]:
-    command = [sys.executable, "-m", "streamgauge.driver", str(stream), "--until-stdin-closes"]
-    command += ["--share", f"{number}/{replay.processes}", "--partitions", str(replay.partitions)]
-    command += ["--mode", replay.mode, "--profile", replay.profile, "--densify", str(replay.densify)]
-    command += ["--queue-seconds", str(replay.queue_seconds), "--columns", ",".join(columns)]
-    command += ["--max-memory-mb", str(max(1, replay.max_memory_mb // replay.processes))]
-    command += ["--cpus", ",".join(map(str, replay.cpus))] if replay.cpus else []
-    command += ["--line"] if line else []
-    return command + [part for name in salted for part in ("--salt", name)]
+    settings = Settings(
+        stream=str(stream),
+        share=f"{number}/{replay.processes}",
+        partitions=replay.partitions,
+        mode=replay.mode,
+        profile=replay.profile,
+        densify=replay.densify,
+        salt=salted,
+        columns=",".join(columns),
+        line=line,
+        queue_seconds=replay.queue_seconds,
+        max_memory_mb=max(1, replay.max_memory_mb // replay.processes),
+        cpus=",".join(map(str, replay.cpus)) if replay.cpus else None,
+        until_stdin_closes=True,
+    )
+    return [sys.executable, "-m", "streamgauge.driver", json.dumps(asdict(settings))]
 
 
 def _hear(process: subprocess.Popen[bytes]) -> dict[str, Any]:
@@ -266,7 +274,7 @@ def _hear(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     if not line:
         process.kill()
         said = process.stderr.read().decode(errors="replace").strip().splitlines()
-        reason = said[-1].removeprefix("streamgauge driver: ") if said else f"no answer within {START_SECONDS:g} s"
+        reason = said[-1] if said else f"no answer within {START_SECONDS:g} s"
         raise UserError(f"the driver process did not start: {reason}")
     about: dict[str, Any] = json.loads(line)
     return about

@@ -19,11 +19,12 @@ from streamgauge.config import Replay
 from streamgauge.driver.ceiling import ceiling
 from streamgauge.driver.client import Connection
 from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.process import TOKEN, main
+from streamgauge.driver.process import TOKEN
 from streamgauge.driver.system import Endpoint
+from tests.command import Call, run
 from tests.driver.conftest import COLUMNS
 
-COMMAND = [sys.executable, "-m", "streamgauge.driver"]
+COMMAND = [str(Path(sys.executable).with_name("streamgauge")), "driver"]
 
 
 def gone(pid: int, within_s: float = 15) -> bool:
@@ -81,7 +82,7 @@ time.sleep(60)
     ("arguments", "error"),
     [
         (["--rate", "0", "--seconds", "1"], "rate: found 0.0, allowed: a number of events per second above 0"),
-        (["--rate", "nan", "--seconds", "1"], "rate: found nan"),
+        (["--rate", "nan", "--seconds", "1"], "--rate': found 'nan', allowed: a number"),
         (["--rate", "5", "--seconds", "0"], "seconds: found 0.0"),
         (["--rate", "5"], "give --rate and --seconds both"),
         (["--share", "2/2"], "--share: found '2/2', allowed: i/n"),
@@ -94,27 +95,21 @@ time.sleep(60)
         (["--sentinel-horizon", "soon"], "--sentinel-horizon: found 'soon'"),
     ],
 )
-def test_bad_arguments(artifact: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], error: str) -> None:
-    assert main([str(artifact), *arguments]) == 2
-    said = capsys.readouterr()
-    assert error in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+def test_bad_arguments(artifact: Path, arguments: list[str], error: str) -> None:
+    run(Call(["driver", str(artifact), *arguments])).refused(error)
 
 
-def test_no_stream_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "nothing")]) == 2
-    assert "no finished stream there" in capsys.readouterr().err
+def test_no_stream_there(tmp_path: Path) -> None:
+    run(Call(["driver", str(tmp_path / "nothing")])).refused("no finished stream there")
     (tmp_path / "manifest.json").write_text('{"files": ["stream.csv"]}')
-    assert main([str(tmp_path)]) == 2
-    assert "names no Parquet files" in capsys.readouterr().err
+    run(Call(["driver", str(tmp_path)])).refused("names no Parquet files")
 
 
-def test_a_port_in_use(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use(artifact: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert main([str(artifact), "--port", str(port)]) == 2
-    assert capsys.readouterr().err.startswith(f"streamgauge driver: 127.0.0.1:{port}: cannot listen on this address")
+        refusal = f"streamgauge: 127.0.0.1:{port}: cannot listen on this address"
+        run(Call(["driver", str(artifact), "--port", str(port)])).refused(refusal)
 
 
 def test_a_fleet_tells_what_its_process_said(artifact: Path) -> None:

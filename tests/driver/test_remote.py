@@ -39,7 +39,7 @@ def by_hand(count: int, *options: str) -> Iterator[tuple[list[str], list[subproc
     started = []
     try:
         for number in range(count):
-            command = [sys.executable, "-m", "streamgauge.driver", *options]
+            command = [str(Path(sys.executable).with_name("streamgauge")), "driver", *options]
             command = [part.format(share=f"{number}/{count}") for part in command]
             environment = {**os.environ, TOKEN: "secret"}
             started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
