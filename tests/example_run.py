@@ -213,7 +213,7 @@ def details(rate: float) -> dict[str, Any]:
         for at in range(20)
     ]
     return {
-        "emitted": 2000, "epochs": epochs, "latency_split_ns": SPLIT, "clock_offset_ns": [[-1_500_000, 20_000]],
+        "emitted": 2000, "epochs": epochs, "latency_split_ns": dict(SPLIT), "clock_offset_ns": [[-1_500_000, 20_000]],
         "system_clock_offset_ns": [250_000, 30_000],
         "slip_ns": {"p99": 250_000.0},
         "system": {"batches": batches, "cpu_seconds": 19.0, "rss_bytes": 900 * 2**20, "gc_seconds": 0.4},

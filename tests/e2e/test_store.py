@@ -4,33 +4,66 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from tests.e2e.processes import left_behind, start, wait_for, write_config
 from tests.stores import object_store
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+SEARCH = """
+workloads: [{name: all, query: passthrough}]
+systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
+replay: {max_memory_mb: 64, max_slip: 5s}
+search:
+  max_rate: 2000
+  warmup_seconds: 0
+  window_seconds: 1.5
+  recovery_seconds: 5
+  max_age: 1s
+  proof_steps: 1
+  margin: 0.3
+"""
 
 
-def test_an_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: Path) -> None:
+def interrupted(
+    arguments: list[str], log: Path, folder: Path, variables: dict[str, str], when: Callable[[], object]
+) -> str:
+    """Interrupts a run as by Ctrl-C, at its moment; returns what it printed."""
+    process = start(arguments, log, ["env", "-C", str(folder)], **variables)
+    try:
+        wait_for(lambda: when() or process.poll() is not None, "the moment", 400)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, log.read_text()
+    finally:
+        process.kill()
+    return log.read_text()
+
+
+def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(tmp_path: Path) -> None:
     config = write_config(tmp_path / "solo.yaml", ["{name: calm, target_percent: 0}"])
+    config.write_text(config.read_text() + SEARCH)
     log = tmp_path / "run.log"
     with object_store("the-store-s-own-secret") as (there, variables):
-        process = start(["run", str(config), "--artifacts", there], log, ["env", "-C", str(tmp_path)], **variables)
-        try:
-            wait_for(lambda: "started ingest" in log.read_text() or process.poll() is not None, "first stage", 300)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=60) == 130, log.read_text()
-            [name] = re.findall(r"^run (\S+):", log.read_text(), re.MULTILINE)
-            again = f"to go on: streamgauge run {config} --artifacts {there} --resume {name}"
-            assert again in log.read_text().splitlines()
-        finally:
-            process.kill()
         store = Store(there)
+
+        def windows() -> list[dict[str, Any]]:
+            files = [run / "cells" / "calm.all.known" / "windows.jsonl" for run in store.runs()]
+            return [window for file in files if file.exists() for window in read_jsonl(file)]
+
+        begun = ["run", str(config), "--artifacts", there]
+        said = interrupted(begun, log, tmp_path, variables, lambda: "started ingest" in log.read_text())
+        [name] = re.findall(r"^run (\S+):", said, re.MULTILINE)
+        again = [*begun, "--resume", name]
+        assert f"to go on: streamgauge {' '.join(again)}" in said.splitlines()
         assert left_behind(str(store.root)) == []
         [run] = store.runs()
         assert [stage.stage for stage in RunLog(run).stages()] == ["ingest"]
@@ -42,3 +75,24 @@ def test_an_interrupted_run_leaves_no_process_and_nothing_half_built(tmp_path: P
         assert [parts[2:] for parts in left if parts[0] == "runs"] == [("airflow.log",)]
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
+
+        said = interrupted(again, log, tmp_path, variables, windows)
+        assert f"to go on: streamgauge {' '.join(again)}" in said.splitlines()
+        assert left_behind(str(store.root)) == []
+        before = windows()
+
+        process = start(again, log, ["env", "-C", str(tmp_path)], **variables)
+        assert process.wait(timeout=400) == 0, log.read_text()
+        assert windows()[: len(before)] == before, "what was measured stays"
+        assert [path.name for path in store.runs()] == [name], "it is one run"
+        built = (store.root / "data").changes()  # type: ignore[attr-defined]
+        kinds = Counter(
+            file.relative_to(store.root / "data").parts[0] for file in built if file.name == "manifest.json"
+        )
+        # each is built once: the manifest in its folder, and the published one
+        assert kinds == dict.fromkeys(("events", "profile", "stream", "validation"), 2)
+        last = {stage.stage: stage.state for stage in RunLog(run).stages()}
+        assert last == dict.fromkeys(("ingest", "analyze", "generate", "validate", "search", "report"), "done")
+        figures = Counter((one.metric, one.experiment, one.workload, one.system) for one in results.read(run))
+        assert set(figures.values()) == {1}, "one set of results"
+        assert ("sustainable_rate_events_per_s", "calm", "all", "known") in figures
