@@ -121,10 +121,10 @@ def prepare(engine: Engine, *, upgrade: bool = False) -> None:
 
 
 def _migrate(connection: Connection, revision: str) -> None:
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps, and its plugins, are no news
     from alembic import command
     from alembic.config import Config
 
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps are no news to whoever measures
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     config.attributes["connection"] = connection

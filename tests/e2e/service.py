@@ -33,9 +33,12 @@ IMPOSSIBLE = "{name: wild, target_percent: 80, delay: {max: 1ms}}"
 CORRECTED = "{name: wild, target_percent: 30, delay: {max: 2h}}"
 NAMES = ["late", "wild"]
 CELL = """
-workloads: [{{name: all, query: passthrough}}]
-systems: [{{name: known, engine: known, trigger: 50ms}}]
-cells: [{{experiment: late, workload: all, system: known}}]
+workloads: [{{name: all, query: passthrough}}, {{name: other, query: passthrough}}]
+systems: [{{name: known, engine: known, trigger: 50ms}}, {{name: second, engine: known, trigger: 50ms}}]
+cells:
+  - {{experiment: late, workload: all, system: known}}
+  - {{experiment: late, workload: all, system: second}}
+  - {{experiment: late, workload: other, system: known}}
 replay: {{max_slip: 3s}}
 search:
   max_rate: 500

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,45 +18,19 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.index import Index
 from streamgauge.report import build, bundle, dashboard, release_page, runs_page
+from tests.e2e.browser import chromium
 from tests.example_disorder import made_benchmark, record_degrees
 from tests.example_release import record_release
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 from tests.index.nights import thirty_nights
 
 pytestmark = pytest.mark.e2e
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--allow-file-access-from-files",
-]
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not chromium or not driver:
-        reason = f"needs a browser and its driver: chromium {chromium}, chromedriver {driver}"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield chrome
-    chrome.quit()
+    with chromium(tmp_path_factory.mktemp("browser")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

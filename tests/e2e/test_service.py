@@ -27,6 +27,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
 from streamgauge.index import index_run
 from tests.conftest import ROOT
+from tests.e2e.browser import AirflowPage, chromium
 from tests.e2e.processes import wait_for
 from tests.e2e.rest import Airflow
 from tests.e2e.service import CORRECTED, DAG, LATE, NAMES, ONE, READER, RUN, RUNS, Service, healthy, served
@@ -58,10 +59,16 @@ class Begun:
 
 
 @pytest.fixture(scope="module")
-def begun(service: Service) -> Begun:
+def page(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowPage]:
+    with chromium(tmp_path_factory.mktemp("browser")) as browser:
+        yield AirflowPage(browser, service.url, "admin", service.secret("admin_password"))
+
+
+@pytest.fixture(scope="module")
+def begun(service: Service, page: AirflowPage) -> Begun:
     admin = service.token("admin", service.secret("admin_password"))
     wait_for(lambda: service(f"/api/v2/dags/{DAG}", token=admin)[0] == 200, "DAG", 240, every=2)
-    assert service(RUNS, {"logical_date": None, "dag_run_id": RUN, "conf": {}}, admin)[0] == 200
+    page.trigger(DAG, RUN, leave_out=["other", "second"])
     ingest = f"{ONE}/taskInstances/ingest"
     arguments: set[str] = set()
 
@@ -292,7 +299,9 @@ def test_each_stage_tells_the_backend_of_metrics_what_its_records_say(service: S
 
 
 @pytest.mark.usefixtures("ended")
-def test_the_retry_of_a_corrected_experiment_builds_only_what_is_missing(service: Service) -> None:
+def test_a_cleared_task_of_a_corrected_experiment_builds_only_what_is_missing(
+    service: Service, page: AirflowPage
+) -> None:
     data = service.store.root / "data"
 
     def built() -> dict[Path, datetime]:
@@ -305,16 +314,7 @@ def test_the_retry_of_a_corrected_experiment_builds_only_what_is_missing(service
     before, kept = built(), searched()
     airflow = Airflow(service.url, "admin", service.secret("admin_password"))
     service.plan(LATE, CORRECTED)
-    airflow(
-        f"/dags/{DAG}/clearTaskInstances",
-        {
-            "dry_run": False,
-            "dag_run_id": RUN,
-            "only_failed": False,
-            "include_downstream": True,
-            "task_ids": [["per_experiment.generate", 1]],
-        },
-    )
+    page.clear(DAG, RUN, "per_experiment.generate/mapped/1")
     tasks = airflow.finished(DAG, RUN, NAMES)
     assert {task["state"] for task in tasks.values()} == {"success"}
     after = built()
@@ -327,4 +327,6 @@ def test_the_retry_of_a_corrected_experiment_builds_only_what_is_missing(service
     benchmark = load(service.place / "benchmarks" / "pair.yaml")
     key = service.store.stream_key(benchmark, benchmark.experiment("wild"))
     assert ("stream", key) in added
-    assert service.store.need("stream", key, "generate").manifest["sha256"][:8] in service.page()
+    address, text = page.follow(DAG, RUN, "report", "Page of the run")
+    assert address == f"{service.url}/streamgauge/runs/{service.run.name}/index.html"
+    assert service.store.need("stream", key, "generate").manifest["sha256"][:8] in text

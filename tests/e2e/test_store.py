@@ -92,7 +92,9 @@ def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(t
         # each is built once: the manifest in its folder, and the published one
         assert kinds == dict.fromkeys(("events", "profile", "stream", "validation"), 2)
         last = {stage.stage: stage.state for stage in RunLog(run).stages()}
-        assert last == dict.fromkeys(("ingest", "analyze", "generate", "validate", "search", "report"), "done")
+        assert last == dict.fromkeys(
+            ("ingest", "analyze", "generate", "validate", "search", "latency", "report"), "done"
+        )
         figures = Counter((one.metric, one.experiment, one.workload, one.system) for one in results.read(run))
         assert set(figures.values()) == {1}, "one set of results"
         assert ("sustainable_rate_events_per_s", "calm", "all", "known") in figures
