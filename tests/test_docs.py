@@ -1,6 +1,7 @@
 """Runs the commands that stand in `console` blocks of the documentation, and compares what they print.
 
 In a block, a line `$ command` is run, and the lines below it are what it prints. A line `…` stands for any lines.
+Commands in other blocks take minutes, a store or a cluster: their names and options are checked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
+from streamgauge import cli
 from tests.command import Call, run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +29,7 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 def commands(block: str) -> Iterator[tuple[str, list[str]]]:
     """Yields each command with the lines that it shall print."""
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
         command, *printed = part.splitlines()
         yield command, printed
 
@@ -42,6 +45,7 @@ WITH_OUTPUT = [page for page in PAGES if blocks(page, "console")]
 @pytest.mark.parametrize("page", WITH_OUTPUT, ids=lambda page: page.stem)
 def test_a_page_s_commands_print_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
     for script in blocks(page, "python"):
         name = re.match(r"# (\w+)\.py\n", script)
         if name:
@@ -51,11 +55,33 @@ def test_a_page_s_commands_print_what_it_says(page: Path, tmp_path: Path, monkey
     for block in blocks(page, "console"):
         for command, wanted in commands(block):
             program, *arguments = shlex.split(command)
+            if program == "printf":  # it makes a file
+                subprocess.run(["bash", "-c", command], check=True)
+                continue
             assert program == "streamgauge"
             answer = run(Call(arguments))
             assert answer.code == 0, answer.err
             printed = [line.rstrip() for line in answer.out.splitlines()]
             assert matches(printed, wanted), f"{command} prints:\n{answer.out}"
+
+
+def named() -> list[str]:
+    """Arguments of each `streamgauge` command that stands in a block without what it prints."""
+    texts = [block.replace("\\\n", "") for page in PAGES for kind in ("", "sh") for block in blocks(page, kind)]
+    command = re.compile(r"^(?:\$ |\S+=\S+ )*(?:\.venv/bin/)?streamgauge (.+)", re.MULTILINE)
+    return sorted({found[1].strip() for text in texts for found in command.finditer(text)})
+
+
+@pytest.mark.parametrize("arguments", named())
+def test_a_named_command_and_its_options_exist(arguments: str) -> None:
+    command, context = typer.main.get_command(cli.app), None
+    words = [word for word in shlex.split(arguments, comments=True) if word != "…"]
+    while words:
+        context = command.make_context(command.name, words, parent=context)
+        words = [*getattr(context, "_protected_args", ()), *context.args]
+        if not hasattr(command, "commands"):
+            break
+        command = command.commands[words.pop(0)]
 
 
 @pytest.mark.parametrize(

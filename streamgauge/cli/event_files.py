@@ -16,7 +16,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import options, workplace
-from streamgauge.cli.planning import AsJson
+from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import as_json_object, doubtful, show
 
 Files = Annotated[
@@ -243,15 +243,17 @@ def generate(
 
 def datasets(
     name: Annotated[str | None, typer.Argument(help="print this one, to paste it into a benchmark file")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the ready-made source descriptions, for --dataset or a benchmark file."""
     from streamgauge.config import datasets as known
 
     if name is not None:
-        typer.echo(known.pasted(name), nl=False)
+        text = known.pasted(name)
+        tell(text.rstrip("\n"), {"name": name, "description": known.description(name), "yaml": text}, as_json)
         return
-    for each in known.names():
-        typer.echo(f"{each}: {known.description(each)}")
+    found = {each: known.description(each) for each in known.names()}
+    tell("\n".join(f"{each}: {said}" for each, said in found.items()), {"datasets": found}, as_json)
 
 
 def _source(

@@ -15,6 +15,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.base.units import PS, Duration, moment, show_ticks
 from streamgauge.cli import options, workplace
+from streamgauge.cli.planning import AsJson, tell
 
 _FILE = """\
 # Written by `streamgauge init` from the first {lines:,} lines of {file}. Check it, then run it:
@@ -42,6 +43,7 @@ def init(
     file: Annotated[str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not")],
     out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
     time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a benchmark file for your own event file, from its first lines."""
     from streamgauge.catalog.source_files import stat_source
@@ -62,20 +64,16 @@ def init(
     with options.speaking():
         looked = sample(source)
     first, last = looked.span
-    typer.echo(f"{file}: {_layout(found.source(file, chosen))}, {len(found.columns)} columns for workloads")
-    typer.echo(
-        f"time      {_described(chosen.keys())}: {looked.lines - len(looked.bad):,} of {looked.lines:,} lines read"
-    )
-    times = looked.parsed.events["event_time"].to_pylist()
-    for at, line in zip(times[:3], looked.parsed.events["line"].to_pylist(), strict=False):
-        typer.echo(f"          {moment(at, source.tick)}  {line.decode().strip()[:80]}")
-    typer.echo(f"span      {show_ticks(last - first, source.tick)} in these lines")
     doubts = [chosen.doubt] if chosen.doubt else []
     doubts += [
         f"also possible: --time {one.column}  ({_described(one.keys())})" for one in found.times if one != chosen
     ]
-    for doubt in doubts + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]:
-        typer.echo(f"doubt     {doubt}")
+    told = doubts + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]
+    times, read = looked.parsed.events["event_time"].to_pylist(), looked.lines - len(looked.bad)
+    shown = [
+        (moment(at, source.tick), line.decode().strip()[:80])
+        for at, line in zip(times[:3], looked.parsed.events["line"].to_pylist(), strict=False)
+    ]
     described = found.source(_relative(file, out), chosen)
     text = _FILE.format(
         lines=looked.lines, file=file, out=out, name=name, source=_yaml(described, doubts),
@@ -85,7 +83,16 @@ def init(
         write_whole(out, text.encode())
     except OSError as problem:
         raise as_user_error(problem, out) from None
-    typer.echo(f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`")
+    lines = [
+        f"{file}: {_layout(found.source(file, chosen))}, {len(found.columns)} columns for workloads",
+        f"time      {_described(chosen.keys())}: {read:,} of {looked.lines:,} lines read",
+        *(f"          {at}  {line}" for at, line in shown),
+        f"span      {show_ticks(last - first, source.tick)} in these lines",
+        *(f"doubt     {doubt}" for doubt in told),
+        f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
+    ]
+    facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": told}
+    tell("\n".join(lines), facts, as_json)
 
 
 def _asked(choices: list[str]) -> int:

@@ -29,6 +29,13 @@ Artifacts = Annotated[
     typer.Option(help="where artifacts are kept", envvar="STREAMGAUGE_ARTIFACTS", show_default="./artifacts"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
+
+
+def tell(line: str, facts: dict[str, Any], as_json: bool) -> None:
+    """Prints a command's one line, or the facts in it as one JSON object."""
+    typer.echo(json.dumps(facts, default=str) if as_json else line)
+
+
 DEFAULT_ARTIFACTS = Path("artifacts")
 #: exit code of a command that a signal has ended
 STOPPED = 130

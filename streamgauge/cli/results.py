@@ -11,7 +11,7 @@ import typer
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import parse_bytes
-from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
 
 if TYPE_CHECKING:
     from streamgauge.index import Index
@@ -104,7 +104,8 @@ def metrics(
 @results.command("history")
 def history(key: Annotated[str, typer.Argument(help="key of a series, see `results series`")],
             out: Annotated[Path, typer.Argument(help="CSV to write: time,value")],
-            artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:  # fmt: skip
+            artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None,
+            as_json: AsJson = False) -> None:  # fmt: skip
     """Write a series as time,value, for `streamgauge changes`; void points become gaps."""
     rows = _existing(artifacts, database).history(key)
     if not rows:
@@ -114,7 +115,7 @@ def history(key: Annotated[str, typer.Argument(help="key of a series, see `resul
         out.write_text("time,value\n" + "".join(lines))
     except OSError as problem:
         raise UserError(f"{out}: cannot be written: {problem.strerror}") from None
-    typer.echo(f"{len(rows)} points: {out}")
+    tell(f"{len(rows)} points: {out}", {"points": len(rows), "file": out}, as_json)
 
 
 @results.command()
@@ -124,13 +125,14 @@ def export(
     since: Since = None,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Export measured figures."""
     from streamgauge.index import export
 
     rows = _existing(artifacts, database).results(since=_moment(since), **_filters(where))
     export.write(rows, out)
-    typer.echo(f"{len(rows)} results: {out}")
+    tell(f"{len(rows)} results: {out}", {"results": len(rows), "file": out}, as_json)
 
 
 @results.command()
@@ -138,6 +140,7 @@ def rebuild(
     others: Annotated[bool, typer.Option("--others", help="drop results that are in no record here")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Empty the index and fill it from the records (JSON lines) of all runs, all or nothing."""
     if not (runs := _runs(artifacts)):
@@ -145,17 +148,19 @@ def rebuild(
             f"{artifacts}/runs: found no run; rebuilding would empty the index; name the folder with --artifacts"
         )
     index = _index(artifacts, database)
-    typer.echo(f"{index.rebuild(runs, others=others)} results of {len(runs)} runs")
+    count = index.rebuild(runs, others=others)
+    tell(f"{count} results of {len(runs)} runs", {"results": count, "runs": len(runs)}, as_json)
     _tell(index)
 
 
 @results.command()
-def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
+def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False) -> None:
     """Add results that the records of all runs hold and the index lacks; nothing is removed."""
     if not (runs := _runs(artifacts)):
         raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
     index = _index(artifacts, database)
-    typer.echo(f"{sum(index.add_run(run) for run in runs)} new results of {len(runs)} runs")
+    count = sum(index.add_run(run) for run in runs)
+    tell(f"{count} new results of {len(runs)} runs", {"new": count, "runs": len(runs)}, as_json)
     _tell(index)
 
 
@@ -169,6 +174,7 @@ def accept(
     ] = None,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Accept a regression: its level becomes the baseline, and pages no longer show it as bad."""
     import getpass
@@ -179,7 +185,8 @@ def accept(
         store_at(artifacts), _existing(artifacts, database), key,
         reason=reason, author=author or getpass.getuser(), since=since,
     )  # fmt: skip
-    typer.echo(f"accepted {made.magnitude:+.1%} since {made.changed_at}: {reason}")
+    facts = {"series_key": key, "changed_at": made.changed_at, "magnitude": made.magnitude, "reason": reason}
+    tell(f"accepted {made.magnitude:+.1%} since {made.changed_at}: {reason}", facts, as_json)
 
 
 def _tell(index: Index) -> None:

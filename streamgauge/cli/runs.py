@@ -13,7 +13,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, last_attempts, summary
-from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
 
@@ -108,6 +108,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="a new folder to write", show_default="RUN-export")] = None,
     svg: Annotated[bool, typer.Option(help="draw the figures, which needs Chromium")] = True,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
 ) -> None:
     """Export a run for a paper: figures as SVG and CSV, tables as LaTeX and Markdown, configuration, hashes."""
     from streamgauge.config import of_run
@@ -117,7 +118,7 @@ def export(
     path = known_run(_runs(artifacts), run)
     folder = out or Path(f"{run}-export")
     made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
-    typer.echo(f"{len(made)} files: {folder}")
+    tell(f"{len(made)} files: {folder}", {"folder": folder, "files": made}, as_json)
 
 
 def serve(

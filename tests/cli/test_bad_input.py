@@ -122,5 +122,5 @@ def test_a_driver_s_salt_is_a_column(place: Path) -> None:
     answer = call("driver", "o", "--salt", "nope")
     assert answer.code == 2
     assert answer.err.splitlines()[-1] == (
-        "streamgauge driver: --salt: found 'nope', allowed: none, as the stream has no columns"
+        "streamgauge: --salt: found 'nope', allowed: none, as the stream has no columns"
     )

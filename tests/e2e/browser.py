@@ -51,7 +51,7 @@ def chromium(profile: Path) -> Iterator[Any]:
 
 
 class AirflowPage:
-    """What a person does in Airflow's web page. Each step waits for what it needs, at most a minute."""
+    """A person's steps in Airflow's web page. Each waits for what it needs, at most a minute."""
 
     def __init__(self, browser: Any, url: str, user: str, password: str) -> None:
         self._browser, self._url = browser, url

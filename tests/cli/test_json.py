@@ -1,0 +1,29 @@
+"""--json prints one object with the facts of the lines that a person gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.command import Call, run
+
+
+def test_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("clicks.csv").write_text("user;ts\nann;1767225600000\nbob;1767225601000\n")
+    assert run(Call(["init", "clicks.csv", "--json"])).json == {
+        "file": "clicks.yaml",
+        "source": {"files": "clicks.csv", "separator": ";", "time": {"column": "ts", "unit": "ms"},
+                   "columns": {"user": "string"}},
+        "lines": 2, "read": 2, "doubts": [],
+    }  # fmt: skip
+    assert Path("clicks.yaml").exists()
+
+
+def test_datasets() -> None:
+    found = run(Call(["datasets", "--json"])).json["datasets"]
+    name = next(iter(found))
+    one = run(Call(["datasets", name, "--json"])).json
+    assert (one["name"], one["description"]) == (name, found[name])
+    assert one["yaml"] == run(Call(["datasets", name])).out
