@@ -1,10 +1,13 @@
-"""Compares ingest, analyze and generate with the same work in Polars, and with Spark copying the same rows unsorted.
+"""Compares ingest, analyze and generate with the same work in Polars and DuckDB, and with Spark copying rows unsorted.
 
-    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 3] [--warmups 1] [--work DIR]
+    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 5] [--warmups 1] [--fsync] [--only WORK] [--work DIR]
 
-The figures are CPU seconds (user + system) of the whole warm process tree, without the start of the JVM, and the peak
-memory of the largest worker process: medians and spread of the repeats. Contestants take turns within every repeat, so
-that a drift of the machine meets all of them.
+The figures are CPU seconds (user + system) and wall seconds of the whole process tree, and the peak memory of the
+largest worker process: medians and spread of the repeats. Contestants take turns within every repeat, so that a drift
+of the machine meets all of them. Ours run in copies of this process, as the one-shot commands do, or on Spark's warm
+workers, as the stages do. The rows named "start" are whole commands, from the start of the process.
+
+--fsync: what is written is also on the disk when the clock stops; otherwise it is in the page cache.
 """
 
 from __future__ import annotations
@@ -154,6 +157,22 @@ g = t.copy(); g[keep] += d[keep]
 e = e.with_columns(pl.Series("ingestion_time", g)).sort("ingestion_time", "seq")
 """,
 }
+#: the same work in DuckDB's SQL
+DUCKDB = {
+    "ingest": """
+copy (select row_number() over () - 1 as seq, split_part(line, ',', 2)::bigint * 1000000 as event_time, line
+from read_csv('{src}', columns={{'line': 'varchar'}}, header=false, delim='\x01', quote='', escape=''))
+to '{out}' (format parquet, compression zstd)
+""",
+    "analyze": """
+select count(*), count(*) filter (d > 0), quantile_disc(d, [0.5, 0.9, 0.99]) filter (d > 0), max(d) from (
+select max(event_time) over (order by seq rows unbounded preceding) - event_time as d from read_parquet({events}))
+""",
+    "naive": """
+copy (select event_time + case when random() < 0.2 then (random() * {hi})::bigint else 0 end as ingestion_time,
+{columns} from read_parquet({events}) order by ingestion_time, seq) to '{out}' ({sink})
+""",
+}
 SINKS = {
     "csv": 'e.select("ingestion_time", "event_time", pl.col("line").cast(pl.String))'
     '.write_csv(out, include_header=False, quote_style="never")',
@@ -192,10 +211,45 @@ def polars(names: list[str], sink: str, **values: object) -> Callable[[], None]:
     return work
 
 
+def duckdb(name: str, cores: int, **values: object) -> Callable[[], None]:
+    """Returns a function that does the work in a process of its own; its start, 0.1 s, is counted."""
+    code = f"import duckdb; c = duckdb.connect(); c.execute('set threads={cores}'); c.execute(open(0).read())"
+
+    def work() -> None:
+        subprocess.run([sys.executable, "-c", code], input=DUCKDB[name].format(**values), text=True, check=True)
+
+    return work
+
+
+def command(*arguments: str) -> Callable[[], None]:
+    """Returns a function that runs a whole command."""
+    return lambda: subprocess.run(arguments, check=True, capture_output=True) and None
+
+
+def to_disk(folder: Path) -> None:
+    """Waits until the disk has all files below."""
+    for file in (file for file in folder.rglob("*") if file.is_file()):
+        with open(file, "rb") as handle:
+            os.fsync(handle.fileno())
+
+
+#: reads a file of events and counts those out of order: what somebody writes who has one question
+COUNT = """
+import sys, polars as pl
+path, column, unit = sys.argv[1:]
+time = pl.col(column).str.to_datetime("%Y-%m-%d %H:%M:%S") if unit == "text" else pl.col(column)
+e = pl.scan_csv(path, has_header=unit == "text").select(t=time)
+print(e.select(n=pl.len(), late=(pl.col("t") < pl.col("t").cum_max()).sum()).collect())
+"""
+FLIGHTS = "configs/data/flights_2013_01.csv.gz"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--fsync", action="store_true", help="count the time until the disk has it")
+    parser.add_argument("--only", default="", help="only works whose name contains this")
     parser.add_argument("--warmups", type=int, default=1, help="rounds before those that count")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("artifacts/benchmark"))
@@ -212,6 +266,7 @@ def main() -> None:
     from streamgauge.spark import analyze, generate, ingest
     from streamgauge.spark.session import batch_session
     from streamgauge.spark.tasks import OnSpark
+    from streamgauge.spark.workers import Forked
 
     spark = batch_session("benchmark", f"local[{args.cores}]", {"spark.driver.memory": "2g"})
     workers = OnSpark(spark)
@@ -240,6 +295,10 @@ def main() -> None:
     def ours_generate(kind: str) -> Callable[[], None]:
         return lambda: check(generate.write_stream(workers, events, source, experiment, scratch, outputs={kind}))
 
+    def in_copies(kind: str) -> Callable[[], None]:
+        copies = Forked(args.cores)
+        return lambda: check(generate.write_stream(copies, events, source, experiment, scratch, outputs={kind}))
+
     def check(manifest: dict[str, Any]) -> None:
         assert manifest["achieved_out_of_order"] == round(TARGET * args.rows / 100)
 
@@ -257,36 +316,57 @@ def main() -> None:
 
     names = [str(f) for f in events.files()]
     hi = MAX_DELAY_MS * 10**6
+    out, cores = str(scratch / "p"), args.cores
+    program = str(Path(sys.executable).with_name("streamgauge"))
+    text = {"columns": "event_time, decode(line)", "sink": "format csv, header false, quote ''"}
+    columns = {"columns": "seq, event_time, line", "sink": "format parquet, compression zstd"}
     contestants: dict[str, dict[str, Callable[[], Any]]] = {
         "ingest → Parquet": {
             "streamgauge": ours_ingest,
-            "polars": polars(["ingest"], "none", src=str(source_file), out=str(scratch / "p")),
+            "polars": polars(["ingest"], "none", src=str(source_file), out=out),
+            "duckdb": duckdb("ingest", cores, src=source_file, out=out),
         },
-        "analyze": {
+        "analyze events": {
             "streamgauge": lambda: analyze.measure(workers, events),
             "polars": polars(["analyze"], "none", events=names),
+            "duckdb": duckdb("analyze", cores, events=names),
         },
-        "generate → CSV": {
-            "streamgauge exact": ours_generate("csv-parts"),
-            "polars naive": polars(["naive"], "csv", events=names, hi=hi, out=str(scratch / "p")),
-            "polars exact": polars(["exact"], "csv", events=names, hi=hi, out=str(scratch / "p")),
+        "generate → CSV, one file": {
+            "streamgauge exact": in_copies("csv"),
+            "the same, on Spark": ours_generate("csv"),
+            "polars naive": polars(["naive"], "csv", events=names, hi=hi, out=out),
+            "polars exact": polars(["exact"], "csv", events=names, hi=hi, out=out),
+            "duckdb naive": duckdb("naive", cores, events=names, hi=hi, out=out, **text),
             "spark copy": spark_copy("csv"),
         },
         "generate → Parquet": {
-            "streamgauge exact": ours_generate("parquet"),
-            "polars naive": polars(["naive"], "parquet", events=names, hi=hi, out=str(scratch / "p")),
+            "streamgauge exact": in_copies("parquet"),
+            "the same, on Spark": ours_generate("parquet"),
+            "polars naive": polars(["naive"], "parquet", events=names, hi=hi, out=out),
+            "duckdb naive": duckdb("naive", cores, events=names, hi=hi, out=out, **columns),
             "spark copy": spark_copy("parquet"),
         },
-    }  # fmt: skip
+        "start: analyze 26,483 flights": {
+            "streamgauge": command(program, "analyze", FLIGHTS, "--time", "sched", "--format", "%Y-%m-%d %H:%M:%S"),
+            "polars counts": command(sys.executable, "-c", COUNT, FLIGHTS, "sched", "text"),
+        },
+        "start: analyze the source": {
+            "streamgauge": command(program, "analyze", str(source_file), "--no-header", "--time", "1", "--unit", "ms"),
+            "polars counts": command(sys.executable, "-c", COUNT, str(source_file), "column_2", "ms"),
+        },
+    }
+    contestants = {title: sides for title, sides in contestants.items() if args.only in title}
     table = Table(
         "work",
         "who",
         "CPU s",
         "min–max",
         "wall s",
+        "min–max",
         "peak MiB",
         "CPU, ours ÷ theirs",
-        title=f"{args.rows:,} rows, {args.cores} cores, median of {args.repeats}",
+        "wall",
+        title=f"{args.rows:,} rows, {args.cores} cores, median of {args.repeats}{', to the disk' * args.fsync}",
     )
     for title, sides in contestants.items():
         figures: dict[str, list[tuple[float, float, float]]] = {who: [] for who in sides}
@@ -294,16 +374,17 @@ def main() -> None:
             for who, side in sides.items():
                 fresh()
                 getattr(side, "prepare", lambda: None)()
-                found = meter.run(side)
+                found = meter.run(lambda side=side: (side(), args.fsync and to_disk(scratch)))  # type: ignore[misc]
                 if repeat >= args.warmups:
                     figures[who].append(found)
-        ours = statistics.median(f[0] for f in next(iter(figures.values())))
+        ours = [statistics.median(f[i] for f in next(iter(figures.values()))) for i in (0, 1)]
         for who, runs in figures.items():
-            cpu = [f[0] for f in runs]
-            ratio = "" if who.startswith("streamgauge") else f"{ours / statistics.median(cpu):.2f}"
+            (cpu, wall, peak) = ([f[i] for f in runs] for i in (0, 1, 2))
+            ratios = [f"{ours[i] / statistics.median(side):.2f}" for i, side in enumerate((cpu, wall))]
             table.add_row(
                 title, who, f"{statistics.median(cpu):.2f}", f"{min(cpu):.2f}–{max(cpu):.2f}",
-                f"{statistics.median(f[1] for f in runs):.2f}", f"{statistics.median(f[2] for f in runs):.0f}", ratio,
+                f"{statistics.median(wall):.2f}", f"{min(wall):.2f}–{max(wall):.2f}", f"{statistics.median(peak):.0f}",
+                *(["", ""] if who == next(iter(figures)) else ratios),
             )  # fmt: skip
             title = ""
         table.add_section()

@@ -5,7 +5,8 @@ Counting and writing are done by a few tasks.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import publish
+from streamgauge.base.places import publish, publishing
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment, Source
@@ -70,7 +71,7 @@ class Written:
 
     files: list[str]
     texts: dict[str, list[str]]
-    """names of the parts in each text format"""
+    """name of the part in each text format, if the task has rows"""
     rows: int
     late: int
     delayed: Spread
@@ -96,7 +97,7 @@ def write_stream(
             f"delay.max: found {experiment.delay.max}, which can delay the last event "
             "beyond the largest 64-bit time; lower it"
         )
-    headers = {one: _header(source) for one in outputs if one.startswith("csv")}
+    head = _header(source) if any(one.startswith("csv") for one in outputs) else b""
     cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
     shares = _split(cuts, workers.cores)
     seed = experiment.seed
@@ -114,7 +115,7 @@ def write_stream(
         closest=experiment.on_infeasible == "closest",
     )
     schema = stream_schema(events.manifest["columns"], arrival=events.manifest["arrival"])
-    writer = _Writer(directory, groups, delay, seed, solution.selection, schema, outputs, source)
+    writer = _Writer(directory, groups, delay, seed, solution.selection, schema, outputs, source, head)
     written = workers.each(shares, writer)
 
     rows, late = sum(w.rows for w in written), sum(w.late for w in written)
@@ -124,10 +125,9 @@ def write_stream(
     texts = {"csv_files": list[str]()}
     for one in (one for one in stream_texts.FILES if one in outputs):
         parts = [name for w in written for name in w.texts[one]]
-        whole = None if one == "csv-parts" else f"stream.{stream_texts.ENDINGS[one]}"
-        texts[stream_texts.FILES[one]] = (
-            stream_texts.join(directory, parts, headers.get(one, b""), one_file=whole) if parts else []
-        )
+        if one != "csv-parts":
+            parts = [stream_texts.join(directory, parts, f"stream.{stream_texts.ENDINGS[one]}")] if parts else []
+        texts[stream_texts.FILES[one]] = parts
     delayed = sum((w.delayed for w in written), Spread())
     observed = sum((w.observed for w in written), Spread())
     return {
@@ -170,28 +170,48 @@ class _Writer:
     schema: pa.Schema
     outputs: Collection[str]
     source: Source
+    head: bytes
+    """header of CSV, which begins the first part"""
 
     def __call__(self, share: list[tuple[int, Chunk]]) -> Written:
         files: list[str] = []
-        texts: dict[str, list[str]] = {one: [] for one in stream_texts.FILES if one in self.outputs}
         rows = late = 0
         delayed, observed, digest = Spread(), Spread(), StreamHash()
-        for number, chunk in share:
-            output = generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection)
-            if output is None:
-                continue
-            behind = running_maximum(output.time, output.running_before) - output.time
-            behind = behind[behind > 0]
-            rows, late = rows + len(output.seq), late + len(behind)
-            delayed, observed = delayed + Spread.of(output.delayed), observed + Spread.of(behind)
-            columns = self._columns(output)
-            digest.add(output.ingestion, output.seq, output.time, columns.column("line"))
-            table = self._rows(output, columns)
-            if "parquet" in self.outputs:
-                files.append(self._write_parquet(f"part-{number:05d}.parquet", table))
-            for one, names in texts.items():
-                names.append(self._write_text(f"part-{number:05d}.{stream_texts.ENDINGS[one]}", one, table))
-        return Written(files, texts, rows, late, delayed, observed, digest)
+        with self._texts(share[0][0]) as texts:
+            for number, chunk in share:
+                output = generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection)
+                if output is None:
+                    continue
+                behind = running_maximum(output.time, output.running_before) - output.time
+                behind = behind[behind > 0]
+                rows, late = rows + len(output.seq), late + len(behind)
+                delayed, observed = delayed + Spread.of(output.delayed), observed + Spread.of(behind)
+                columns = self._columns(output)
+                digest.add(output.ingestion, output.seq, output.time, columns.column("line"))
+                table = self._rows(output, columns)
+                if "parquet" in self.outputs:
+                    files.append(self._write_parquet(f"part-{number:05d}.parquet", table))
+                for one, (_, sink) in texts.items():
+                    self._write_text(one, table, sink)
+            ends = {one: (name, sink.tell()) for one, (name, sink) in texts.items()}
+        for name in (name for name, size in ends.values() if not size):
+            (self.directory / name).unlink()
+        return Written(
+            files, {one: [name] if size else [] for one, (name, size) in ends.items()}, rows, late, delayed, observed,
+            digest,
+        )  # fmt: skip
+
+    @contextmanager
+    def _texts(self, number: int) -> Iterator[dict[str, tuple[str, Any]]]:
+        """Yields name and sink of the part in each text format. number: that of the part's first chunk."""
+        with ExitStack() as stack:
+            texts = {}
+            for one in (one for one in stream_texts.FILES if one in self.outputs):
+                path = self.directory / f"part-{number:05d}.{stream_texts.ENDINGS[one]}"
+                texts[one] = stack.enter_context(publishing(path))
+                if number == 0 and one.startswith("csv"):
+                    texts[one][1].write(self.head)
+            yield texts
 
     def _columns(self, output: Output) -> pa.Table:
         """Reads line and the further columns of the output's rows, in the output's order."""
@@ -225,16 +245,12 @@ class _Writer:
 
         return publish(self.directory / name, write)
 
-    def _write_text(self, name: str, format: str, rows: pa.Table) -> str:
+    def _write_text(self, format: str, rows: pa.Table, sink: Any) -> None:
         source = self.source
-
-        def write(sink: pa.NativeFile) -> None:
-            for part in stream_texts.of_rows(
-                format, rows, separator=source.separator, json_source=source.format == "jsonl"
-            ):
-                sink.write(part)
-
-        return publish(self.directory / name, write)
+        for part in stream_texts.of_rows(
+            format, rows, separator=source.separator, json_source=source.format == "jsonl"
+        ):
+            sink.write(part)
 
 
 def _take(part: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:

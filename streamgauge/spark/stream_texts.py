@@ -1,6 +1,6 @@
 """The text formats of a stream: CSV, JSON lines, and lines for Kafka's console producer.
 
-Each function gives the bytes of some rows; `join` makes one ordered file, with its header, of the parts of all tasks.
+Each function gives the bytes of some rows; `join` makes one ordered file of the parts of all tasks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.base.places import publish, reading
+from streamgauge.base.places import Remote, append, publishing, reading
 from streamgauge.base.schemas import ARRIVAL, STREAM
 
 #: formats whose parts have this ending; csv and csv-parts have the same rows
@@ -66,23 +66,15 @@ def _json_lines(rows: pa.Table, *, json_source: bool) -> Iterator[Any]:
         yield "".join(f'{head}, "line": {line}}}\n' for head, line in zip(heads, told, strict=True)).encode()
 
 
-def join(directory: Path, parts: list[str], header: bytes, *, one_file: str | None) -> list[str]:
-    """Joins the parts into one ordered file, or puts the header into the first part; returns the files' names.
-
-    one_file: the name of the one file; None to leave the parts as they are.
-    """
-    joined, rest = (parts, []) if one_file else (parts[:1], parts[1:])
-    if not one_file and not header:
-        return parts
-
-    def write(sink: pa.NativeFile) -> None:
-        sink.write(header)
-        for name in joined:
+def join(directory: Path, parts: list[str], whole: str) -> str:
+    """Joins the parts, in their order, into one file of that name; returns its name, which a store changes."""
+    if not isinstance(directory, Remote):
+        append([directory / name for name in parts], directory / whole)
+        return whole
+    with publishing(directory / whole) as (written, sink):
+        for name in parts:
             with reading(directory / name) as part:
                 shutil.copyfileobj(part, sink, _COPY_BYTES)
-
-    written = publish(directory / (one_file or parts[0]), write)
-    for name in joined:
-        if name != written:
-            (directory / name).unlink()
-    return [written, *rest]
+    for name in parts:
+        (directory / name).unlink()
+    return written
