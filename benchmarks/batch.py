@@ -1,6 +1,6 @@
 """Compares ingest, analyze and generate with the same work in Polars and DuckDB, and with Spark copying rows unsorted.
 
-    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 5] [--warmups 1] [--fsync] [--only WORK] [--work DIR]
+    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 5] [--fsync] [--only WORK] [--work DIR]
 
 The figures are CPU seconds (user + system) and wall seconds of the whole process tree, and the peak memory of the
 largest worker process: medians and spread of the repeats. Contestants take turns within every repeat, so that a drift
@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -223,11 +224,16 @@ def duckdb(name: str, cores: int, **values: object) -> Callable[[], None]:
 
 def command(*arguments: str) -> Callable[[], None]:
     """Returns a function that runs a whole command."""
-    return lambda: subprocess.run(arguments, check=True, capture_output=True) and None
+
+    def work() -> None:
+        subprocess.run(arguments, check=True, capture_output=True)
+
+    return work
 
 
-def to_disk(folder: Path) -> None:
-    """Waits until the disk has all files below."""
+def to_disk_after(work: Callable[[], Any], folder: Path) -> None:
+    """Does the work and waits until the disk has all files in the folder."""
+    work()
     for file in (file for file in folder.rglob("*") if file.is_file()):
         with open(file, "rb") as handle:
             os.fsync(handle.fileno())
@@ -374,7 +380,7 @@ def main() -> None:
             for who, side in sides.items():
                 fresh()
                 getattr(side, "prepare", lambda: None)()
-                found = meter.run(lambda side=side: (side(), args.fsync and to_disk(scratch)))  # type: ignore[misc]
+                found = meter.run(partial(to_disk_after, side, scratch) if args.fsync else side)
                 if repeat >= args.warmups:
                     figures[who].append(found)
         ours = [statistics.median(f[i] for f in next(iter(figures.values()))) for i in (0, 1)]

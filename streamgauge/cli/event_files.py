@@ -14,7 +14,7 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.cli import options, workplace
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import as_json_object, doubtful, show
@@ -93,14 +93,14 @@ def analyze(
     benchmark = _benchmark(source, config.Experiment(name="none", target_percent=0))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
-        workplace.workers("analyze", master, Store(Path(scratch)), source) as workers,
+        workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
     ):
         from streamgauge.spark import analyze as stage
         from streamgauge.spark import ingest
 
-        store = Store(Path(scratch))
+        store = ScratchStore(Path(scratch))
         with workplace.progress("reading the source"):
-            events = ingest.run(workers, benchmark, store)
+            events = ingest.run(workers, benchmark, store, lines=False)
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, benchmark, store, full=full)
         profile = json.loads((artifact.path / "profile.json").read_text())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import publish, publishing
+from streamgauge.base.places import publishing
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment, Source
@@ -33,7 +33,10 @@ from streamgauge.spark.workers import Workers
 from streamgauge.text.parse import names_in
 from streamgauge.text.splits import header
 
-CHUNK_ROWS = 400_000
+#: with these a task's arrays are small enough for the allocator to use the same pages again, which halves system time
+CHUNK_ROWS = 120_000
+#: a Parquet file has the rows of so many chunks that it has about these rows
+FILE_ROWS = 480_000
 #: a chunk may grow up to this so as to span the longest delay; beyond it, chunks repeat each other's work instead
 MAX_CHUNK_ROWS = 4_000_000
 
@@ -65,18 +68,29 @@ def run(
     return store.made("stream", store.stream_key(benchmark, experiment), make)
 
 
+class _Tally:
+    """Figures of the rows that a task wrote."""
+
+    def __init__(self) -> None:
+        self.rows = self.late = 0
+        self.delayed, self.observed, self.digest = Spread(), Spread(), StreamHash()
+
+    def add(self, output: Output, lines: pa.ChunkedArray) -> None:
+        behind = running_maximum(output.time, output.running_before) - output.time
+        behind = behind[behind > 0]
+        self.rows, self.late = self.rows + len(output.seq), self.late + len(behind)
+        self.delayed, self.observed = self.delayed + Spread.of(output.delayed), self.observed + Spread.of(behind)
+        self.digest.add(output.ingestion, output.seq, output.time, lines)
+
+
 @dataclass(frozen=True)
 class Written:
-    """A task's figures of the chunks that it wrote."""
+    """What a task wrote."""
 
     files: list[str]
     texts: dict[str, list[str]]
     """name of the part in each text format, if the task has rows"""
-    rows: int
-    late: int
-    delayed: Spread
-    observed: Spread
-    digest: StreamHash
+    tally: _Tally
 
 
 def write_stream(
@@ -115,10 +129,12 @@ def write_stream(
         closest=experiment.on_infeasible == "closest",
     )
     schema = stream_schema(events.manifest["columns"], arrival=events.manifest["arrival"])
-    writer = _Writer(directory, groups, delay, seed, solution.selection, schema, outputs, source, head)
+    writer = _Writer(
+        directory, groups, delay, seed, solution.selection, schema, outputs, source, head, _a_file(groups, cuts)
+    )
     written = workers.each(shares, writer)
 
-    rows, late = sum(w.rows for w in written), sum(w.late for w in written)
+    rows, late = sum(w.tally.rows for w in written), sum(w.tally.late for w in written)
     if rows != solution.events or late != solution.aimed:
         raise UserError(f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
                         "the events changed while they were read; run again")  # fmt: skip
@@ -128,8 +144,8 @@ def write_stream(
         if one != "csv-parts":
             parts = [stream_texts.join(directory, parts, f"stream.{stream_texts.ENDINGS[one]}")] if parts else []
         texts[stream_texts.FILES[one]] = parts
-    delayed = sum((w.delayed for w in written), Spread())
-    observed = sum((w.observed for w in written), Spread())
+    delayed = sum((w.tally.delayed for w in written), Spread())
+    observed = sum((w.tally.observed for w in written), Spread())
     return {
         "events_key": events.key,
         "tick": events.manifest["tick"],
@@ -152,7 +168,7 @@ def write_stream(
         "delay_table": list(delay.ticks),
         "drawn_delay": {**delayed.approximate(), "histogram": delayed.histogram()},
         "observed_delay": {**observed.approximate(), "histogram": observed.histogram()},
-        "sha256": join([w.digest for w in written]),
+        "sha256": join([w.tally.digest for w in written]),
         "files": [name for w in written for name in w.files],
         **texts,
     }
@@ -172,34 +188,38 @@ class _Writer:
     source: Source
     head: bytes
     """header of CSV, which begins the first part"""
+    a_file: int
+    """number of chunks of a Parquet file"""
 
     def __call__(self, share: list[tuple[int, Chunk]]) -> Written:
         files: list[str] = []
-        rows = late = 0
-        delayed, observed, digest = Spread(), Spread(), StreamHash()
+        tally = _Tally()
         with self._texts(share[0][0]) as texts:
-            for number, chunk in share:
-                output = generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection)
-                if output is None:
-                    continue
-                behind = running_maximum(output.time, output.running_before) - output.time
-                behind = behind[behind > 0]
-                rows, late = rows + len(output.seq), late + len(behind)
-                delayed, observed = delayed + Spread.of(output.delayed), observed + Spread.of(behind)
-                columns = self._columns(output)
-                digest.add(output.ingestion, output.seq, output.time, columns.column("line"))
-                table = self._rows(output, columns)
-                if "parquet" in self.outputs:
-                    files.append(self._write_parquet(f"part-{number:05d}.parquet", table))
-                for one, (_, sink) in texts.items():
-                    self._write_text(one, table, sink)
+            for chunks in (share[at : at + self.a_file] for at in range(0, len(share), self.a_file)):
+                before = tally.rows
+                with self._parquet(chunks[0][0]) as (name, parquet):
+                    for table in (self._table(chunk, tally) for _, chunk in chunks):
+                        if parquet and len(table):
+                            parquet.write_table(table, ROW_GROUP_ROWS)
+                        for one, (_, sink) in texts.items():
+                            self._write_text(one, table, sink)
+                if name and tally.rows > before:
+                    files.append(name)
+                elif name:
+                    (self.directory / name).unlink()
             ends = {one: (name, sink.tell()) for one, (name, sink) in texts.items()}
         for name in (name for name, size in ends.values() if not size):
             (self.directory / name).unlink()
-        return Written(
-            files, {one: [name] if size else [] for one, (name, size) in ends.items()}, rows, late, delayed, observed,
-            digest,
-        )  # fmt: skip
+        return Written(files, {one: [name] if size else [] for one, (name, size) in ends.items()}, tally)
+
+    def _table(self, chunk: Chunk, tally: _Tally) -> pa.Table:
+        """Generates the rows of a chunk, and adds their figures to the tally."""
+        output = generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection)
+        if output is None:
+            return self.schema.empty_table()
+        columns = self._columns(output)
+        tally.add(output, columns.column("line"))
+        return self._rows(output, columns)
 
     @contextmanager
     def _texts(self, number: int) -> Iterator[dict[str, tuple[str, Any]]]:
@@ -231,19 +251,24 @@ class _Writer:
             [fixed[f.name] if f.name in fixed else columns.column(f.name) for f in self.schema], schema=self.schema
         )
 
-    def _write_parquet(self, name: str, rows: pa.Table) -> str:
-        def write(sink: pa.NativeFile) -> None:
-            pq.write_table(
-                rows,
+    @contextmanager
+    def _parquet(self, number: int) -> Iterator[tuple[str, pq.ParquetWriter | None]]:
+        """Yields name and writer of a Parquet file; none if no Parquet is wanted. number: that of its first chunk."""
+        if "parquet" not in self.outputs:
+            yield "", None
+            return
+        with (
+            publishing(self.directory / f"part-{number:05d}.parquet") as (name, sink),
+            pq.ParquetWriter(
                 sink,
-                row_group_size=ROW_GROUP_ROWS,
+                self.schema,
                 compression="zstd",
-                use_dictionary=[f for f in rows.column_names if f not in ENCODINGS],
+                use_dictionary=[name for name in self.schema.names if name not in ENCODINGS],
                 column_encoding=ENCODINGS,
                 write_statistics=["ingestion_time", "seq", "event_time"],
-            )
-
-        return publish(self.directory / name, write)
+            ) as writer,
+        ):
+            yield name, writer
 
     def _write_text(self, format: str, rows: pa.Table, sink: Any) -> None:
         source = self.source
@@ -267,6 +292,11 @@ def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, workers:
     wanted = min(MAX_CHUNK_ROWS, max(chunk_rows, rows_in_delay))
     cores = workers.cores if rows > chunk_rows else 1
     return max(1, -(-rows // wanted), cores if rows_in_delay * cores < rows else 1)
+
+
+def _a_file(groups: list[RowGroup], cuts: list[Chunk]) -> int:
+    """Number of chunks of a Parquet file."""
+    return max(1, FILE_ROWS * len(cuts) // max(1, total_rows(groups)))
 
 
 def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:

@@ -39,15 +39,20 @@ INGESTED = metrics.counter("rows", "ingested")
 QUARANTINED = metrics.counter("rows", "quarantined")
 
 
-def run(workers: Workers, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20) -> Artifact:
-    """Returns the events of a benchmark's source, built unless they are there. Raises UserError."""
+def run(
+    workers: Workers, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20, lines: bool = True
+) -> Artifact:
+    """Returns the events of a benchmark's source, built unless they are there. Raises UserError.
+
+    lines: keep each event's line; without it the events serve to measure their disorder only, in a scratch store.
+    """
     source = benchmark.source
     splits = source_splits(source, split_bytes)
 
     def make(build: Build) -> None:
         build.manifest["doubts"] = sample(source).doubts if source.files else []
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
-        build.manifest |= _build(workers, benchmark, splits, build.path, split_bytes)
+        build.manifest |= _build(workers, benchmark, splits, build.path, split_bytes, lines)
         build.manifest["sources"] = store.source_fingerprint(source.files)
         _check_quality(source, build.manifest, build.path)
 
@@ -57,12 +62,14 @@ def run(workers: Workers, benchmark: Benchmark, store: Store, *, split_bytes: in
     return found
 
 
-def _build(workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int) -> dict[str, Any]:
+def _build(
+    workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int, lines: bool
+) -> dict[str, Any]:
     source = benchmark.source
     if source.nexmark is not None:
         source_lines, limit, wrote = _generated(workers, benchmark, source.nexmark, path)
     else:
-        source_lines, limit, wrote = _read(workers, benchmark, splits, path, split_bytes)
+        source_lines, limit, wrote = _read(workers, benchmark, splits, path, split_bytes, lines)
     parts = [path / name for step in wrote for name in step.parts]
     quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     if source.order != "file":
@@ -93,7 +100,7 @@ def _build(workers: Workers, benchmark: Benchmark, splits: list[Split], path: Pa
 
 
 def _read(
-    workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int
+    workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int, lines: bool
 ) -> tuple[int, int, list[Wrote]]:
     """Returns the number of lines in the files, of lines taken, and what was written."""
     source = benchmark.source
@@ -102,7 +109,7 @@ def _read(
         if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
             raise no_data(file)
     limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
-    steps = _steps(splits, counts, limit, path, split_bytes)
+    steps = _steps(splits, counts, limit, path, split_bytes, lines)
     return sum(counts), limit, workers.each(steps, _write)
 
 
@@ -149,6 +156,7 @@ class Step:
     take: int  # how many of them are taken, from the first on
     directory: Path
     block_bytes: int
+    keep_lines: bool
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,9 @@ def _check_unchanged(split: Split, *, as_expected: bool = True) -> None:
         raise UserError(f"{split.path}: changed while it was read; run again once it is no longer written to")
 
 
-def _steps(splits: list[Split], counts: list[int], limit: int, path: Path, block_bytes: int) -> list[Step]:
+def _steps(
+    splits: list[Split], counts: list[int], limit: int, path: Path, block_bytes: int, keep_lines: bool
+) -> list[Step]:
     """The splits that hold the first `limit` lines, each with the position of its first line."""
     steps: list[Step] = []
     line = 1
@@ -175,7 +185,8 @@ def _steps(splits: list[Split], counts: list[int], limit: int, path: Path, block
         if not number or splits[number - 1].file != split.file:
             line = 2 if split.layout.source.header and split.kind != "parquet" else 1
         if count and seq < limit:
-            steps.append(Step(number, split, seq, line, count, min(count, limit - seq), path, block_bytes))
+            take = min(count, limit - seq)
+            steps.append(Step(number, split, seq, line, count, take, path, block_bytes, keep_lines))
         line += count
     return steps
 
@@ -190,10 +201,9 @@ def _write(step: Step) -> Wrote:
             data = first_lines(data, step.take - done)
         parsed = parse(data, split.layout, step.first_seq + done)
         name = f"{step.number:05d}-{number:05d}"
-        for k, at in enumerate(range(0, parsed.events.num_rows, FILE_ROWS)):
-            wrote.parts.append(
-                write_rows(parsed.events.slice(at, FILE_ROWS), step.directory / f"{name}-{k:03d}.parquet")
-            )
+        events = parsed.events if step.keep_lines else parsed.events.drop_columns(["line"])
+        for k, at in enumerate(range(0, events.num_rows, FILE_ROWS)):
+            wrote.parts.append(write_rows(events.slice(at, FILE_ROWS), step.directory / f"{name}-{k:03d}.parquet"))
         if parsed.bad is not None:
             at = parsed.bad["at"].to_numpy() + done
             bad = {
@@ -207,8 +217,8 @@ def _write(step: Step) -> Wrote:
                 write_rows(pa.table(bad, schema=QUARANTINE), step.directory / f"{name}.bad.parquet")
             )
             QUARANTINED.inc(len(at))
-        INGESTED.inc(parsed.events.num_rows)
-        done += parsed.events.num_rows + (parsed.bad.num_rows if parsed.bad is not None else 0)
+        INGESTED.inc(events.num_rows)
+        done += events.num_rows + (parsed.bad.num_rows if parsed.bad is not None else 0)
         if done >= step.take < step.lines:
             break
     _check_unchanged(split, as_expected=done == step.take)
