@@ -29,6 +29,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from streamgauge import workloads
+from streamgauge.base.memory import keep_pages
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.config import Nexmark
 from streamgauge.driver.replay import make_stream, offered_rows
@@ -48,6 +49,7 @@ RATE = {
 
 
 def generated(events: int, columns: tuple[str, ...]) -> float:
+    keep_pages()  # as the tasks of ingest do
     generator = Generator(Nexmark())
     generator.events(0, BATCH, columns)
     began = time.process_time()

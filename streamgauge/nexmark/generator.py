@@ -11,18 +11,19 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.base.schemas import COLUMN_TYPES, NEXMARK, events_schema
+from streamgauge.base.schemas import NEXMARK, events_schema
 from streamgauge.config import Nexmark
 from streamgauge.disorder.delays import DelayTable, interpolate, splitmix
-from streamgauge.nexmark import texts
+from streamgauge.nexmark import texts, views
 from streamgauge.nexmark.clock import Clock
 from streamgauge.nexmark.texts import HALF, POOL, Draws, Ints, below
+from streamgauge.nexmark.views import Texts
 
 KINDS = ("person", "auction", "bid")
 HEADER = ",".join(["date_time", *NEXMARK]).encode() + b"\n"
@@ -51,15 +52,17 @@ class Generator:
         self._total = settings.person_proportion + settings.auction_proportion + settings.bid_proportion
 
     def events(self, first: int, count: int, columns: Sequence[str] = tuple(NEXMARK)) -> pa.RecordBatch:
-        """Batch of the events first … first + count − 1: event_time (µs), then those columns of NEXMARK."""
+        """Batch of the events first … first + count − 1: event_time (µs), then those columns of NEXMARK.
+
+        Texts are string views, which a sink that needs their bytes casts to strings.
+        """
         group = self.settings.out_of_order_group_size
         number = np.arange(first, first + count)
         if group > 1:
             number = number // group * group + number * SHUFFLE % group
         batch = _Batch(self, number)
         arrays = [pa.array(batch.time), *(getattr(batch, name)() for name in columns)]
-        fields = [pa.field("event_time", pa.int64()), *(pa.field(n, COLUMN_TYPES[NEXMARK[n]]) for n in columns)]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays(arrays, names=["event_time", *columns])
 
     def key(self, what: str) -> int:
         """The seed of one kind of draws."""
@@ -70,15 +73,16 @@ class Generator:
     def last_person(self, number: Ints) -> Ints:
         """Index of the newest person when event `number` happens."""
         share = self.settings.person_proportion
-        epoch, offset = np.divmod(number, self._total)
-        found: Ints = epoch * share + np.minimum(offset, share - 1)
+        epoch = number // self._total  # numpy divides by a constant without dividing, but not in divmod or %
+        found: Ints = epoch * share + np.minimum(number - epoch * self._total, share - 1)
         return found
 
     def last_auction(self, number: Ints) -> Ints:
         """Index of the newest auction when event `number` happens; -1 before the first."""
         persons, share = self.settings.person_proportion, self.settings.auction_proportion
-        epoch, offset = np.divmod(number, self._total)
-        found: Ints = epoch * share + np.clip(offset - persons, -1, share - 1)
+        epoch = number // self._total
+        offset = number - epoch * self._total
+        found: Ints = epoch * share + np.minimum(np.maximum(offset - persons, -1), share - 1)
         return found
 
     def some_person(self, newest: Ints, bits: Draws) -> Ints:
@@ -100,7 +104,9 @@ class _Rows:
     """The events of one kind in a batch: their positions in it, and their numbers."""
 
     generator: Generator
-    at: Ints
+    code: int
+    """that of their kind"""
+    at: views.Rows
     number: Ints
 
     def bits(self, what: str) -> Draws:
@@ -126,53 +132,59 @@ class _Batch:
         settings = generator.settings
         self._g, self._settings, self._count = generator, settings, len(number)
         self.time = generator._clock.times_us(number)
-        offset = number % generator._total
+        offset = number - number // generator._total * generator._total
         first_bid = settings.person_proportion + settings.auction_proportion
         self._code = (offset >= settings.person_proportion).view(np.int8) + (offset >= first_bid).view(np.int8)
-        self._persons, self._auctions, self._bids = (
-            _Rows(generator, at, number[at]) for at in (np.flatnonzero(self._code == code) for code in range(3))
+        self._persons, self._auctions = (
+            _Rows(generator, code, at, number[at])
+            for code, at in enumerate(np.flatnonzero(self._code == code) for code in range(2))
         )
-        self._parts: dict[str, tuple[pa.StringArray, Ints]] = {}
+        #: most events are bids: draws for all rows, of which the others count as missing, spare picking and placing
+        self._bids = _Rows(generator, 2, slice(None), number)
+        self._parts: dict[str, Texts] = {}
+        self._bitmaps: dict[tuple[int, ...], pa.Buffer] = {}
 
     # -- putting columns together
 
+    def _valid(self, parts: Iterable[_Rows]) -> pa.Buffer:
+        """Bitmap of the rows that these parts are."""
+        key = tuple(rows.code for rows in parts)
+        if key not in self._bitmaps:
+            found = self._code == key[0]
+            for code in key[1:]:
+                found |= self._code == code
+            self._bitmaps[key] = pa.py_buffer(np.packbits(found, bitorder="little"))
+        return self._bitmaps[key]
+
     def _numbers(self, *parts: tuple[_Rows, Ints]) -> pa.Array:
-        values, missing = np.zeros(self._count, np.int64), np.ones(self._count, bool)
+        values = np.zeros(self._count, np.int64)
         for rows, found in parts:
             values[rows.at] = found
-            missing[rows.at] = False
-        return pa.array(values, mask=missing)
+        valid = self._valid(rows for rows, _ in parts)
+        return pa.Array.from_buffers(pa.int64(), self._count, [valid, pa.py_buffer(values)])
 
-    def _texts(self, *parts: tuple[_Rows, tuple[pa.StringArray, Ints]]) -> pa.Array:
-        """Column of texts; each part has a pool of texts and, for each of its rows, a position in the pool."""
-        position, missing, before = np.zeros(self._count, np.int32), np.ones(self._count, bool), 0
-        for rows, (pool, place) in parts:
-            position[rows.at] = place + before
-            missing[rows.at] = False
-            before += len(pool)
-        pool = parts[0][1][0] if len(parts) == 1 else pa.concat_arrays([pool for _, (pool, _) in parts])
-        return pool.take(pa.array(position, mask=missing))
+    def _texts(self, *parts: tuple[_Rows, Texts]) -> pa.Array:
+        valid = self._valid(rows for rows, _ in parts)
+        return views.column(self._count, valid, [(rows.at, found) for rows, found in parts])
 
-    def _part(self, name: str, make: Callable[[], tuple[pa.StringArray, Ints]]) -> tuple[pa.StringArray, Ints]:
+    def _part(self, name: str, make: Callable[[], Texts]) -> Texts:
         """Result of make(), cached: the sizes of texts are needed for the padding too."""
         if name not in self._parts:
             self._parts[name] = make()
         return self._parts[name]
 
-    def _pooled(self, rows: _Rows, what: str, pool: pa.StringArray) -> tuple[pa.StringArray, Ints]:
-        return self._part(what, lambda: (pool, rows.drawn(what, len(pool))))
+    def _pooled(self, rows: _Rows, what: str, pool: Texts) -> Texts:
+        return self._part(what, lambda: pool.take(rows.drawn(what, len(pool.lengths))))
 
-    def _cut(self, rows: _Rows, what: str, longest: int) -> tuple[pa.StringArray, Ints]:
-        def make() -> tuple[pa.StringArray, Ints]:
-            lengths = 3 + rows.drawn(f"length of {what}", longest - 3)
-            return texts.cut(rows.bits(what), lengths, longest), np.arange(len(lengths))
-
-        return self._part(what, make)
+    def _cut(self, rows: _Rows, what: str, longest: int) -> Texts:
+        return self._part(what, lambda: texts.cut(
+            rows.bits(what), 3 + rows.drawn(f"length of {what}", longest - 3), longest
+        ))  # fmt: skip
 
     # -- columns
 
     def kind(self) -> pa.Array:
-        return pa.array(KINDS).take(pa.array(self._code))
+        return views.column(self._count, None, [(slice(None), _kinds().take(self._code))])
 
     def id(self) -> pa.Array:
         first = self._settings.first_id
@@ -258,34 +270,51 @@ class _Batch:
 
     # -- what several columns share
 
-    def _person(self, name: str) -> tuple[pa.StringArray, Ints]:
-        pools: dict[str, Callable[[], pa.StringArray]] = {
+    def _person(self, name: str) -> Texts:
+        pools: dict[str, Callable[[], Texts]] = {
             "name": texts.names,
             "email": lambda: texts.emails(self._g.key("emails")),
             "credit_card": lambda: texts.credit_cards(self._g.key("credit cards")),
-            "city": lambda: pa.array(texts.CITIES),
-            "state": lambda: pa.array(texts.STATES),
+            "city": texts.cities,
+            "state": texts.states,
         }
         return self._pooled(self._persons, name, pools[name]())
 
-    def _auction(self, name: str) -> tuple[pa.StringArray, Ints]:
+    def _auction(self, name: str) -> Texts:
         return self._cut(self._auctions, name, {"item": 20, "description": 100}[name])
 
-    def _channels(self, pool: pa.StringArray) -> tuple[pa.StringArray, Ints]:
+    def _channels(self, pool: Texts) -> Texts:
+        return pool.take(self._channel)
+
+    @cached_property
+    def _channel(self) -> Ints:
+        """Number of each bid's channel."""
         rows, hot = self._bids, len(texts.HOT_CHANNELS)
         bits = rows.bits("channel")
         of_hot = below(bits << HALF, self._settings.hot_channel_ratio) > 0
-        return pool, np.where(of_hot, below(bits, hot), hot + below(bits, texts.CHANNELS))
+        return np.where(of_hot, below(bits, hot), hot + below(bits, texts.CHANNELS))
 
-    def _padding(self, rows: _Rows, what: str, sizes: Ints, average: int) -> tuple[pa.StringArray, Ints]:
+    def _padding(self, rows: _Rows, what: str, sizes: Ints, average: int) -> Texts:
         lengths = texts.padding(rows.bits(f"length of {what}"), sizes, average)
-        return texts.cut(rows.bits(what), lengths, average + POOL), np.arange(len(lengths))
+        return texts.cut(rows.bits(what), lengths, average + POOL)
 
 
-def _sizes(parts: Iterable[tuple[pa.StringArray, Ints]]) -> Ints:
+@cache
+def _kinds() -> Texts:
+    return views.pool(KINDS)
+
+
+def _sizes(parts: Iterable[Texts]) -> Ints:
     """Sum of the bytes of each event's texts."""
-    found: Ints = np.sum([pc.binary_length(pool).to_numpy()[place] for pool, place in parts], axis=0, dtype=np.int64)
+    found: Ints = np.sum([part.lengths for part in parts], axis=0, dtype=np.int64)
     return found
+
+
+def expanded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with strings in place of views."""
+    views_of = [pa.types.is_string_view(field.type) for field in batch.schema]
+    columns = [one.cast(pa.string()) if view else one for one, view in zip(batch.columns, views_of, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def lines(batch: pa.RecordBatch) -> pa.BinaryArray:
@@ -297,7 +326,7 @@ def lines(batch: pa.RecordBatch) -> pa.BinaryArray:
 
 def rows(generator: Generator, first: int, count: int, columns: Sequence[str]) -> pa.Table:
     """Rows of an events artifact: seq, event_time (ns), line, then the columns."""
-    batch = generator.events(first, count)
+    batch = expanded(generator.events(first, count))
     numbers = np.arange(first, first + count), batch.column(0).to_numpy() * 1000
     arrays = [*map(pa.array, numbers), lines(batch), *(batch.column(name) for name in columns)]
     return pa.Table.from_arrays(arrays, schema=events_schema({name: NEXMARK[name] for name in columns}, arrival=False))

@@ -6,10 +6,11 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge.disorder.delays import splitmix
+from streamgauge.nexmark import views
+from streamgauge.nexmark.views import Texts
 
 Ints = NDArray[np.int64]
 Draws = NDArray[np.uint64]
@@ -49,13 +50,9 @@ def letters(longest: int) -> NDArray[np.uint8]:
     return _ALPHABET[below(splitmix(13, np.arange(_TEXT + longest)), len(_ALPHABET))]
 
 
-def cut(bits: Draws, lengths: Ints, longest: int) -> pa.StringArray:
+def cut(bits: Draws, lengths: Ints, longest: int) -> Texts:
     """Texts of these lengths (at most `longest`), each cut out of letters() at a place that is drawn."""
-    ends = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    at = np.arange(ends[-1]) + np.repeat(below(bits, _TEXT) - ends[:-1], lengths)
-    data = letters(longest)[at]
-    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data))
+    return views.cut_out(letters(max(longest, 12)), below(bits, _TEXT), lengths)
 
 
 def padding(bits: Draws, sizes: Ints, average: int) -> Ints:
@@ -67,31 +64,41 @@ def padding(bits: Draws, sizes: Ints, average: int) -> Ints:
 
 
 @cache
-def names() -> pa.StringArray:
-    return pa.array([f"{first} {last}" for first, last in product(FIRST_NAMES, LAST_NAMES)])
+def cities() -> Texts:
+    return views.pool(CITIES)
 
 
 @cache
-def emails(seed: int) -> pa.StringArray:
+def states() -> Texts:
+    return views.pool(STATES)
+
+
+@cache
+def names() -> Texts:
+    return views.pool([f"{first} {last}" for first, last in product(FIRST_NAMES, LAST_NAMES)])
+
+
+@cache
+def emails(seed: int) -> Texts:
     bits = splitmix(seed, np.arange(4 * POOL)).reshape(4, POOL)
     users, hosts = (_words(cut(bits[k], 3 + below(bits[k + 1], most - 3), most)) for k, most in ((0, 7), (2, 5)))
-    return pa.array([f"{user}@{host}.com" for user, host in zip(users, hosts, strict=True)])
+    return views.pool([f"{user}@{host}.com" for user, host in zip(users, hosts, strict=True)])
 
 
 @cache
-def credit_cards(seed: int) -> pa.StringArray:
+def credit_cards(seed: int) -> Texts:
     digits = below(splitmix(seed, np.arange(4 * POOL)), 10_000).reshape(POOL, 4)
-    return pa.array([" ".join(f"{block:04d}" for block in card) for card in digits.tolist()])
+    return views.pool([" ".join(f"{block:04d}" for block in card) for card in digits.tolist()])
 
 
 @cache
-def channels() -> pa.StringArray:
+def channels() -> Texts:
     """Names of all channels, hot ones first."""
-    return pa.array([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))])
+    return views.pool([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))])
 
 
 @cache
-def urls(seed: int) -> pa.StringArray:
+def urls(seed: int) -> Texts:
     """URLs, one per channel; nine of ten of those that are not hot name their channel's id."""
     count = len(HOT_CHANNELS) + CHANNELS
     bits = splitmix(seed, np.arange(4 * count)).reshape(4, count)
@@ -100,18 +107,19 @@ def urls(seed: int) -> pa.StringArray:
     told = below(bits[3], 10) > 0
     for number in np.flatnonzero(told[len(HOT_CHANNELS) :]):
         found[number + len(HOT_CHANNELS)] += f"&channel_id={_reversed(int(number))}"
-    return pa.array(found)
+    return views.pool(found)
 
 
 @cache
-def extras(seed: int, size: int, average: int) -> pa.StringArray:
+def extras(seed: int, size: int, average: int) -> Texts:
     """Pool of paddings that fill events of one size up to the average."""
     bits = splitmix(seed, np.arange(2 * POOL)).reshape(2, POOL)
     return cut(bits[0], padding(bits[1], np.full(POOL, size), average), average + POOL)  # a fifth more than room
 
 
-def _words(array: pa.StringArray) -> list[str]:
-    return [text.replace(" ", "_") for text in array.to_pylist()]
+def _words(found: Texts) -> list[str]:
+    column = views.column(len(found.lengths), None, [(np.arange(len(found.lengths)), found)])
+    return [text.replace(" ", "_") for text in column.to_pylist()]
 
 
 def _reversed(number: int) -> int:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
 from streamgauge.spark import frames
+from streamgauge.spark.workers import be_one_core
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,8 +59,7 @@ def _each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> li
     shares = [items[len(items) * i // tasks : len(items) * (i + 1) // tasks] for i in range(tasks)]
 
     def walk(share: Sequence[T]) -> list[R | _Problem]:
-        pa.set_cpu_count(1)  # a task is one core; threads of its own would take others' cores
-        pa.set_io_thread_count(1)
+        be_one_core()
         done: list[R | _Problem] = []
         for item in share:
             try:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
+from streamgauge.base.memory import keep_pages
 from streamgauge.base.places import opened, publish
 from streamgauge.base.process_sessions import postponed
 
@@ -94,13 +95,19 @@ class Forked:
         return self.each(range(0, whole.num_rows, size), write)
 
 
+def be_one_core() -> None:
+    """Prepares a process that works on items: it is one core, and makes arrays of the same sizes again and again."""
+    pa.set_cpu_count(1)  # threads of its own would take others' cores
+    pa.set_io_thread_count(1)
+    keep_pages()
+
+
 def _work(items: Sequence[Any], work: Callable[[Any], Any], following: Any, results: Connection) -> None:
     """Works on items until none is left, in a copy; sends (index, result or problem), then what it has counted."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells every process; the first one ends its copies
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    pa.set_cpu_count(1)  # a copy is one core; threads of its own would take others' cores
-    pa.set_io_thread_count(1)
+    be_one_core()
     with suppress(BrokenPipeError), metrics.collected() as cells:
         while True:
             with following.get_lock():

@@ -18,7 +18,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.config import Nexmark, Source, parse
 from streamgauge.nexmark.clock import Clock
-from streamgauge.nexmark.generator import HEADER, Generator, lines, prices, rows
+from streamgauge.nexmark.generator import HEADER, Generator, expanded, lines, prices, rows
 from streamgauge.nexmark.texts import extras
 
 COUNT = 100_000
@@ -27,7 +27,7 @@ SECOND = 1_000_000
 
 @pytest.fixture(scope="module")
 def events() -> pa.Table:
-    return pa.Table.from_batches([Generator(Nexmark()).events(0, COUNT)])
+    return pa.Table.from_batches([expanded(Generator(Nexmark()).events(0, COUNT))])
 
 
 def of(events: pa.Table, kind: str) -> pa.Table:
@@ -133,10 +133,10 @@ CHANGES: list[dict[str, Any]] = [
 def test_events_are_the_same_however_they_are_cut(cuts: list[int], first: int, change: dict[str, Any]) -> None:
     generator = Generator(Nexmark.model_validate(change))
     edges = sorted({0, 3000, *cuts})
-    parts = [generator.events(first + a, b - a) for a, b in itertools.pairwise(edges)]
-    whole = pa.Table.from_batches([generator.events(first, 3000)])
+    parts = [expanded(generator.events(first + a, b - a)) for a, b in itertools.pairwise(edges)]
+    whole = pa.Table.from_batches([expanded(generator.events(first, 3000))])
     assert pa.Table.from_batches(parts).combine_chunks() == whole
-    assert pa.Table.from_batches([generator.events(first, 3000, ("price", "kind"))]) == whole.select(
+    assert pa.Table.from_batches([expanded(generator.events(first, 3000, ("price", "kind")))]) == whole.select(
         ["event_time", "price", "kind"]
     )
 
@@ -144,13 +144,13 @@ def test_events_are_the_same_however_they_are_cut(cuts: list[int], first: int, c
 @pytest.mark.parametrize("average", [200, 500, 2000, 10_000])
 def test_long_texts_are_as_long_as_stated(average: int) -> None:
     for seed in range(3):  # some begin near the end of the endless text
-        lengths = pc.binary_length(extras(seed, 32, average)).to_numpy()
+        lengths = extras(seed, 32, average).lengths
         assert lengths.mean() == pytest.approx(average - 32, rel=0.02)
         assert lengths.max() <= (average - 32) * 1.2 + 1
 
 
 def test_another_seed_other_events_of_the_same_kinds() -> None:
-    one, other = (Generator(Nexmark(seed=seed)).events(0, 5000) for seed in (1, 2))
+    one, other = (expanded(Generator(Nexmark(seed=seed)).events(0, 5000)) for seed in (1, 2))
     assert one["kind"] == other["kind"]
     assert all(one[name] != other[name] for name in ("name", "price", "auction", "bidder", "extra", "expires", "url"))
 
