@@ -1,0 +1,205 @@
+"""Measures how work and memory grow with the rows, what hostile streams take, and what a second worker brings.
+
+    .venv/bin/python benchmarks/scale.py [--rows 5000000 50000000] [--work DIR] [--shapes] [--cluster]
+
+- By default: CPU seconds per million rows, and peak memory of the largest process, of ingest, analyze and exact
+  generation to Parquet, in two processes. Both should not depend on the number of rows.
+- `--shapes`: generation from streams that are hard on it, of the first number of rows.
+- `--cluster`: wall seconds of the same work on a standalone cluster with one worker of one core, then with two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from batch import Meter, make_source
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge.base.schemas import FILE_ROWS, events_schema
+from streamgauge.base.units import Duration
+from streamgauge.catalog.artifacts import Artifact, ScratchStore
+from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
+from streamgauge.spark import analyze, generate, ingest
+from streamgauge.spark.workers import Forked, Workers
+
+MILLION, MS = 1_000_000, 1_000_000
+BEGIN = 1_700_000_000_000 * MS
+
+
+def experiment(longest: str) -> Experiment:
+    return Experiment(name="e", target_percent=20, delay=DelaySpec(max=Duration.parse(longest)), seed=42)
+
+
+def benchmark_of(file: Path) -> Benchmark:
+    source = Source(files=(str(file),), header=False, quote=None, time=TimeColumn(column=1, unit="ms"))
+    return Benchmark(name="b", source=source, experiments=(experiment("2s"),))
+
+
+@contextmanager
+def folder(path: Path) -> Iterator[Path]:
+    """Yields an empty folder, and removes it."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def steps(workers: Workers, rows: int, work: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields name and function of each work; each needs what the one before has made."""
+    file = work / f"rows-{rows}.csv"
+    make_source(file, rows)
+    benchmark, store = benchmark_of(file), ScratchStore(work / "store")
+    with folder(store.root), folder(work / "stream") as out:
+        yield "ingest → Parquet", lambda: ingest.run(workers, benchmark, store)
+        events = ingest.run(workers, benchmark, store)
+        yield "analyze events", lambda: analyze.measure(workers, events)
+        yield (
+            "generate → Parquet",
+            lambda: generate.write_stream(
+                workers, events, benchmark.source, benchmark.experiments[0], out, outputs={"parquet"}
+            ),
+        )
+
+
+def growth(sizes: list[int], work: Path) -> Table:
+    table = Table(
+        "work", "rows", "CPU s per million rows", "wall s", "peak MiB of a process", title="growth, 2 processes"
+    )
+    meter = Meter()
+    for rows in sizes:
+        for name, step in steps(Forked(2), rows, work):
+            cpu, wall, peak = meter.run(step)
+            table.add_row(name, f"{rows:,}", f"{cpu / rows * MILLION:.3f}", f"{wall:.1f}", f"{peak:.0f}")
+        table.add_section()
+    return table
+
+
+#: how the times of n events are made, and the longest delay; `length` is that of the ordered stream
+SHAPES: dict[str, tuple[Callable[[int], Any], str]] = {
+    "a millisecond apart, delays to 2 s": (lambda n: np.arange(n), "2s"),
+    "delays longer than a chunk, 10 min": (lambda n: np.arange(n), "10min"),
+    "delays as long as the stream": (lambda n: np.arange(n), "{length}ms"),
+    "one event ten years ahead": (lambda n: np.where(np.arange(n) == n // 2, 315_360_000_000, np.arange(n)), "2s"),
+    "all events at one time": (np.zeros, "2s"),
+}
+
+
+def written(times: Any, place: Path) -> Artifact:
+    """Writes events with these times (ms) and lines of 100 bytes."""
+    schema, files = events_schema({}, arrival=False), []
+    for start in range(0, len(times), FILE_ROWS):
+        part = times[start : start + FILE_ROWS].astype(np.int64) * MS + BEGIN
+        lines = pa.array([b"%099d\n" % number for number in range(start, start + len(part))])
+        files.append(f"part-{start:012d}.parquet")
+        columns = [pa.array(np.arange(start, start + len(part))), pa.array(part), lines]
+        ingest.write_rows(pa.Table.from_arrays(columns, schema=schema), place / files[-1])
+    manifest = {"files": files, "tick": "ns", "columns": {}, "arrival": False, "events": len(times)}
+    return Artifact("events", "shape", place, manifest)
+
+
+def shapes(rows: int, work: Path) -> Table:
+    table = Table(
+        "stream", "late events", "CPU s per million rows", "wall s", "peak MiB of a process",
+        title=f"generation from {rows:,} events, 2 processes",
+    )  # fmt: skip
+    source = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ms"))
+    meter = Meter()
+    for number, (name, (times, longest)) in enumerate(SHAPES.items()):
+        # footers are remembered by the file's name
+        with folder(work / f"events-{number}") as place, folder(work / "stream") as out:
+            wanted = experiment(longest.format(length=rows)).model_copy(update={"on_infeasible": "closest"})
+            make = partial(generate.write_stream, Forked(2), written(times(rows), place), source, wanted, out)
+            found: dict[str, Any] = {}
+            cpu, wall, peak = meter.run(
+                partial(lambda found, make: found.update(make(outputs={"parquet"})), found, make)
+            )
+            late = f"{100 * found['achieved_out_of_order'] / rows:.1f} %"
+            table.add_row(name, late, f"{cpu / rows * MILLION:.3f}", f"{wall:.1f}", f"{peak:.0f}")
+    return table
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[str]:
+    """Yields the URL of a standalone cluster on this host whose workers have one core each."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    url, java = f"spark://127.0.0.1:{port}", str(home / "bin" / "spark-class")
+    environment = os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    commands = [["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]]
+    commands += [["org.apache.spark.deploy.worker.Worker", "--cores", "1", "--memory", "2g", "--work-dir",
+                  f"/tmp/scale-worker-{number}", url] for number in range(workers)]  # fmt: skip
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for command in commands:
+            command += [] if running else ["--webui-port", "0"]
+            running.append(subprocess.Popen([java, *command], env=environment, stdout=-3, stderr=-3))
+            time.sleep(5)
+        yield url
+    finally:
+        for process in reversed(running):
+            process.terminate()
+            process.wait()
+
+
+def on_clusters(rows: int, work: Path) -> Table:
+    from streamgauge.spark import session
+    from streamgauge.spark.tasks import OnSpark
+
+    table = Table("work", "1 worker, wall s", "2 workers, wall s", "ratio", title=f"standalone cluster, {rows:,} rows")
+    walls: dict[str, list[float]] = {}
+    for count in (1, 2):
+        with cluster(count) as url:
+            spark = session.batch_session("scale", url, {"spark.cores.max": str(count), "spark.executor.memory": "1g"})
+            try:
+                spark.range(10).rdd.map(lambda one: one).count()
+                for name, step in steps(OnSpark(spark), rows, work):
+                    begin = time.perf_counter()
+                    step()
+                    walls.setdefault(name, []).append(time.perf_counter() - begin)
+            finally:
+                session.end(spark)
+                spark.sparkContext._gateway.shutdown()
+                type(spark.sparkContext)._gateway = type(spark.sparkContext)._jvm = None
+    for name, (one, two) in walls.items():
+        table.add_row(name, f"{one:.1f}", f"{two:.1f}", f"{one / two:.2f}")
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[5 * MILLION, 50 * MILLION])
+    parser.add_argument("--work", type=Path, default=Path("artifacts/scale"))
+    parser.add_argument("--shapes", action="store_true")
+    parser.add_argument("--cluster", action="store_true")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    if args.shapes:
+        table = shapes(args.rows[0], args.work)
+    elif args.cluster:
+        table = on_clusters(args.rows[0], args.work.resolve())
+    else:
+        table = growth(args.rows, args.work)
+    Console(width=130).print(table)
+
+
+if __name__ == "__main__":
+    main()
