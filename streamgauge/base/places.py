@@ -15,13 +15,13 @@ import shutil
 import stat
 import tempfile
 import uuid
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PosixPath
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
@@ -266,32 +266,6 @@ def publish(path: Path, write: Callable[[Any], object]) -> str:
     with publishing(path) as (name, sink):
         write(sink)
     return name
-
-
-def append(files: Sequence[Path], whole: Path) -> None:
-    """Makes one local file of several: appends all to the first, and renames it; the other files go."""
-    first, *rest = files
-    with open(first, "r+b") as sink:
-        sink.seek(0, os.SEEK_END)
-        for file in rest:
-            with open(file, "rb") as part:
-                _copy(part, sink)
-    os.replace(first, whole)
-    for file in rest:
-        file.unlink()
-
-
-def _copy(part: BinaryIO, sink: BinaryIO) -> None:
-    """Copies a file to the end of another, within the kernel where the system and both file systems can do it."""
-    left = os.fstat(part.fileno()).st_size
-    try:
-        while left > 0 and (moved := os.copy_file_range(part.fileno(), sink.fileno(), left)):
-            left -= moved
-    except (AttributeError, OSError):
-        part.seek(os.lseek(part.fileno(), 0, os.SEEK_CUR))
-        sink.seek(0, os.SEEK_END)
-    if left > 0:
-        shutil.copyfileobj(part, sink, _READ_BYTES)
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -26,7 +26,7 @@ _MASKS = np.tril(np.full((_INLINE + 1, _INLINE), 255, np.uint8), -1)
 
 @dataclass(frozen=True)
 class Texts:
-    """Some texts and the buffer into which those longer than 12 bytes point. lengths: bytes of each."""
+    """Texts, and the buffer into which those longer than 12 bytes point. lengths: bytes of each."""
 
     views: Views
     lengths: Ints

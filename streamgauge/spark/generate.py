@@ -35,6 +35,8 @@ from streamgauge.text.splits import header
 
 #: with these a task's arrays are small enough for the allocator to use the same pages again, which halves system time
 CHUNK_ROWS = 120_000
+#: largest number of rows whose lines a task holds at a time, however many rows a chunk has
+SLICE_ROWS = 1_000_000
 #: a Parquet file has the rows of so many chunks that it has about these rows
 FILE_ROWS = 480_000
 #: a chunk may grow up to this so as to span the longest delay; beyond it, chunks repeat each other's work instead
@@ -75,17 +77,17 @@ class _Tally:
         self.rows = self.late = 0
         self.delayed, self.observed, self.digest = Spread(), Spread(), StreamHash()
 
-    def add(self, output: Output, lines: pa.ChunkedArray) -> None:
+    def add(self, output: Output) -> None:
+        """Adds all but the digest, which takes the lines too."""
         behind = running_maximum(output.time, output.running_before) - output.time
         behind = behind[behind > 0]
         self.rows, self.late = self.rows + len(output.seq), self.late + len(behind)
         self.delayed, self.observed = self.delayed + Spread.of(output.delayed), self.observed + Spread.of(behind)
-        self.digest.add(output.ingestion, output.seq, output.time, lines)
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a task wrote."""
+    """Files that a task wrote, and their figures."""
 
     files: list[str]
     texts: dict[str, list[str]]
@@ -198,8 +200,8 @@ class _Writer:
             for chunks in (share[at : at + self.a_file] for at in range(0, len(share), self.a_file)):
                 before = tally.rows
                 with self._parquet(chunks[0][0]) as (name, parquet):
-                    for table in (self._table(chunk, tally) for _, chunk in chunks):
-                        if parquet and len(table):
+                    for table in (table for _, chunk in chunks for table in self._tables(chunk, tally)):
+                        if parquet:
                             parquet.write_table(table, ROW_GROUP_ROWS)
                         for one, (_, sink) in texts.items():
                             self._write_text(one, table, sink)
@@ -212,14 +214,21 @@ class _Writer:
             (self.directory / name).unlink()
         return Written(files, {one: [name] if size else [] for one, (name, size) in ends.items()}, tally)
 
-    def _table(self, chunk: Chunk, tally: _Tally) -> pa.Table:
-        """Generates the rows of a chunk, and adds their figures to the tally."""
+    def _tables(self, chunk: Chunk, tally: _Tally) -> Iterator[pa.Table]:
+        """Yields the rows of a chunk, some at a time, and adds their figures to the tally."""
         output = generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection)
         if output is None:
-            return self.schema.empty_table()
-        columns = self._columns(output)
-        tally.add(output, columns.column("line"))
-        return self._rows(output, columns)
+            return
+        tally.add(output)
+        fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
+        for start in range(0, len(output.seq), SLICE_ROWS):
+            part = slice(start, start + SLICE_ROWS)
+            columns = self._columns(output, part)
+            tally.digest.add(output.ingestion[part], output.seq[part], output.time[part], columns.column("line"))
+            yield pa.table(
+                [fixed[f.name][part] if f.name in fixed else columns.column(f.name) for f in self.schema],
+                schema=self.schema,
+            )
 
     @contextmanager
     def _texts(self, number: int) -> Iterator[dict[str, tuple[str, Any]]]:
@@ -233,23 +242,22 @@ class _Writer:
                     texts[one][1].write(self.head)
             yield texts
 
-    def _columns(self, output: Output) -> pa.Table:
-        """Reads line and the further columns of the output's rows, in the output's order."""
+    def _columns(self, output: Output, part: slice) -> pa.Table:
+        """Reads line and the further columns of these rows of the output, in the output's order."""
         names = tuple(name for name in self.schema.names if name not in ("ingestion_time", "seq", "event_time"))
+        rows, order = output.rows, output.order
+        if len(order) > SLICE_ROWS:
+            wanted = rows[order[part]]
+            rows = np.sort(wanted)
+            order = np.searchsorted(rows, wanted)
         parts, start = [], 0
         for group in output.groups:
-            first, past = np.searchsorted(output.rows, [start, start + group.rows])
+            first, past = np.searchsorted(rows, [start, start + group.rows])
             if past > first:
-                part = read_one(group, names)
-                parts.append(part if past - first == group.rows else _take(part, output.rows[first:past] - start))
+                table = read_one(group, names)
+                parts.append(table if past - first == group.rows else _take(table, rows[first:past] - start))
             start += group.rows
-        return pa.concat_tables(parts).combine_chunks().take(pa.array(output.order))
-
-    def _rows(self, output: Output, columns: pa.Table) -> pa.Table:
-        fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
-        return pa.table(
-            [fixed[f.name] if f.name in fixed else columns.column(f.name) for f in self.schema], schema=self.schema
-        )
+        return pa.concat_tables(parts).combine_chunks().take(pa.array(order))
 
     @contextmanager
     def _parquet(self, number: int) -> Iterator[tuple[str, pq.ParquetWriter | None]]:

@@ -18,9 +18,11 @@ from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import DelaySpec, Experiment, Source, TimeColumn
 from streamgauge.disorder import definitions
+from streamgauge.spark import generate
 from streamgauge.spark.analyze import measure
 from streamgauge.spark.generate import _header as header_of
 from streamgauge.spark.generate import write_stream
+from streamgauge.spark.workers import Forked
 from tests.conftest import everywhere
 from tests.oracle import naive
 
@@ -125,6 +127,24 @@ def test_stream_is_exact_sorted_and_the_same_however_cut(workers: Workers, tmp_p
     assert sorted(stream["seq"]) == list(range(400))
     for seq, time, line, key in zip(*(stream[c] for c in ("seq", "event_time", "line", "key")), strict=True):
         assert (time, line, key) == (times[seq], b"k%d,%d\n" % (seq % 7, times[seq]), f"k{seq % 7}")
+
+
+@pytest.mark.parametrize("slice_rows", [37, 399, 1_000_000])
+def test_a_chunk_written_in_slices_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_rows: int
+) -> None:
+    made = []
+    for name, rows, processes in (("whole", 1_000_000, 1), ("slices", slice_rows, 2)):
+        monkeypatch.setattr(generate, "SLICE_ROWS", rows)
+        source, out = events(tmp_path / f"events {name}", times_of(2), 90), tmp_path / name
+        out.mkdir()
+        manifest = write_stream(
+            Forked(processes), source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv-parts", "jsonl"},
+            chunk_rows=400,
+        )  # fmt: skip
+        csv = b"".join((out / part).read_bytes() for part in manifest["csv_files"])
+        made.append((manifest["sha256"], read_stream(out, manifest), csv, (out / "stream.jsonl").read_bytes()))
+    assert made[0] == made[1]
 
 
 def test_the_hash_is_what_its_description_says(workers: Workers, tmp_path: Path) -> None:
