@@ -219,7 +219,8 @@ def polars(names: list[str], sink: str, **values: object) -> Callable[[], None]:
 
 def duckdb(name: str, cores: int, **values: object) -> Callable[[], None]:
     """Returns a function that does the work in a process of its own; its start, 0.1 s, is counted."""
-    code = f"import duckdb; c = duckdb.connect(); c.execute('set threads={cores}'); c.execute(open(0).read())"
+    settings = f"set threads={cores}; set enable_progress_bar=false"
+    code = f"import duckdb; c = duckdb.connect(); c.execute({settings!r}); c.execute(open(0).read())"
 
     def work() -> None:
         subprocess.run([sys.executable, "-c", code], input=DUCKDB[name].format(**values), text=True, check=True)
