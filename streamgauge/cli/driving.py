@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from streamgauge.driver import process
-
 _Mode = Literal["constant", "time_map"]
 _Profile = Literal["constant", "steps", "sine", "burst", "source"]
 
@@ -52,6 +50,8 @@ def driver(
 
     Clients must know the token in the environment variable STREAMGAUGE_TOKEN, if it is set.
     """
+    from streamgauge.driver import process
+
     process.run(process.Settings(
         stream=stream, store=store, host=host, port=port, partitions=partitions, share=share, mode=mode,
         profile=profile, densify=densify, salt=salt or (), columns=columns, line=line, queue_seconds=queue_seconds,
