@@ -7,7 +7,8 @@ from functools import cache
 
 #: names in glibc's malloc.h
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_KEPT_BYTES = 1 << 30
+#: the second is the largest that an older glibc takes for its mappings
+_KEPT_BYTES, _KEPT_BEFORE = 1 << 30, 1 << 25
 
 
 @cache
@@ -21,5 +22,5 @@ def keep_pages() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return
-    mallopt(_MMAP_THRESHOLD, _KEPT_BYTES)
+    mallopt(_MMAP_THRESHOLD, _KEPT_BYTES) or mallopt(_MMAP_THRESHOLD, _KEPT_BEFORE)
     mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
