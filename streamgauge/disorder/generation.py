@@ -55,12 +55,20 @@ class Selection:
 
 @dataclass(frozen=True)
 class ChunkCounts:
-    """A chunk's contribution to the number of effective records at every threshold."""
+    """A chunk's contribution to the number of effective records at every threshold, or that of some chunks together."""
 
     events: int
     source_out_of_order: int
     gained: Counts  # per bin: records that become effective when the threshold passes it
     lost: Counts  # per bin: records whose last overtaker is delayed when the threshold passes it
+
+    def __add__(self, other: ChunkCounts) -> ChunkCounts:
+        return ChunkCounts(
+            self.events + other.events,
+            self.source_out_of_order + other.source_out_of_order,
+            self.gained + other.gained,
+            self.lost + other.lost,
+        )
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,7 @@ def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, see
 
 def solve(
     groups: Sequence[RowGroup],
-    parts: Sequence[tuple[Chunk, ChunkCounts]],
+    parts: Sequence[tuple[Sequence[Chunk], ChunkCounts]],
     delay: DelayTable,
     seed: int,
     target: Fraction,
@@ -189,8 +197,9 @@ def solve(
 ) -> Solution:
     """Finds the selection that makes exactly round(target · events) events out of order.
 
-    parts: every chunk with its counts, in order. Raises Infeasible with the bounds if the target is out of reach;
-    closest: takes the nearest reachable count instead. Raises UserError if the events changed meanwhile.
+    parts: all chunks, in order, some at a time with their counts. closest: takes the nearest reachable count.
+    Otherwise raises Infeasible with the bounds if the target is out of reach. Raises UserError if the events changed
+    meanwhile.
     """
     events = sum(part.events for _, part in parts)
     source = sum(part.source_out_of_order for _, part in parts)
@@ -205,16 +214,19 @@ def solve(
     if extra == 0:
         return Solution(Selection(-1, -1), events, source, wanted, aimed, maximum)
     boundary = int(np.argmax(effective >= extra)) - 1
-    per_chunk = [int(part.gained[boundary]) for _, part in parts]
-    needed = extra - (int(effective[boundary + 1]) - sum(per_chunk))
-    for (chunk, _), here in zip(parts, per_chunk, strict=True):
-        if needed <= here:
+    per_part = [int(part.gained[boundary]) for _, part in parts]
+    needed = extra - (int(effective[boundary + 1]) - sum(per_part))
+    for (some, _), here in zip(parts, per_part, strict=True):
+        if needed > here:
+            needed -= here
+            continue
+        for chunk in some:
             candidates = _effective_in_bin(groups, chunk, delay, seed, boundary)
-            if len(candidates) != here:
-                raise UserError("the events changed while they were read; run again")
-            last = int(np.sort(candidates)[needed - 1])
-            return Solution(Selection(boundary, last), events, source, wanted, aimed, maximum)
-        needed -= here
+            if needed <= len(candidates):
+                last = int(np.sort(candidates)[needed - 1])
+                return Solution(Selection(boundary, last), events, source, wanted, aimed, maximum)
+            needed -= len(candidates)
+        raise UserError("the events changed while they were read; run again")
     raise AssertionError("the curve of effective events contradicts itself")
 
 

@@ -35,6 +35,8 @@ from streamgauge.text.splits import header
 
 #: with these a task's arrays are small enough for the allocator to use the same pages again, which halves system time
 CHUNK_ROWS = 120_000
+#: counts of so many chunks are added up where they are made: each takes 256 KiB
+PART_CHUNKS = 16
 #: largest number of rows whose lines a task holds at a time, however many rows a chunk has
 SLICE_ROWS = 1_000_000
 #: a Parquet file has the rows of so many chunks that it has about these rows
@@ -118,13 +120,15 @@ def write_stream(
     shares = _split(cuts, workers.cores)
     seed = experiment.seed
 
-    def count(share: list[tuple[int, Chunk]]) -> list[generation.ChunkCounts]:
-        return [generation.count_chunk(groups, chunk, delay, seed) for _, chunk in share]
+    parts = [share[at : at + PART_CHUNKS] for share in shares for at in range(0, len(share), PART_CHUNKS)]
 
-    counted = [part for parts in workers.each(shares, count) for part in parts]
+    def count(part: list[tuple[int, Chunk]]) -> generation.ChunkCounts:
+        first, *rest = (generation.count_chunk(groups, chunk, delay, seed) for _, chunk in part)
+        return sum(rest, first)
+
     solution = generation.solve(
         groups,
-        list(zip(cuts, counted, strict=True)),
+        [([chunk for _, chunk in part], found) for part, found in zip(parts, workers.each(parts, count), strict=True)],
         delay,
         seed,
         experiment.target,
@@ -142,10 +146,10 @@ def write_stream(
                         "the events changed while they were read; run again")  # fmt: skip
     texts = {"csv_files": list[str]()}
     for one in (one for one in stream_texts.FILES if one in outputs):
-        parts = [name for w in written for name in w.texts[one]]
+        names = [name for w in written for name in w.texts[one]]
         if one != "csv-parts":
-            parts = [stream_texts.join(directory, parts, f"stream.{stream_texts.ENDINGS[one]}")] if parts else []
-        texts[stream_texts.FILES[one]] = parts
+            names = [stream_texts.join(directory, names, f"stream.{stream_texts.ENDINGS[one]}")] if names else []
+        texts[stream_texts.FILES[one]] = names
     delayed = sum((w.tally.delayed for w in written), Spread())
     observed = sum((w.tally.observed for w in written), Spread())
     return {
