@@ -33,7 +33,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
 from tests.e2e.hosts import Hosts, Unavailable
-from tests.e2e.processes import FLIGHTS, QUICK, start, wait_for
+from tests.e2e.processes import COMMAND, FLIGHTS, QUICK, start, wait_for
 
 NAMES = ("master", "worker1", "worker2", "generator1", "generator2", "airflow")
 SPARK_CLASS = str(Path(sys.executable).with_name("spark-class"))
@@ -81,7 +81,7 @@ class Site:
         self._spark(name, "worker.Worker", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", place, self.master)
 
     def generator(self, name: str) -> None:
-        command = [sys.executable, "-m", "streamgauge.driver", "--store", str(self.artifacts)]
+        command = [COMMAND, "driver", "--store", str(self.artifacts)]
         self._launch(name, [*command, "--host", "0.0.0.0", "--port", "7100"], TOKEN)
 
     def lose(self, name: str) -> None:
