@@ -17,7 +17,7 @@ RATE = re.compile(r"([\d,]+) \(([\d,]+) to ([\d,]+)\)")
 
 def table(text: str) -> tuple[list[str], list[list[str]]]:
     """Returns the names of the systems, and the cells of each row, of the first table with rates."""
-    head, _, *rows = re.search(r"^(\| out of order \|.*?)\n\n", text, re.DOTALL | re.MULTILINE)[1].splitlines()  # type: ignore[index]
+    head, _, *rows = re.search(r"^(\| out of order \|.*?)\n\n", text, re.DOTALL | re.MULTILINE)[1].splitlines()
     names = re.findall(r"`([^`]+)`", head)
     return names, [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
@@ -26,7 +26,7 @@ def main() -> None:
     names, rows = table((DOCS / "disorder.md").read_text())
     figure = go.Figure()
     for column, name in enumerate(names, 1):
-        rates = [[float(one.replace(",", "")) for one in RATE.fullmatch(row[column]).groups()] for row in rows]  # type: ignore[union-attr]
+        rates = [[float(one.replace(",", "")) for one in RATE.fullmatch(row[column]).groups()] for row in rows]
         figure.add_scatter(
             x=[row[0] for row in rows],
             y=[rate for rate, _, _ in rates],

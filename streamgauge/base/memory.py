@@ -15,8 +15,7 @@ _KEPT_BYTES, _KEPT_BEFORE = 1 << 30, 1 << 25
 def keep_pages() -> None:
     """Lets freed memory wait for the next array instead of going back to the system, whose pages cost time anew.
 
-    For processes that make arrays of one size again and again: a batch of Nexmark's events takes 0.4 of the time. Does
-    nothing where the C library is not glibc.
+    For processes that make arrays of one size again and again. Does nothing where the C library is not glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -33,7 +33,7 @@ from streamgauge.spark.workers import Workers
 from streamgauge.text.parse import names_in
 from streamgauge.text.splits import header
 
-#: with these a task's arrays are small enough for the allocator to use the same pages again, which halves system time
+#: with these a task's arrays are small enough for the allocator to use the same pages again, which saves system time
 CHUNK_ROWS = 120_000
 #: counts of so many chunks are added up where they are made: each takes 256 KiB
 PART_CHUNKS = 16

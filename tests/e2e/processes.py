@@ -21,6 +21,21 @@ FLIGHTS = Path(__file__).resolve().parents[2] / "configs" / "data" / "flights_20
 #: for a dozen JVMs that live for seconds each
 QUICK = {"JAVA_TOOL_OPTIONS": quick_jvm()}
 
+#: a cell of a known system that is searched within seconds, after write_config
+KNOWN_CELL = """
+workloads: [{name: all, query: passthrough}]
+systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
+replay: {max_memory_mb: 64, max_slip: 5s}
+search:
+  max_rate: 2000
+  warmup_seconds: 0
+  window_seconds: 1.5
+  recovery_seconds: 5
+  max_age: 1s
+  proof_steps: 1
+  margin: 0.3
+"""
+
 
 def free_port() -> int:
     """Below those that the kernel gives to whoever asks for any, so that it is still free when it is used."""

@@ -21,7 +21,7 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.run_log import RunLog
-from tests.e2e.processes import alive, left_behind, wait_for, write_config
+from tests.e2e.processes import KNOWN_CELL, alive, left_behind, wait_for, write_config
 from tests.e2e.rest import come_up, end_ui, start_ui
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -35,17 +35,6 @@ def at_will(quantile, low, high):
     return low + quantile * (high - low)
 """
 NIGHT = """
-workloads: [{{name: all, query: passthrough}}]
-systems: [{{name: known, engine: known, capacity: 1e6, trigger: 50ms}}]
-replay: {{max_memory_mb: 64, max_slip: 5s}}
-search:
-  max_rate: 2000
-  warmup_seconds: 0
-  window_seconds: 1.5
-  recovery_seconds: 5
-  max_age: 1s
-  proof_steps: 1
-  margin: 0.3
 latency: {{fractions: [0.5], seconds: 1}}
 nightly:
   repetitions: [4]
@@ -85,7 +74,7 @@ class Started:
         """Writes the benchmark file of the nights."""
         file = write_config(self.place / "configs" / "night.yaml", [STUCK])
         night = NIGHT.format(url=f"http://127.0.0.1:{self._told.server_port}")
-        file.write_text(file.read_text() + night + limits)
+        file.write_text(file.read_text() + KNOWN_CELL + night + limits)
 
     def start(self) -> None:
         own = dict.fromkeys(("TMPDIR", "STREAMGAUGE_LOCKS"), str(self.place / "tmp"))

@@ -15,23 +15,10 @@ from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
-from tests.e2e.processes import left_behind, start, wait_for, write_config
+from tests.e2e.processes import KNOWN_CELL, left_behind, start, wait_for, write_config
 from tests.stores import object_store
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-SEARCH = """
-workloads: [{name: all, query: passthrough}]
-systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
-replay: {max_memory_mb: 64, max_slip: 5s}
-search:
-  max_rate: 2000
-  warmup_seconds: 0
-  window_seconds: 1.5
-  recovery_seconds: 5
-  max_age: 1s
-  proof_steps: 1
-  margin: 0.3
-"""
 
 
 def interrupted(
@@ -50,7 +37,7 @@ def interrupted(
 
 def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(tmp_path: Path) -> None:
     config = write_config(tmp_path / "solo.yaml", ["{name: calm, target_percent: 0}"])
-    config.write_text(config.read_text() + SEARCH)
+    config.write_text(config.read_text() + KNOWN_CELL)
     log = tmp_path / "run.log"
     with object_store("the-store-s-own-secret") as (there, variables):
         store = Store(there)
