@@ -315,6 +315,8 @@ def test_a_cleared_task_of_a_corrected_experiment_builds_only_what_is_missing(
     airflow = Airflow(service.url, "admin", service.secret("admin_password"))
     service.plan(LATE, CORRECTED)
     page.clear(DAG, RUN, "per_experiment.generate/mapped/1")
+    begun_again = ("queued", "running", "success")
+    wait_for(lambda: airflow.told(f"/dags/{DAG}/dagRuns/pair%2B1").get("state") in begun_again, "the cleared run", 60)
     tasks = airflow.finished(DAG, RUN, NAMES)
     assert {task["state"] for task in tasks.values()} == {"success"}
     after = built()
