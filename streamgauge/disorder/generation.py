@@ -5,7 +5,7 @@ fall along the source. A *record* is an event in order, so records' event times 
 record is *pinned* when the event after it is out of order: delaying it would put that event in order.
 Every event has a *selection draw* u; at *threshold* p all records with u < p that are not pinned are
 delayed. A delayed record is *effective*, that is out of order, iff a later record with a larger event
-time comes before it. A *chunk* is a range [low, high) of base time, and of ingestion time in the output.
+time comes before it. A *chunk* is a range of base time, and of ingestion time in the output (chunks.py).
 """
 
 from __future__ import annotations
@@ -13,36 +13,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from streamgauge.base.errors import Infeasible, UserError
 from streamgauge.disorder.arrays import at_index, next_larger, range_maximum, stable_order
-from streamgauge.disorder.definitions import BEFORE_ALL, Times, running_maximum
+from streamgauge.disorder.chunks import FIRST, LAST, Border, Chunk, Piece, Window
+from streamgauge.disorder.definitions import BEFORE_ALL, Times
 from streamgauge.disorder.delays import SELECT_BITS, DelayTable, draw
-from streamgauge.disorder.row_groups import LARGEST, RowGroup, column_array, read, total_rows
+from streamgauge.disorder.row_groups import LARGEST, RowGroup
 
 BINS = 1 << SELECT_BITS
 Counts = npt.NDArray[np.int64]
+Draws = npt.NDArray[np.uint16]
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """A half-open range of base time; the first chunk has no lower end, the last no upper end."""
-
-    low: int
-    high: int
-
-    @property
-    def first(self) -> bool:
-        return self.low == BEFORE_ALL
-
-    @property
-    def last(self) -> bool:
-        return self.high == LARGEST
 
 
 @dataclass(frozen=True)
@@ -83,68 +68,40 @@ class Solution:
     maximum: int  # the most that this seed and rule can give, called this seed's bound
 
 
-def chunks(groups: Sequence[RowGroup], count: int) -> list[Chunk]:
-    """Cuts base time into at most `count` chunks of about equally many rows.
+@dataclass(frozen=True)
+class Records:
+    """The records of a piece, with what is drawn for each."""
 
-    Any borders are correct; a border at the start of a row group saves reading that group twice.
-    """
-    rows, borders, seen, k = total_rows(groups), [BEFORE_ALL], 0, 1
-    for group in groups:
-        while k < count and seen + group.rows > rows * k // count:
-            small = group.rows * count * 2 <= rows  # a larger group is cut inside, by interpolation
-            within = 0.0 if small else (rows * k // count - seen) / group.rows
-            border = group.base_min + int((group.base_max - group.base_min) * within)
-            if border > borders[-1]:
-                borders.append(border)
-            k += 1
-        seen += group.rows
-    borders.append(LARGEST)
-    return [Chunk(low, high) for low, high in pairwise(borders)]
+    place: npt.NDArray[np.intp] | None  # index in the piece; None: all its rows are records
+    seq: Counts
+    time: Times
+    free: Mask
+    select: Draws
+    drawn: Times  # delays, ticks
+
+    @staticmethod
+    def of(piece: Piece, delay: DelayTable, seed: int) -> Records:
+        select, drawn = draw(seed, piece.seq, delay)
+        place = piece.records()
+        return Records(place, *(at_index(one, place) for one in (piece.seq, piece.time, piece.free, select, drawn)))
+
+    def draws(self) -> Draws:
+        """Selection draws; for pinned records, which are never delayed, more than any threshold."""
+        return np.where(self.free, self.select, BINS).astype(np.uint16)
+
+    def ingestion(self, chosen: Mask) -> Times:
+        """Ingestion times if these records are delayed."""
+        ingestion: Times = self.time + np.where(chosen, self.drawn, 0)
+        return ingestion
 
 
 @dataclass(frozen=True)
-class Window:
-    """The rows that window() reads for a chunk: those with base in its range and in the halo around it."""
+class Rest:
+    """All records after a piece, as far as those of the piece need to know them."""
 
-    groups: list[RowGroup]  # the row groups that hold them, in order (not one that was read only to pin)
-    skipped: int  # rows at the front of them that lie before the window
-    seq: Counts
-    time: Times
-    base: Times
-    source_late: Mask
-    free: Mask  # may be delayed: in order and not pinned
-    base_before: int  # running maximum before the window's first row
-
-
-def window(groups: Sequence[RowGroup], chunk: Chunk, reach: int, *, back: bool) -> Window | None:
-    """Reads the rows with base in [chunk.low, chunk.high + reach); None without any.
-
-    back: begins `reach` earlier. reach: the largest delay, in ticks.
-    """
-    start = chunk.low - reach if back and not chunk.first else chunk.low
-    end = LARGEST if chunk.last else min(LARGEST, chunk.high + reach)
-    start = max(start, BEFORE_ALL)
-    first = next((i for i, g in enumerate(groups) if g.base_max >= start), len(groups))
-    past = first
-    while past < len(groups) and (groups[past].base_min < end or chunk.last):
-        past += 1
-    if first == past:
-        return None
-    # the event after the last row may be out of order: it pins that row
-    needed = past + 1 if past < len(groups) and groups[past].time_min < groups[past].before else past
-    table = read(groups[first:needed], ["seq", "event_time"])
-    seq, time = column_array(table, "seq"), column_array(table, "event_time")
-    base = running_maximum(time, groups[first].before)
-    source_late = base > time
-    free = ~source_late
-    free[:-1] &= ~source_late[1:]
-    i = int(np.searchsorted(base, start))
-    j = len(base) if chunk.last else int(np.searchsorted(base, end))
-    before = int(base[i - 1]) if i else groups[first].before
-    part = slice(i, j)
-    return Window(
-        list(groups[first:past]), i, seq[part], time[part], base[part], source_late[part], free[part], before
-    )  # fmt: skip
+    time: int  # the smallest event time among them
+    at: int  # the earliest ingestion of those at that time
+    after: int  # the earliest ingestion of those with a larger time
 
 
 def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int) -> ChunkCounts:
@@ -154,36 +111,67 @@ def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, see
     everything is delayed, else the largest draw among the records that would overtake it.
     """
     gained, lost = np.zeros(BINS, np.int64), np.zeros(BINS, np.int64)
-    seen = window(groups, chunk, delay.maximum, back=False)
-    if seen is None:
+    window = Window.of(groups, chunk, delay.maximum, back=False)
+    near = window.piece(0)
+    if near is None:
         return ChunkCounts(0, 0, gained, lost)
-    events = len(seen.base) if chunk.last else int(np.searchsorted(seen.base, chunk.high))
-    source_late = int(seen.source_late[:events].sum())
-    select, drawn = draw(seed, seen.seq, delay)
-    record = None if not seen.source_late.any() else np.flatnonzero(~seen.source_late)
-    own = events if record is None else int(np.searchsorted(record, events))
-    time, free, select, drawn = (at_index(a, record) for a in (seen.time, seen.free, select, drawn))
+    events = near.index(chunk.high)
+    records = Records.of(near, delay, seed)
+    own = events if records.place is None else int(np.searchsorted(records.place, events))
+    latest = records.ingestion(records.free)
+    rest: Rest | None = None
+    last = np.zeros(own, np.uint16)  # the largest draw of a record that would overtake
+    for piece in window.backwards(1):
+        later = Records.of(piece, delay, seed)
+        _raise_to_draws(last, later, records.time[:own], latest[:own])
+        rest = _rest(later.time, later.ingestion(later.free), rest)
 
-    following = next_larger(time)
-    latest = time + np.where(free, drawn, 0)  # when everything is delayed
-    always = latest > _earliest_after(latest, following)
-    sure = always[:own] & free[:own]
-    gained += np.bincount(select[:own][sure], minlength=BINS)
+    following = next_larger(records.time)
+    always = (latest > _earliest_after(records.time, latest, following, rest))[:own]
+    free, select = records.free[:own], records.select[:own]
+    gained += np.bincount(select[always & free], minlength=BINS)
 
     # the others may be overtaken only by records that are not delayed themselves
-    candidate = np.flatnonzero(free[:own] & ~always[:own] & (drawn[:own] > 0))
+    candidate = np.flatnonzero(free & ~always & (records.drawn[:own] > 0))
     begin = candidate + 1 if following is None else following[candidate]
-    end = np.searchsorted(time, latest[candidate], side="left")
+    end = np.searchsorted(records.time, latest[candidate], side="left")
     some = end > begin
-    candidate, begin, end = candidate[some], begin[some], end[some]
-    if len(candidate):
-        draws = np.where(free, select, BINS).astype(np.uint16)  # pinned records are never delayed
-        last = range_maximum(draws, begin, end)
-        own_draw = select[candidate]
-        helped = last > own_draw
-        gained += np.bincount(own_draw[helped], minlength=BINS)
-        lost += np.bincount(last[helped], minlength=BINS + 1)[:BINS]
-    return ChunkCounts(events, source_late, gained, lost)
+    if some.any():
+        here = candidate[some]
+        last[here] = np.maximum(last[here], range_maximum(records.draws(), begin[some], end[some]))
+    own_draw, last = select[candidate], last[candidate]
+    helped = last > own_draw
+    gained += np.bincount(own_draw[helped], minlength=BINS)
+    lost += np.bincount(last[helped], minlength=BINS + 1)[:BINS]
+    return ChunkCounts(events, int(near.source_late[:events].sum()), gained, lost)
+
+
+def _raise_to_draws(found: Draws, later: Records, time: Times, latest: Times) -> None:
+    """Raises found to the largest draw among the later records with an event time between time and latest."""
+    if not len(later.time):
+        return
+    first, draws = later.time[0], later.draws()
+    reaching = np.flatnonzero(latest > first)
+    end = np.searchsorted(later.time, latest[reaching], side="left")
+    tied = int(np.searchsorted(later.time, first, side="right"))  # these overtake no record of their own time
+    before = time[reaching] < first
+    for start, some in ((0, before), (tied, ~before & (end > tied))):
+        if some.any():
+            row = reaching[some]
+            found[row] = np.maximum(found[row], np.maximum.accumulate(draws[start:])[end[some] - 1 - start])
+
+
+def _rest(time: Times, ingestion: Times, rest: Rest | None) -> Rest | None:
+    """Returns the rest as seen from before these records."""
+    if not len(time):
+        return rest
+    first = int(np.searchsorted(time, time[0], side="right"))
+    at, after = int(ingestion[:first].min()), int(ingestion[first:].min(initial=LARGEST))
+    if rest is not None and rest.time == time[0]:
+        at, after = min(at, rest.at), min(after, rest.after)
+    elif rest is not None:
+        after = min(after, rest.at, rest.after)
+    return Rest(int(time[0]), at, after)
 
 
 def solve(
@@ -248,69 +236,82 @@ def generate_chunk(
     groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int, selection: Selection
 ) -> Output | None:
     """Returns the stream's rows with ingestion time in the chunk; None when there are none."""
-    seen = window(groups, chunk, delay.maximum, back=True)
-    if seen is None:
-        return None
-    events = len(seen.base) if chunk.last else int(np.searchsorted(seen.base, chunk.high))
-    ingestion = seen.base[:events].copy()
-    drawn_delays = np.zeros(0, np.int64)
-    if selection.bin >= 0:
-        late, drawn = _delayed_rows(seen, delay, seed, selection)
+    window = Window.of(groups, chunk, delay.maximum, back=True)
+    rest: Rest | None = None
+    running_before, parts = BEFORE_ALL, list[list[Counts]]()
+    for piece in window.backwards():
+        late, drawn, rest = _delayed_rows(piece, delay, seed, selection, rest)
+        events = piece.index(chunk.high)
+        ingestion = piece.base[:events].copy()
         own = late < events
-        late, drawn_delays = late[own], drawn[own]
-        ingestion[late] += drawn_delays
-    here = np.ones(events, np.bool_) if chunk.last else ingestion < chunk.high
-    running_before = seen.base_before
-    if not chunk.first:
-        earlier = ingestion < chunk.low
-        running_before = max(running_before, int(seen.time[:events][earlier].max(initial=BEFORE_ALL)))
-        here &= ~earlier
-    rows = np.flatnonzero(here)
-    if not len(rows):
+        late, drawn = late[own], drawn[own]
+        ingestion[late] += drawn
+        here = _is_before(chunk.high, ingestion, piece.first)
+        if chunk.low != FIRST:
+            earlier = _is_before(chunk.low, ingestion, piece.first)
+            running_before = max(running_before, int(piece.time[:events][earlier].max(initial=BEFORE_ALL)))
+            here &= ~earlier
+        rows = np.flatnonzero(here)
+        places = rows + (piece.first - window.first)
+        parts.append([ingestion[rows], piece.seq[rows], piece.time[rows], places, drawn[here[late]]])
+        before = piece.base_before
+    if not any(len(part[0]) for part in parts):
         return None
-    order = stable_order(ingestion[rows])
-    ordered = rows[order]
-    counted = here[late] if selection.bin >= 0 else np.zeros(0, np.bool_)
+    columns = zip(*reversed(parts), strict=True)
+    ingestion, seq, time, places, delayed = (one[0] if len(one) == 1 else np.concatenate(one) for one in columns)
+    order = stable_order(ingestion)
     return Output(
-        ingestion[ordered],
-        seen.seq[ordered],
-        seen.time[ordered],
-        rows + seen.skipped,
-        order,
-        seen.groups,
-        running_before,
-        drawn_delays[counted],
+        ingestion[order], seq[order], time[order], places, order, window.groups, max(running_before, before), delayed
     )
 
 
-def _delayed_rows(seen: Window, delay: DelayTable, seed: int, selection: Selection) -> tuple[Counts, Counts]:
-    """(positions, delays) of the selected records that are effective at the boundary's threshold."""
-    select, drawn = draw(seed, seen.seq, delay)
-    record = None if not seen.source_late.any() else np.flatnonzero(~seen.source_late)
-    time, free, select, drawn, seq = (at_index(a, record) for a in (seen.time, seen.free, select, drawn, seen.seq))
-    chosen = free & (select <= selection.bin)
-    ingestion = time + np.where(chosen, drawn, 0)
-    chosen &= ingestion > _earliest_after(ingestion, next_larger(time))
+def _is_before(border: Border, ingestion: Times, first: int) -> Mask:
+    """Tells which rows are before a border by ingestion time. first: row of the first."""
+    if border == LAST:
+        return np.ones(len(ingestion), np.bool_)
+    found: Mask = ingestion < border.base
+    if border.row > first:
+        found[: border.row - first] |= ingestion[: border.row - first] == border.base
+    return found
+
+
+def _delayed_rows(
+    piece: Piece, delay: DelayTable, seed: int, selection: Selection, rest: Rest | None
+) -> tuple[npt.NDArray[np.intp], Times, Rest | None]:
+    """(indices, delays) of the selected records that are effective at the boundary's threshold, and the new rest."""
+    if selection.bin < 0:
+        return np.zeros(0, np.intp), np.zeros(0, np.int64), None
+    records = Records.of(piece, delay, seed)
+    chosen = records.free & (records.select <= selection.bin)
+    ingestion = records.ingestion(chosen)
+    chosen &= ingestion > _earliest_after(records.time, ingestion, next_larger(records.time), rest)
     # taking a delay back only makes that record earlier, so the others stay effective (fact 3 of docs/generation.md)
-    chosen &= (select < selection.bin) | (seq <= selection.last_seq)
+    chosen &= (records.select < selection.bin) | (records.seq <= selection.last_seq)
     late = np.flatnonzero(chosen)
-    return (late if record is None else record[late]), drawn[late]
+    rows = late if records.place is None else records.place[late]
+    return rows, records.drawn[late], _rest(records.time, ingestion, rest)
 
 
 def _effective_in_bin(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int, bin_: int) -> Counts:
     """seq of the chunk's records that the boundary bin makes effective at threshold bin + 1."""
-    seen = window(groups, chunk, delay.maximum, back=False)
-    if seen is None:
-        return np.zeros(0, np.int64)
-    events = len(seen.base) if chunk.last else int(np.searchsorted(seen.base, chunk.high))
-    late, _ = _delayed_rows(seen, delay, seed, Selection(bin_, LARGEST))
-    select, _ = draw(seed, seen.seq[late], delay)
-    found: Counts = seen.seq[late[(late < events) & (select == bin_)]]
+    rest: Rest | None = None
+    found = np.zeros(0, np.int64)
+    for piece in Window.of(groups, chunk, delay.maximum, back=False).backwards():
+        late, _, rest = _delayed_rows(piece, delay, seed, Selection(bin_, LARGEST), rest)
+        select, _ = draw(seed, piece.seq[late], delay)
+        own = late < piece.index(chunk.high)
+        found = np.concatenate([found, piece.seq[late[own & (select == bin_)]]])
     return found
 
 
-def _earliest_after(ingestion: Times, following: npt.NDArray[np.intp] | None) -> Times:
-    """Smallest ingestion time among later records with a larger event time (fact 1 of docs/generation.md)."""
+def _earliest_after(time: Times, ingestion: Times, following: npt.NDArray[np.intp] | None, rest: Rest | None) -> Times:
+    """Smallest ingestion time among later records with a larger event time (fact 1 of docs/generation.md).
+
+    following: next_larger(time).
+    """
+    if rest is not None:  # two records in place of all those after these
+        time, ingestion = np.r_[time, rest.time, rest.time + 1], np.r_[ingestion, rest.at, rest.after]
+        return _earliest_after(time, ingestion, next_larger(time), None)[:-2]
     earliest: Times = np.minimum.accumulate(ingestion[::-1])[::-1]
     suffix: Times = np.append(earliest, np.int64(LARGEST))
     return suffix[1:] if following is None else suffix[following]

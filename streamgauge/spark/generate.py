@@ -21,9 +21,10 @@ from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment, Source
 from streamgauge.disorder import generation
+from streamgauge.disorder.chunks import Chunk, chunks
 from streamgauge.disorder.definitions import running_maximum
 from streamgauge.disorder.delays import DelayTable, table
-from streamgauge.disorder.generation import Chunk, Output, Selection
+from streamgauge.disorder.generation import Output, Selection
 from streamgauge.disorder.hash import StreamHash, join
 from streamgauge.disorder.profile import Spread
 from streamgauge.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
@@ -42,7 +43,7 @@ SLICE_ROWS = 1_000_000
 #: a Parquet file has the rows of so many chunks that it has about these rows
 FILE_ROWS = 480_000
 #: a chunk may grow up to this so as to span the longest delay; beyond it, chunks repeat each other's work instead
-MAX_CHUNK_ROWS = 4_000_000
+MAX_CHUNK_ROWS = 1_000_000
 
 
 def run(
@@ -116,7 +117,7 @@ def write_stream(
             "beyond the largest 64-bit time; lower it"
         )
     head = _header(source) if any(one.startswith("csv") for one in outputs) else b""
-    cuts = generation.chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
+    cuts = chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
     shares = _split(cuts, workers.cores)
     seed = experiment.seed
 

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.errors import Infeasible
-from streamgauge.disorder import generation
+from streamgauge.disorder import chunks, generation
 from streamgauge.disorder.delays import DelayTable, draw
 from streamgauge.disorder.row_groups import RowGroup, row_groups
 from tests.oracle import naive
 
-KINDS = ("dense", "ties", "sparse", "bursty", "disordered", "disordered ties", "early outlier")
+KINDS = ("dense", "ties", "sparse", "bursty", "disordered", "disordered ties", "early outlier", "one time")
 SEED = 42
 
 
@@ -31,6 +31,8 @@ def source(kind: str, rng: np.random.Generator) -> np.ndarray:
     if kind == "early outlier":
         times[rng.random(n) < 0.3] -= 1_000
         times[int(rng.integers(n))] += 10**5
+    if kind == "one time":
+        times = np.where(np.arange(n) < n * rng.random(), 0, times)
     return times - int(rng.integers(0, 500))
 
 
@@ -66,7 +68,7 @@ def brute_force_count(times: list[int], seq: list[int], table: DelayTable, thres
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", range(6))
-def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path) -> None:
+def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng([KINDS.index(kind), case])
     array = source(kind, rng)
     seq_array = np.sort(rng.choice(3 * len(array), len(array), replace=False)).astype(np.int64)  # gaps: bad lines
@@ -81,17 +83,19 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path) -> No
         brute_force_count(times, seq, table, p)
         for p in sorted({0, generation.BINS, *(draw(SEED, seq_array, table)[0].astype(int) + 1).tolist()})
     )
+    known = {p: brute_force_count(times, seq, table, p) for p in (0, 3_000, 9_000, generation.BINS)}
     streams = set()
-    for count, together in ((1, 1), (3, 1), (8, 3)):
-        cuts = generation.chunks(groups, count)
+    for count, together, piece_rows in ((1, 1, 10**6), (3, 1, 70), (8, 3, 1), (30, 10, 1)):
+        monkeypatch.setattr(chunks, "PIECE_ROWS", piece_rows)
+        cuts = chunks.chunks(groups, count)
         parts = []
         for some in (cuts[at : at + together] for at in range(0, len(cuts), together)):
             first, *rest = (generation.count_chunk(groups, c, table, SEED) for c in some)
             parts.append((some, sum(rest, first)))
         assert sum(p.events for _, p in parts) == len(times)
         curve = np.r_[0, np.cumsum(sum(p.gained - p.lost for _, p in parts))]
-        for threshold in (0, 3_000, 9_000, generation.BINS):
-            assert source_late + curve[threshold] == brute_force_count(times, seq, table, threshold)
+        for threshold, expected in known.items():
+            assert source_late + curve[threshold] == expected
 
         wanted = round(target * len(times))
         if not source_late <= wanted <= curve_maximum:
