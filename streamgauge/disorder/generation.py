@@ -97,7 +97,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Rest:
-    """All records after a piece, as far as those of the piece need to know them."""
+    """Three numbers in place of all records after a piece."""
 
     time: int  # the smallest event time among them
     at: int  # the earliest ingestion of those at that time

@@ -109,6 +109,8 @@ def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]
     master = master or given.get("spark.master", "local[*]")
     check_master(master)
     wanted = {**BATCH_CONF, **driver_address(master), **conf}
+    if master.startswith("local"):  # executors of a cluster have no module of ours when their daemon starts
+        wanted["spark.python.daemon.module"] = "streamgauge.spark.daemon"
     return {key: value for key, value in wanted.items() if key not in given} | {"spark.master": master}
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":
     sys.path.pop(0)  # this file's folder: its modules must not shadow top-level ones
+    import streamgauge.spark  # noqa: F401 - prefers the installed PySpark
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
