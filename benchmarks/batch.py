@@ -365,7 +365,7 @@ def main() -> None:
         },
         "start: analyze the source": {
             "streamgauge": command(program, "analyze", str(source_file), "--no-header", "--time", "1", "--unit", "ms"),
-            "polars counts": command(sys.executable, "-c", COUNT, str(source_file), "column_2", "ms"),
+            "polars counts": command(sys.executable, "-c", COUNT, str(source_file), "column_1", "ms"),
         },
     }
     contestants = {title: sides for title, sides in contestants.items() if args.only in title}

@@ -7,6 +7,7 @@ lines, so that the second knows every line's seq, whatever the splits.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -104,6 +105,12 @@ def _read(
 ) -> tuple[int, int, list[Wrote]]:
     """Returns the number of lines in the files, of lines taken, and what was written."""
     source = benchmark.source
+    if len(splits) == 1 and splits[0].kind == "packed" and benchmark.scale == 1:
+        # nobody needs its count beforehand, and to unpack it takes longer than to parse it
+        wrote = _write(Step(0, splits[0], 0, 2 if source.header else 1, None, None, path, split_bytes, lines))
+        if not wrote.lines:
+            raise no_data(source.files[0])
+        return wrote.lines, wrote.lines, [wrote]
     counts = workers.each(splits, _count)
     for number, file in enumerate(source.files):
         if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
@@ -152,8 +159,8 @@ class Step:
     split: Split
     first_seq: int
     first_line: int  # 1-based in its file, header counted
-    lines: int  # in the split
-    take: int  # how many of them are taken, from the first on
+    lines: int | None  # in the split; None: not counted
+    take: int | None  # how many of them are taken, from the first on; None: all
     directory: Path
     block_bytes: int
     keep_lines: bool
@@ -163,6 +170,7 @@ class Step:
 class Wrote:
     parts: list[str]
     quarantine: list[str]
+    lines: int = 0
 
 
 def _count(split: Split) -> int:
@@ -193,36 +201,44 @@ def _steps(
 
 def _write(step: Step) -> Wrote:
     """Parses one split and writes its parts; each appears under its name only when it is whole."""
-    split, wrote = step.split, Wrote([], [])
+    split, parts, quarantine = step.split, list[Future[str]](), list[Future[str]]()
     _check_unchanged(split)
-    done = 0
-    for number, data in enumerate(split.blocks(step.block_bytes)):
-        if step.take < step.lines and done + data.count(b"\n") > step.take:
-            data = first_lines(data, step.take - done)
-        parsed = parse(data, split.layout, step.first_seq + done)
-        name = f"{step.number:05d}-{number:05d}"
-        events = parsed.events if step.keep_lines else parsed.events.drop_columns(["line"])
-        for k, at in enumerate(range(0, events.num_rows, FILE_ROWS)):
-            wrote.parts.append(write_rows(events.slice(at, FILE_ROWS), step.directory / f"{name}-{k:03d}.parquet"))
-        if parsed.bad is not None:
-            at = parsed.bad["at"].to_numpy() + done
-            bad = {
-                "file": [split.path] * len(at),
-                "line_number": at + step.first_line,
-                "seq": at + step.first_seq,
-                "reason": parsed.bad["reason"],
-                "text": parsed.bad["text"],
-            }
-            wrote.quarantine.append(
-                write_rows(pa.table(bad, schema=QUARANTINE), step.directory / f"{name}.bad.parquet")
-            )
-            QUARANTINED.inc(len(at))
-        INGESTED.inc(events.num_rows)
-        done += events.num_rows + (parsed.bad.num_rows if parsed.bad is not None else 0)
-        if done >= step.take < step.lines:
-            break
-    _check_unchanged(split, as_expected=done == step.take)
-    return wrote
+    done, cut = 0, step.take if step.take != step.lines else None
+    with ThreadPoolExecutor(1) as writer:  # of a packed file, which is one split, some lines are parsed meanwhile
+        for number, data in enumerate(split.blocks(step.block_bytes)):
+            if cut is not None and done + data.count(b"\n") > cut:
+                data = first_lines(data, cut - done)
+            parsed = parse(data, split.layout, step.first_seq + done)
+            for one in (*parts[-1:], *quarantine[-1:]):  # one block's parts at most wait in memory
+                one.result()
+            begin = step.directory / f"{step.number:05d}-{number:05d}"
+            events = parsed.events if step.keep_lines else parsed.events.drop_columns(["line"])
+            for k, at in enumerate(range(0, events.num_rows, FILE_ROWS)):
+                file = begin.with_name(f"{begin.name}-{k:03d}.parquet")
+                parts.append(writer.submit(write_rows, events.slice(at, FILE_ROWS), file))
+            if parsed.bad is not None:
+                bad = _bad(parsed.bad, step, done)
+                quarantine.append(writer.submit(write_rows, bad, begin.with_name(f"{begin.name}.bad.parquet")))
+                QUARANTINED.inc(bad.num_rows)
+            INGESTED.inc(events.num_rows)
+            done += events.num_rows + (parsed.bad.num_rows if parsed.bad is not None else 0)
+            if cut is not None and done >= cut:
+                break
+    _check_unchanged(split, as_expected=step.take is None or done == step.take)
+    return Wrote([one.result() for one in parts], [one.result() for one in quarantine], done)
+
+
+def _bad(bad: pa.Table, step: Step, before: int) -> pa.Table:
+    """Rows of the quarantine for lines that parse() found bad. before: number of the split's lines before its block."""
+    at = bad["at"].to_numpy() + before
+    columns = {
+        "file": [step.split.path] * len(at),
+        "line_number": at + step.first_line,
+        "seq": at + step.first_seq,
+        "reason": bad["reason"],
+        "text": bad["text"],
+    }
+    return pa.table(columns, schema=QUARANTINE)
 
 
 def write_rows(table: pa.Table, path: Path) -> str:

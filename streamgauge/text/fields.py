@@ -40,7 +40,7 @@ class Lines:
             per_line = np.diff(np.searchsorted(quotes, self.offsets))
             self.unbalanced = per_line % 2 == 1
             quotes = quotes[~np.repeat(self.unbalanced, per_line)]
-            self._separators = self._separators[np.searchsorted(quotes, self._separators) % 2 == 0]
+            self._separators = self._separators[~_between(self._separators, quotes)]
         self._grid = self._alike(fields)
         #: lines that have all fields
         self.complete: Mask = np.ones(self.count, bool) if self._grid is not None else self.field_counts >= fields
@@ -113,6 +113,16 @@ class Lines:
         if each and not ((grid[:, 0] >= self.offsets[:-1]).all() and (grid[:, -1] < self._ends).all()):
             return None
         return grid
+
+
+def _between(places: Ints, quotes: Ints) -> Mask:
+    """True for each place between a quote and its partner, the next one; both lists are sorted."""
+    begin, end = np.searchsorted(places, quotes).reshape(-1, 2).T
+    some = begin < end
+    step = np.zeros(len(places) + 1, np.int8)
+    step[begin[some]] += 1
+    step[end[some]] -= 1
+    return np.cumsum(step[:-1], dtype=np.int8).view(bool)
 
 
 def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import io
 import zlib
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import BinaryIO, Literal, cast
 
 import numpy as np
 import pyarrow as pa
+from isal import igzip_threaded
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import reading
@@ -128,7 +128,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
 
 def _unpacked(handle: BinaryIO, packed: Packing | None) -> AbstractContextManager[BinaryIO]:
     if packed == "gzip":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=handle))
+        return cast(BinaryIO, igzip_threaded.open(handle, "rb"))
     if packed == "bzip2":
         return cast(BinaryIO, bz2.BZ2File(handle))
     if packed == "zstd":

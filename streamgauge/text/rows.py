@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,13 +39,24 @@ def lines(rows: pa.RecordBatch, separator: str, quote: str | None, where: str) -
     """
     quote = quote or '"'
     (batch,) = flat(pa.Table.from_batches([rows])).combine_chunks().to_batches() or [rows]
-    columns = [
+    *columns, last = [
         _texts(column, separator, quote, f"{where}: {name}")
         for name, column in zip(batch.schema.names, batch, strict=True)
     ]
-    joined = pc.binary_join_element_wise(*columns, pa.scalar(separator), null_handling="replace", null_replacement="")
-    ended = pc.binary_join_element_wise(joined, "", "\n")
-    return b"".join(ended.cast(pa.binary()).to_pylist())
+    options = pc.JoinOptions(null_handling="replace", null_replacement="")
+    ended = pc.binary_join_element_wise(last, "", "\n", options=options)
+    joined = pc.binary_join_element_wise(*columns, ended, separator, options=options)
+    return _bytes(joined)
+
+
+def _bytes(column: pa.Array) -> bytes:
+    """The bytes of all texts of a column, one after the other."""
+    _, offsets, data = column.buffers()
+    if data is None:
+        return b""
+    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    begin, end = np.frombuffer(offsets, width)[[column.offset, column.offset + len(column)]].tolist()
+    return bytes(memoryview(data)[begin:end])
 
 
 def _texts(column: pa.Array, separator: str, quote: str, where: str) -> pa.Array:
@@ -56,7 +68,11 @@ def _texts(column: pa.Array, separator: str, quote: str, where: str) -> pa.Array
         raise UserError(
             f"{where}: {column.type} cannot be written as text ({problem}); leave that column out"
         ) from None
-    found = pc.replace_substring_regex(found, r"[\r\n]+", " ")
-    special = pc.match_substring_regex(found, f"[{re.escape(separator)}{re.escape(quote)}]")
-    doubled = pc.replace_substring(found, quote, quote * 2)
-    return pc.if_else(special, pc.binary_join_element_wise(quote, doubled, quote, ""), found)
+    held = _bytes(found)  # most columns need no change, and a look at all of their bytes at once is quick
+    if b"\n" in held or b"\r" in held:
+        found = pc.replace_substring_regex(found, r"[\r\n]+", " ")
+    if separator.encode() in held or quote.encode() in held:
+        special = pc.match_substring_regex(found, f"[{re.escape(separator)}{re.escape(quote)}]")
+        doubled = pc.replace_substring(found, quote, quote * 2)
+        found = pc.if_else(special, pc.binary_join_element_wise(quote, doubled, quote, ""), found)
+    return found

@@ -123,10 +123,19 @@ def _width(piece: Piece) -> int:
 def _templates(pattern: str | None) -> dict[int, list[Template]]:
     """Templates of a pattern by total width; without a pattern, those of the usual forms of ISO-8601."""
     found: dict[int, list[Template]] = {}
-    for template in _iso_templates() if pattern is None else [pieces(pattern)]:
+    for template in _iso_templates() if pattern is None else _of_any_fraction(pieces(pattern)):
         if all(_width(piece) or not piece.kind for piece in template):
             found.setdefault(sum(_width(p) if p.kind else 1 for p in template), []).append(template)
     return found
+
+
+def _of_any_fraction(template: Template) -> list[Template]:
+    """The template, one for each number of digits that %f may have."""
+    if not any(piece.kind == "f" and not piece.width for piece in template):
+        return [template]
+    return [
+        tuple(Piece("f", width=digits) if piece.kind == "f" else piece for piece in template) for digits in range(1, 10)
+    ]
 
 
 def _iso_templates() -> list[Template]:
