@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.base.units import Duration
-from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
 
 MAX_DELAY_MS = 2_000
@@ -40,8 +40,11 @@ TARGET = 20
 SEED = 42
 
 
-def make_source(path: Path, rows: int) -> None:
-    """Writes lines of about 100 bytes: an id, an event time in ms about a millisecond apart, six more fields."""
+def make_source(path: Path, rows: int, late: float = 0.0) -> None:
+    """Writes lines of about 100 bytes: an id, an event time in ms about a millisecond apart, six more fields.
+
+    late: fraction of the events that are up to 50 ms late already.
+    """
     if path.exists():
         return
     rng = np.random.default_rng(1)
@@ -50,6 +53,7 @@ def make_source(path: Path, rows: int) -> None:
         for start in range(0, rows, 250_000):
             n = min(250_000, rows - start)
             times = begin + np.arange(start, start + n)
+            times -= np.where(rng.random(n) < late, rng.integers(1, 51, n), 0) if late else 0
             a, b, c = (rng.integers(10**k, 10 ** (k + 1), n) for k in (5, 8, 6))
             pad = b"some-channel-name,https://example.org/item/"
             lines = [
@@ -138,7 +142,7 @@ late.select(
     "naive": """
 e = pl.read_parquet(events)
 rng = np.random.default_rng(42)
-g = e["event_time"].to_numpy() + np.where(rng.random(len(e)) < 0.2, rng.integers(0, hi, len(e)), 0)
+g = e["event_time"].cum_max().to_numpy() + np.where(rng.random(len(e)) < 0.2, rng.integers(0, hi, len(e)), 0)
 e = e.with_columns(pl.Series("ingestion_time", g)).sort("ingestion_time", "seq")
 """,
     # the same, then only effective delays are kept, as many as wanted: exact on an ordered source
@@ -295,6 +299,12 @@ def main() -> None:
     shutil.rmtree(store.root, ignore_errors=True)
     store.source_fingerprint(source.files)  # hashing the source is apart: it is done once for all runs
     events = ingest.run(workers, benchmark, store)
+    disordered_file = work / f"disordered-{args.rows}.csv"
+    make_source(disordered_file, args.rows, late=0.05)
+    disordered = ingest.run(
+        workers, benchmark.model_copy(update={"source": source.model_copy(update={"files": (str(disordered_file),)})}),
+        store,
+    )  # fmt: skip
     scratch = work / "out"
 
     def fresh() -> None:
@@ -302,13 +312,13 @@ def main() -> None:
         scratch.mkdir()
 
     def ours_ingest() -> None:
-        shutil.rmtree(store.root / "data" / "events")
+        shutil.rmtree(events.path)
         ingest.run(workers, benchmark, store)
 
     def ours_generate(kind: str) -> Callable[[], None]:
         return lambda: check(generate.write_stream(workers, events, source, experiment, scratch, outputs={kind}))
 
-    def in_copies(kind: str) -> Callable[[], None]:
+    def in_copies(kind: str, events: Artifact = events) -> Callable[[], None]:
         copies = Forked(args.cores)
         return lambda: check(generate.write_stream(copies, events, source, experiment, scratch, outputs={kind}))
 
@@ -351,6 +361,10 @@ def main() -> None:
             "polars exact": polars(["exact"], "csv", events=names, hi=hi, out=out),
             "duckdb naive": duckdb("naive", cores, events=names, hi=hi, out=out, **text),
             "spark copy": spark_copy("csv"),
+        },
+        "generate → CSV, source with 5 % late": {
+            "streamgauge exact": in_copies("csv", disordered),
+            "polars naive": polars(["naive"], "csv", events=[str(f) for f in disordered.files()], hi=hi, out=out),
         },
         "generate → Parquet": {
             "streamgauge exact": in_copies("parquet"),

@@ -133,7 +133,9 @@ def main() -> None:
                     figures[who].append(found)
         medians = {who: [statistics.median(run[i] for run in runs) for i in range(3)] for who, runs in figures.items()}
         for who, runs in figures.items():
-            cells = [f"{medians[who][i]:.2f} {min(r[i] for r in runs):.2f}–{max(r[i] for r in runs):.2f}" for i in (0, 1)]
+            cells = [
+                f"{medians[who][i]:.2f} {min(r[i] for r in runs):.2f}–{max(r[i] for r in runs):.2f}" for i in (0, 1)
+            ]
             ratios = [f"{medians['streamgauge'][i] / medians[who][i]:.2f}" for i in (0, 1)]
             table.add_row(
                 kind, who, *(part for cell in cells for part in cell.split()), f"{medians[who][2]:.0f}",

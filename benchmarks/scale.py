@@ -1,9 +1,10 @@
 """Measures how work and memory grow with the rows, what hostile streams take, and what a second worker brings.
 
-    .venv/bin/python benchmarks/scale.py [--rows 5000000 50000000] [--work DIR] [--shapes] [--cluster]
+    .venv/bin/python benchmarks/scale.py [--rows 5000000 50000000] [--work DIR] [--events | --shapes | --cluster]
 
 - By default: CPU seconds per million rows, and peak memory of the largest process, of ingest, analyze and exact
   generation to Parquet, in two processes. Both should not depend on the number of rows.
+- `--events`: the same without ingest, for more rows than the disk holds as text.
 - `--shapes`: generation from streams that are hard on it, of the first number of rows.
 - `--cluster`: wall seconds of the same work on a standalone cluster with one worker of one core, then with two.
 """
@@ -77,7 +78,19 @@ def steps(workers: Workers, rows: int, work: Path) -> Iterator[tuple[str, Callab
         )
 
 
-def growth(sizes: list[int], work: Path) -> Table:
+def steps_after_ingest(workers: Workers, rows: int, work: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields the same from events that are made here: a source of half a billion lines would need 50 GB."""
+    with folder(work / f"events-{rows}") as place, folder(work / "stream") as out:
+        events, asked = written(range(rows), place), experiment("2s")
+        source = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ms"))
+        yield "analyze events", lambda: analyze.measure(workers, events)
+        yield (
+            "generate → Parquet",
+            lambda: generate.write_stream(workers, events, source, asked, out, outputs={"parquet"}),
+        )
+
+
+def growth(sizes: list[int], work: Path, steps: Callable[..., Iterator[tuple[str, Callable[[], Any]]]]) -> Table:
     table = Table(
         "work", "rows", "CPU s per million rows", "wall s", "peak MiB of a process", title="growth, 2 processes"
     )
@@ -100,15 +113,26 @@ SHAPES: dict[str, tuple[Callable[[int], Any], str]] = {
 }
 
 
+def lines_of(start: int, count: int) -> pa.Array:
+    """Lines of 100 bytes: the number of each with 12 digits, 20 random letters, and the same text in all."""
+    data = np.full((count, 100), ord("x"), np.uint8)
+    data[:, :12] = np.arange(start, start + count)[:, None] // 10 ** np.arange(11, -1, -1) % 10 + 48
+    data[:, 12:32] = np.random.default_rng(start).integers(97, 123, (count, 20), np.uint8)
+    data[:, 99] = 10
+    offsets = np.arange(count + 1, dtype=np.int32) * 100
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data.tobytes())])
+
+
 def written(times: Any, place: Path) -> Artifact:
     """Writes events with these times (ms) and lines of 100 bytes."""
-    schema, files = events_schema({}, arrival=False), []
-    for start in range(0, len(times), FILE_ROWS):
-        part = times[start : start + FILE_ROWS].astype(np.int64) * MS + BEGIN
-        lines = pa.array([b"%099d\n" % number for number in range(start, start + len(part))])
-        files.append(f"part-{start:012d}.parquet")
-        columns = [pa.array(np.arange(start, start + len(part))), pa.array(part), lines]
-        ingest.write_rows(pa.Table.from_arrays(columns, schema=schema), place / files[-1])
+    schema = events_schema({}, arrival=False)
+
+    def write(start: int) -> str:
+        part = np.asarray(times[start : start + FILE_ROWS], np.int64) * MS + BEGIN
+        columns = [pa.array(np.arange(start, start + len(part))), pa.array(part), lines_of(start, len(part))]
+        return ingest.write_rows(pa.Table.from_arrays(columns, schema=schema), place / f"part-{start:012d}.parquet")
+
+    files = Forked(2).each(range(0, len(times), FILE_ROWS), write)
     manifest = {"files": files, "tick": "ns", "columns": {}, "arrival": False, "events": len(times)}
     return Artifact("events", "shape", place, manifest)
 
@@ -188,6 +212,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[5 * MILLION, 50 * MILLION])
     parser.add_argument("--work", type=Path, default=Path("artifacts/scale"))
+    parser.add_argument("--events", action="store_true", help="without ingest: from events that are made here")
     parser.add_argument("--shapes", action="store_true")
     parser.add_argument("--cluster", action="store_true")
     args = parser.parse_args()
@@ -197,7 +222,7 @@ def main() -> None:
     elif args.cluster:
         table = on_clusters(args.rows[0], args.work.resolve())
     else:
-        table = growth(args.rows, args.work)
+        table = growth(args.rows, args.work, steps_after_ingest if args.events else steps)
     Console(width=130).print(table)
 
 

@@ -120,7 +120,7 @@ class Images:
                     into = home / target if here.is_dir() else home / target / here.name
                     into.parent.mkdir(parents=True, exist_ok=True)
                     subprocess.run(["cp", "-a", f"{here}/." if here.is_dir() else here, into], check=True)
-        elif verb == "RUN" and rest.startswith("uv "):
+        elif verb == "RUN" and rest.startswith(("uv ", "scripts/")):
             begin = time.monotonic()
             with bound(home, HOME):
                 subprocess.run(rest, shell=True, cwd=HOME, env=variables, check=True)
