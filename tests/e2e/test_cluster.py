@@ -1,4 +1,4 @@
-"""Metrics over the workers of a standalone Spark cluster. The whole DAG over one: test_hosts.py."""
+"""Metrics and hard streams over the workers of a standalone Spark cluster. The whole DAG over one: test_hosts.py."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ import pyarrow as pa
 import pytest
 
 from streamgauge import metrics
+from streamgauge.disorder import chunks
+from streamgauge.spark.workers import Forked
 from tests.e2e.processes import QUICK, free_port, wait_for
 from tests.metrics import app
+from tests.spark import shapes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 SPARK_CLASS = str(Path(sys.executable).with_name("spark-class"))
@@ -94,3 +97,23 @@ def test_metrics_over_two_workers_equal_those_of_one_process(cluster: Cluster) -
     slow = found["slow", "slow"]  # one speculative copy won, and the loser was killed after it had told
     assert (slow["attempted"], slow["committed"]) == ({"value": 1000 + 250}, {"value": 1000})
     assert found.get(("slow", "untold"), {}).get("committed") is None
+
+
+def test_hard_streams_are_the_same_in_process_on_this_host_and_over_two_workers(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masters = ["local[1]", "local[2]", cluster.master]
+    command = [sys.executable, "-m", "tests.spark.shapes", str(tmp_path), *masters]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=Path(__file__).parents[2])
+    assert ran.returncode == 0, ran.stderr
+    monkeypatch.setattr(chunks, "PIECE_ROWS", 1_300)  # a window has many pieces
+    here = {name: list(made) for name, made in shapes.hashes(Forked(2), tmp_path).items()}
+    assert json.loads(ran.stdout.splitlines()[-1]) == dict.fromkeys(masters, here)
+    wanted = round(0.3 * shapes.ROWS)
+    assert {name: late for name, (_, late) in here.items()} == {
+        "delays longer than a chunk": wanted,
+        "delays as long as the stream": wanted,
+        "one event far ahead": shapes.ROWS // 2 - 1,
+        "all events at one time": 0,
+        "half of them at one time": wanted,
+    }
