@@ -62,7 +62,7 @@ class Broker:
         self._work, self._java, self._jars = work.absolute(), java, jars("broker")
         self.log = self._work / "broker.log"
         self._work.mkdir(parents=True, exist_ok=True)
-        self.port = port or _free_port()
+        self.port = _free_port(port)
         self._file = self._work / "server.properties"
         more = "\n".join(f"{key}={value}" for key, value in (settings or {}).items())
         told = {"port": self.port, "controller": _free_port(), "data": self._work / "data", "more": more}
@@ -88,16 +88,23 @@ class Broker:
         """Starts the process, also after `stop` or its death: topics are on the disk. Raises UserError."""
         with postponed():
             self._leader = self._run("kafka.Kafka", str(self._file))
+        self._wait(self._leader)
+
+    def _wait(self, leader: Leader) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not _answers(self.port):
-            if self._leader.poll() is not None:
-                raise UserError(f"Kafka's broker ended with {self._leader.returncode}: {_last(self.log)}")
+            if leader.poll() is not None:
+                raise UserError(f"Kafka's broker ended with {leader.returncode}: {_last(self.log)}")
             if time.monotonic() > deadline:
                 raise UserError(f"Kafka's broker did not answer within {START_SECONDS:.0f} s; its log is {self.log}")
             time.sleep(LOOK_SECONDS)
 
     def alive(self) -> bool:
         return self._leader is not None and self._leader.poll() is None
+
+    def last_line(self) -> str:
+        """The last line of its log that begins at the margin."""
+        return _last(self.log)
 
     def stop(self) -> None:
         """Ends the broker and all that it has started; safe to call twice."""
@@ -115,10 +122,9 @@ class Broker:
             raise UserError(f"Kafka's storage cannot be made ({code}): {_last(self.log)}")
 
     def _run(self, *command: str) -> Leader:
-        options = [f"-Xmx{MEMORY}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1" if command[0] != "kafka.Kafka" else ""]
-        logging = "-Dorg.apache.logging.log4j.level=WARN"
+        options = [f"-Xmx{MEMORY}", "-XX:+UseSerialGC", "-Dorg.apache.logging.log4j.level=WARN"]
         return Leader(
-            [self._java, *filter(None, options), logging, "-cp", f"{self._jars}/*", *command],
+            [self._java, *options, "-cp", f"{self._jars}/*", *command],
             {**os.environ, "KAFKA_OPTS": ""},
             self.log,
         )
@@ -134,14 +140,19 @@ def _answers(port: int) -> bool:
             pass
         # a client that finds no broker logs to standard error
         client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0, "error_cb": lambda _: None})
-        return bool(client.list_topics(timeout=2).brokers)
+        return bool(client.list_topics(timeout=5).brokers)
     except (OSError, KafkaException):
         return False
 
 
-def _free_port() -> int:
+def _free_port(wanted: int = 0) -> int:
+    """The wanted port, or any if it is 0. Raises UserError if it is taken: somebody else would answer there."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError as problem:
+            raise UserError(f"127.0.0.1:{wanted}: cannot listen on this address: {problem.strerror}") from None
         return int(probe.getsockname()[1])
 
 
