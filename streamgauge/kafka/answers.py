@@ -93,10 +93,19 @@ class Output:
         return Topic(values, np.array(stamps, np.int64) * 1_000_000 + HALF_MS_NS)
 
 
+#: the file of rows that a job has taken before the trial's
+WARM = "warm.arrow"
+
+
 def offered(folder: Path, queues: int) -> pa.Table:
-    """The rows that the publisher has written down. Raises UserError if some are missing."""
+    """The rows that the publisher has written down, and those that warmed the job up; `warm` is true for these.
+
+    Raises UserError if some are missing.
+    """
+    names = [*(f"events-{number}.arrow" for number in range(queues)), *([WARM] if (folder / WARM).exists() else [])]
     try:
-        parts = [pa.ipc.open_stream(str(folder / f"events-{n}.arrow")).read_all() for n in range(queues)]
+        tables = [(name == WARM, pa.ipc.open_stream(str(folder / name)).read_all()) for name in names]
+        parts = [table.append_column("warm", pa.repeat(pa.scalar(warm), table.num_rows)) for warm, table in tables]
     except (OSError, pa.ArrowException) as problem:
         raise UserError(f"the offered rows cannot be read: {problem}") from None
     return pa.concat_tables(parts)

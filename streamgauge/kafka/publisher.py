@@ -6,6 +6,7 @@ The n-th row of a queue is the record at offset n of its partition. Imports litt
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 import time
@@ -49,7 +50,10 @@ _PRODUCER = {
 
 @dataclass(frozen=True)
 class Task:
-    """Settings of one trial. events: directory to which the offered rows are written too; None for none."""
+    """Settings of one trial.
+
+    events: directory to which the offered rows are written too, or the first `kept` of each queue; None for none.
+    """
 
     attempt: str
     endpoints: tuple[Endpoint, ...]
@@ -60,6 +64,7 @@ class Task:
     sentinel: str
     tick: Tick
     events: str | None
+    kept: int | None = None
     cpus: str | None = None
 
     @classmethod
@@ -164,6 +169,9 @@ class Publisher:
                     if kept is not None:
                         kept.write_batch(batch.select(kept_columns(batch.schema)))
                     self._counts[number] += batch.num_rows
+                    if kept is not None and self._counts[number] >= (self._task.kept or math.inf):
+                        kept.close()
+                        kept = None
                     if batch.column("sentinel")[batch.num_rows - 1].as_py():
                         self.finished += 1
                         if kept is not None:

@@ -61,6 +61,9 @@ class Answers:
         self._base.execute("create table raw as select value, appended from given")
         if events is not None:
             self._base.register("offered", events)
+            self._base.execute(
+                "create table marks as select coalesce(max(offered_wall), 0) as offered_wall from offered where warm"
+            )
 
     def close(self) -> None:
         self._base.close()
@@ -85,11 +88,12 @@ class Answers:
         if odd is not None:
             names = " and ".join(dict.fromkeys(columns[wall] for wall in WALLS))
             raise UserError(f"answer.carried: an answer has no whole number in {names}: {str(odd[0])[:_SHOWN]}")
-        return self._timed("timed where event_wall not in (select offered_wall from offered where sentinel)")
+        return self._timed("timed where event_wall not in (select offered_wall from offered where sentinel or warm)")
 
     def compare(self, sql: str, key: Sequence[str], lateness_ms: float | None) -> tuple[OwnCheck, Timed]:
         """Compares with the SQL's answer; the timed answers are the first of each key. Raises UserError for bad SQL."""
-        self._base.execute("create view events as select * exclude (sentinel) from offered where not sentinel")
+        plain = "create or replace view events as select * exclude (sentinel, warm) from offered"
+        self._base.execute(f"{plain} where not sentinel")
         columns = self._asked(sql, "expected")
         for name in key:
             if name not in columns:
@@ -100,7 +104,9 @@ class Answers:
             raise UserError(f"answer.sql: the job's answers have no {missing[0]!r}, but {missing[1]}")
         key = list(key) or names
         # what the sentinel alone answers is none of the stream's answers
-        self._base.execute("create or replace view events as select * exclude (sentinel) from offered where sentinel")
+        self._base.execute(
+            "create or replace view events as select * exclude (sentinel, warm) from offered where sentinel"
+        )
         self._asked(sql, "of_sentinel")
         cast = ", ".join(f"try_cast({_at(name)} as {columns[name]}) as {_name(name)}" for name in names)
         same = " and ".join(f"e.{_name(name)} is not distinct from a.{_name(name)}" for name in key)
@@ -134,7 +140,8 @@ class Answers:
             "create or replace table timed as select e.event_wall, e.offered_wall, min(a.appended) as appended "
             f"from firsts a join expected e on {joined} group by e.event_wall, e.offered_wall, {self._of('e', key)}"
         )
-        return found, self._timed("timed")
+        # an answer is timed unless only rows from before the trial contributed to it
+        return found, self._timed("timed where offered_wall > (select max(offered_wall) from marks)")
 
     def _wrong(self, every: str, keys: str, found: OwnCheck) -> str | None:
         missing = f"select {every} from expected except select {every} from firsts"

@@ -7,15 +7,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.system import Endpoint
-from streamgauge.kafka.progress import Progress
+from streamgauge.kafka.answers import WARM
+from streamgauge.kafka.progress import Progress, Reached
+from streamgauge.kafka.warming import Warming
 
 LOOK_S = 0.1
 #: a broker may be away for so long before the trial is given up
 AWAY_S = 10.0
+#: beyond the time that it is meant to take
+WARM_S = 60.0
 #: looks that decide whether a job only waits for its link, and the share of them that is too much
 LOOKS, MOST_STARVED = 30, 0.8
 
@@ -51,7 +56,8 @@ class Follower:
     """A thread that lasts for one trial; `failure` says in one line why it gave up.
 
     is_ready: looked at until it is true, for at most ready_s. published: rows that were given to the producer, per
-    queue. closed: a closed loop, of which the link must not be the limit.
+    queue. closed: a closed loop, of which the link must not be the limit. warming: rows that the job takes before it is
+    ready; they are written to `work`.
     """
 
     def __init__(
@@ -63,12 +69,16 @@ class Follower:
         ready_s: float,
         published: Callable[[], list[int]],
         closed: bool,
+        warming: Warming | None,
+        work: Path,
     ) -> None:
         self._attempt, self._endpoints, self._progress = attempt, endpoints, progress
         self._is_ready, self._ready_s, self._published, self._closed = is_ready, ready_s, published, closed
+        self._warming, self._work = warming, work
         self.failure: str | None = None
         self.starving = Starving()
         self.rows = 0  # that the job has planned
+        self._base = [0] * sum(endpoint.partitions for endpoint in endpoints)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name="follow", daemon=True)
         self._thread.start()
@@ -86,7 +96,7 @@ class Follower:
                 self.failure = str(problem) if plain else f"{type(problem).__name__}: {problem}"
 
     def _run(self) -> None:
-        if not self._wait_until_ready():
+        if not self._wait_until_ready() or not self._warm():
             return
         wires = [Connection(endpoint, self._attempt) for endpoint in self._endpoints]
         try:
@@ -121,8 +131,31 @@ class Follower:
             self._over.wait(LOOK_S)
         return False
 
+    def _warm(self) -> bool:
+        """Has the job take the rows that warm it up; false if the trial is over."""
+        if self._warming is None:
+            return True
+        done = self._warming.run(lambda: sum(self._reached().committed.values()), self._over.wait, WARM_S)
+        if not done and not self._over.is_set():
+            raise UserError(
+                f"the job has not taken the rows that warm it up within {WARM_S:g} s: {self._progress.name} tells of "
+                f"{sum(self._reached().committed.values())} rows"
+            )
+        self._warming.write(self._work / WARM)
+        self._base = self._warming.base
+        return done
+
+    def _reached(self) -> Reached:
+        """The progress in rows of the trial's own queues."""
+        found, base = self._progress.reached(), self._base
+        planned, committed = (
+            {place: max(0, offset - base[place]) for place, offset in offsets.items() if place < len(base)}
+            for offsets in (found.planned, found.committed)
+        )
+        return Reached(planned, committed, found.whole)
+
     def _look(self, wires: Sequence[Connection]) -> None:
-        reached = self._progress.reached()
+        reached = self._reached()
         offered, first = 0, 0
         for wire in wires:
             latest = wire.latest()

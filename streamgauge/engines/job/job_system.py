@@ -22,6 +22,7 @@ from streamgauge.kafka.answers import Output, offered, report
 from streamgauge.kafka.clients import Access, Topics
 from streamgauge.kafka.progress import Checkpoint, Group, Progress
 from streamgauge.kafka.publisher import Task
+from streamgauge.kafka.warming import KEPT_ROWS, Warming, begin_of
 from streamgauge.search.histogram import Histogram
 
 READY_S = 90.0
@@ -63,6 +64,7 @@ class JobSystem:
         self._made: list[str] = []
         self._failure: str | None = None
         self._cpu = 0.0  # of earlier trials
+        self._kept = work / "begin"  # of the stream, as a closed loop keeps it
 
     def start(self) -> None:
         """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
@@ -160,9 +162,10 @@ class JobSystem:
         else:
             progress = Group(self._topics, filled(str(group), values), values["input"], queues)
         closed = setup.rate_events_per_s >= OVERLOAD
+        self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
             setup.attempt, setup.endpoints, system.bootstrap, system.security, values["input"], system.format,
-            system.sentinel or "", setup.tick, None if closed else str(work),
+            system.sentinel or "", setup.tick, str(self._kept if closed else work), KEPT_ROWS if closed else None,
         )  # fmt: skip
         publishing = Publishing(task)
         try:
@@ -175,17 +178,16 @@ class JobSystem:
         except UserError:
             publishing.end()
             raise
+        warming = None
+        if not closed and system.warm.ps and system.format == "json":
+            rows = begin_of(self._kept, queues, setup.tick)
+            warming = Warming(self._access, values["input"], setup.attempt, rows, system.warm.seconds) if rows else None
         sign = self._sign(command, progress)
         ready_s = system.ready.seconds + READY_S if system.ready and system.ready.seconds else READY_S
         follower = Follower(
-            setup.attempt,
-            setup.endpoints,
-            progress,
-            lambda: bool(publishing.published) and sign(),
-            ready_s,
-            lambda: publishing.published,
-            closed,
-        )
+            setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
+            lambda: publishing.published, closed, warming, work,
+        )  # fmt: skip
         return _Trial(setup, values, progress, publishing, command, follower)
 
     def _sign(self, command: Command, progress: Progress) -> Callable[[], bool]:

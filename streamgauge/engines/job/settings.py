@@ -130,6 +130,11 @@ class JobSettings(System):
     progress: JobProgress = Field(
         default=JobProgress(group="{group}"), description="source of the job's progress; by default its consumer group"
     )
+    warm: Delay = Field(
+        default=Duration.parse("15s"),
+        description="how long a trial's job takes rows of the stream's begin, moved into the past, before it is ready; "
+        "format json",
+    )
     ready: JobReady | None = Field(
         default=None, description="sign that the job waits for rows; by default its progress tells that it has begun"
     )
