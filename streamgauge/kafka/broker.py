@@ -28,6 +28,8 @@ controller.listener.names=CONTROLLER
 log.dirs={data}
 auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
@@ -101,6 +103,13 @@ class Broker:
 
     def alive(self) -> bool:
         return self._leader is not None and self._leader.poll() is None
+
+    def kill(self) -> None:
+        """Ends the broker as a crash would; `start` brings it back."""
+        leader, self._leader = self._leader, None
+        if leader is not None:
+            leader.kill()
+            leader.wait()
 
     def last_line(self) -> str:
         """The last line of its log that begins at the margin."""

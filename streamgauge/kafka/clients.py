@@ -14,6 +14,8 @@ from streamgauge.base.errors import UserError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 TIMEOUT_S = 10.0
+#: after which a broker is given up that refuses a client, and does not only keep silent
+FRUITLESS_S = 2.0
 #: a topic that was just made or removed is not known everywhere at once
 SETTLE_S = 10.0
 
@@ -81,15 +83,19 @@ class Topics:
         """Raises UserError if the broker does not answer, with what the client found out."""
         from confluent_kafka import KafkaException
 
-        try:
-            self._admin.list_topics(timeout=TIMEOUT_S)
-        except KafkaException:
-            self._admin.poll(0.1)
+        begun = time.monotonic()
+        while True:
+            try:
+                self._admin.list_topics(timeout=1.0)
+                return
+            except KafkaException:
+                self._admin.poll(0.1)
             why = [reason for reason in dict.fromkeys(self._reasons) if "brokers are down" not in reason]
-            said = why[-1] if why else "it does not answer"
-            raise UserError(
-                self._access.masked(f"bootstrap: the Kafka broker {self._access.bootstrap} cannot be used: {said}")
-            ) from None
+            if time.monotonic() - begun > (FRUITLESS_S if why else TIMEOUT_S):
+                said = why[-1] if why else "it does not answer"
+                raise UserError(
+                    self._access.masked(f"bootstrap: the Kafka broker {self._access.bootstrap} cannot be used: {said}")
+                )
 
     def make(self, name: str, partitions: int) -> None:
         """Makes a topic whose records bear the time at which the broker took them."""

@@ -56,7 +56,10 @@ class Answers:
         self._base = duckdb.connect()
         self._base.execute("set timezone = 'UTC'; set threads = 1")
         self._base.execute("set temp_directory = $1", [self._scratch.name])
-        texts = pa.array(values, pa.binary()).cast(pa.string(), safe=True)
+        try:
+            texts = pa.array(values, pa.binary()).cast(pa.string())
+        except pa.ArrowInvalid:  # not all is UTF-8; what is not is told as garbage
+            texts = pa.array([value.decode(errors="backslashreplace") for value in values], pa.string())
         self._base.register("given", pa.table({"value": texts, "appended": pa.array(appended_ns)}))
         self._base.execute("create table raw as select value, appended from given")
         if events is not None:
