@@ -14,6 +14,8 @@ from streamgauge.base.errors import UserError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 TIMEOUT_S = 10.0
+#: for requests that are repeated all the time
+LOOK_S = 3.0
 #: after which a broker is given up that refuses a client, and does not only keep silent
 FRUITLESS_S = 2.0
 #: a topic that was just made or removed is not known everywhere at once
@@ -140,7 +142,7 @@ class Topics:
     def assigned(self, group: str, topic: str) -> int:
         """Number of the topic's partitions that members of a consumer group have."""
         with told(self._access, f"the group {group} cannot be described"):
-            about = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result()
+            about = self._admin.describe_consumer_groups([group], request_timeout=LOOK_S)[group].result()
         taken = {
             place.partition
             for member in about.members
@@ -155,5 +157,5 @@ class Topics:
 
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in range(partitions)])
         with told(self._access, f"the offsets of the group {group} cannot be read"):
-            answer = self._admin.list_consumer_group_offsets([asked], request_timeout=TIMEOUT_S)[group].result()
+            answer = self._admin.list_consumer_group_offsets([asked], request_timeout=LOOK_S)[group].result()
         return {place.partition: place.offset for place in answer.topic_partitions if place.offset >= 0}

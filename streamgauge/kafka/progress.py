@@ -1,4 +1,4 @@
-"""How far a job has come: by the offsets of its consumer group, or by the checkpoint of a Spark query."""
+"""Progress of a job: by the offsets of its consumer group, or by the checkpoint of a Spark query."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Task:
 
 @dataclass
 class _Seen:
-    """What delivery reports tell. Slip: append time − offered_wall, of rows that fell due after the start.
+    """Figures of delivery reports. Slip: append time − offered_wall, of rows that fell due after the start.
 
     A backlog that is there from the start takes a while to fill in; until then nothing counts as slip.
     """

@@ -24,7 +24,7 @@ _SHOWN = 120
 
 @dataclass
 class OwnCheck:
-    """What came out, compared with what was expected; `wrong` and `unchecked` say why in one line."""
+    """Comparison of what came out with what was expected; `wrong` and `unchecked` say why in one line."""
 
     answers: int = 0
     duplicates: int = 0  # further rows of an answer that was there already
@@ -80,7 +80,7 @@ class Answers:
         return None if found is None else f"an answer is no JSON object: {str(found[0])[:_SHOWN]!r}"
 
     def counted(self) -> Timed:
-        """All answers, without their contributors."""
+        """Instants of all answers, without their contributors."""
         return Timed(self._ints("select appended from raw order by appended")[0])
 
     def carried(self, columns: dict[str, str]) -> Timed:

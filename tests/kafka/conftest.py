@@ -1,4 +1,4 @@
-"""One broker for all tests of a process, if `make kafka` was run."""
+"""Broker for all tests of a process, if `make kafka` was run."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from streamgauge.kafka.answers import WARM
 from streamgauge.kafka.progress import Progress, Reached
 from streamgauge.kafka.warming import Warming
 
-LOOK_S = 0.1
+LOOK_S = 0.05
 #: a broker may be away for so long before the trial is given up
-AWAY_S = 10.0
+AWAY_S = 5.0
 #: beyond the time that it is meant to take
 WARM_S = 60.0
 #: looks that decide whether a job only waits for its link, and the share of them that is too much
-LOOKS, MOST_STARVED = 30, 0.8
+LOOKS, MOST_STARVED = 60, 0.8
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Starving:
     looks: int = 0
     starved: int = 0
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=LOOKS))
-    taken: deque[int] = field(default_factory=lambda: deque([0], maxlen=3))
+    taken: deque[int] = field(default_factory=lambda: deque([0], maxlen=5))
 
     def look(self, offered: int, published: int, planned: int) -> None:
         # what the job takes between two looks

@@ -33,7 +33,7 @@ MOST_STARVED = 0.25
 
 @dataclass
 class _Trial:
-    """Everything that runs for one trial."""
+    """Processes, threads and names of one trial."""
 
     setup: TrialSetup
     values: dict[str, str]  # of the places in templates
@@ -56,7 +56,9 @@ class JobSystem:
     """A job as a `SystemUnderTest`, started anew for each trial; driver/system.py says what each method does."""
 
     def __init__(self, system: JobSettings, work: Path) -> None:
-        self.name, self.continuous = system.name, True
+        self.name = system.name
+        # a checkpoint tells of each micro-batch, a group only of what it has committed now and then
+        self.continuous = system.progress.checkpoint is None
         self._system, self._work = system, work
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None

@@ -132,7 +132,7 @@ class JobSettings(System):
     )
     warm: Delay = Field(
         default=Duration.parse("15s"),
-        description="how long a trial's job takes rows of the stream's begin, moved into the past, before it is ready; "
+        description="time for which a job takes rows of the stream's begin, moved into the past, before it is ready; "
         "format json",
     )
     ready: JobReady | None = Field(
