@@ -123,7 +123,8 @@ class Broker:
 
     def _format(self) -> None:
         """Writes the metadata of a new cluster."""
-        identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # one that begins with a dash would be taken for an option
+        identity = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         self._leader = self._run(
             "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", identity, "-c", str(self._file)
         )

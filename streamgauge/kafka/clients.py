@@ -115,29 +115,25 @@ class Topics:
             time.sleep(0.05)
         raise UserError(f"the topic {name} was made, but has no leader after {SETTLE_S:.0f} s")
 
-    def remove(self, names: Collection[str]) -> None:
-        """Removes topics; one that is gone is no failure."""
+    def remove(self, names: Collection[str], group: str | None = None) -> bool:
+        """Removes topics and a consumer group, as far as they are there; False if the broker does not answer."""
         from concurrent.futures import TimeoutError as Late
 
         from confluent_kafka import KafkaException
 
-        for future in self._admin.delete_topics(list(names)).values():
+        try:
+            # librdkafka may abort the process when a broker leaves in the middle of such a request
+            self._admin.list_topics(timeout=LOOK_S)
+        except KafkaException:
+            return False
+        futures = [*self._admin.delete_topics(list(names)).values()] if names else []
+        futures += [*self._admin.delete_consumer_groups([group]).values()] if group else []
+        for future in futures:
             try:
                 future.result(TIMEOUT_S)
             except (KafkaException, Late):
-                continue  # a broker that left has taken them along, or keeps what an owner may remove
-
-    def forget(self, group: str) -> None:
-        """Removes a consumer group, if there is one."""
-        from concurrent.futures import TimeoutError as Late
-
-        from confluent_kafka import KafkaException
-
-        for future in self._admin.delete_consumer_groups([group]).values():
-            try:
-                future.result(TIMEOUT_S)
-            except (KafkaException, Late):
-                continue
+                continue  # there is none, or its owner alone may remove it
+        return True
 
     def assigned(self, group: str, topic: str) -> int:
         """Number of the topic's partitions that members of a consumer group have."""
@@ -151,11 +147,26 @@ class Topics:
         }
         return len(taken)
 
-    def committed(self, group: str, topic: str, partitions: int) -> dict[int, int]:
-        """Offsets that a consumer group has committed, of the partitions where it has."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in range(partitions)])
-        with told(self._access, f"the offsets of the group {group} cannot be read"):
-            answer = self._admin.list_consumer_group_offsets([asked], request_timeout=LOOK_S)[group].result()
-        return {place.partition: place.offset for place in answer.topic_partitions if place.offset >= 0}
+class Offsets:
+    """Reads what a consumer group has committed, without joining it. Every method raises UserError.
+
+    This is no request of an AdminClient: repeated ones of those abort the process when the broker leaves.
+    """
+
+    def __init__(self, access: Access, group: str, topic: str, partitions: int) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self._access, self._group = access, group
+        with told(access, "the consumer cannot be made"):
+            self._consumer = Consumer(access.settings() | {"group.id": group, "enable.auto.commit": False})
+        self._places = [TopicPartition(topic, number) for number in range(partitions)]
+
+    def committed(self) -> dict[int, int]:
+        """Offsets of the partitions where there are some."""
+        with told(self._access, f"the offsets of the group {self._group} cannot be read"):
+            found = self._consumer.committed(self._places, timeout=LOOK_S)
+        return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def close(self) -> None:
+        self._consumer.close()

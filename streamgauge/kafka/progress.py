@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from streamgauge.kafka.clients import Topics
+from streamgauge.kafka.clients import Access, Offsets, Topics
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Progress(Protocol):
         """True once the job reads the topic, or is about to."""
         ...
 
+    def close(self) -> None: ...
+
     @property
     def name(self) -> str: ...
 
@@ -36,19 +38,23 @@ class Progress(Protocol):
 class Group:
     """The progress that a consumer group commits to the broker."""
 
-    def __init__(self, topics: Topics, group: str, topic: str, partitions: int) -> None:
+    def __init__(self, access: Access, topics: Topics, group: str, topic: str, partitions: int) -> None:
         self._topics, self._group, self._topic, self._partitions = topics, group, topic, partitions
+        self._offsets = Offsets(access, group, topic, partitions)
         self.name = f"the consumer group {group}"
 
     def reached(self) -> Reached:
-        found = self._topics.committed(self._group, self._topic, self._partitions)
+        found = self._offsets.committed()
         return Reached(found, found)
 
     def begun(self) -> bool:
         if self._topics.assigned(self._group, self._topic) == self._partitions:
             return True
         # Flink commits, but is no member
-        return len(self._topics.committed(self._group, self._topic, self._partitions)) == self._partitions
+        return len(self._offsets.committed()) == self._partitions
+
+    def close(self) -> None:
+        self._offsets.close()
 
 
 class Checkpoint:
@@ -67,6 +73,8 @@ class Checkpoint:
 
     def begun(self) -> bool:
         return self._newest("offsets") is not None
+
+    def close(self) -> None: ...
 
     def _newest(self, log: str) -> int | None:
         with suppress(OSError):

@@ -22,7 +22,7 @@ while True:
         for message in messages:
             flight = json.loads(message.value())
             answer = {"at": flight["event_time"], "flight": flight["flight"]}
-            if fault == "wrong":
+            if fault == "wrong" and flight["flight"] is not None:
                 answer["flight"] = 7
             text = "<flight/>" if fault == "garbage" else json.dumps(answer)
             for _ in range({"never writes": 0, "twice": 2}.get(fault, 1)):

@@ -66,7 +66,7 @@ def test_row_n_of_a_queue_is_the_record_at_offset_n(serve: Serve, access: Access
 
 def test_progress_is_what_a_group_has_committed(access: Access, topic: Make) -> None:
     name, topics = topic(2), Topics(access)
-    progress = Group(topics, f"{name}-group", name, 2)
+    progress = Group(access, topics, f"{name}-group", name, 2)
     assert progress.reached() == Reached({}, {})
     producer = Producer(access.settings())
     for number in range(10):
@@ -80,7 +80,9 @@ def test_progress_is_what_a_group_has_committed(access: Access, topic: Make) -> 
     consumer.commit(offsets=[TopicPartition(name, 1, 3)], asynchronous=False)
     assert progress.reached() == Reached({1: 3}, {1: 3})
     consumer.close()
-    topics.forget(f"{name}-group")
+    progress.close()
+    topics.remove([], f"{name}-group")
+    progress = Group(access, topics, f"{name}-group", name, 2)
     assert progress.reached() == Reached({}, {})
 
 

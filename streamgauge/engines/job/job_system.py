@@ -162,7 +162,7 @@ class JobSystem:
         if folder is not None:
             progress: Progress = Checkpoint(Path(filled(folder, values)), values["input"])
         else:
-            progress = Group(self._topics, filled(str(group), values), values["input"], queues)
+            progress = Group(self._access, self._topics, filled(str(group), values), values["input"], queues)
         closed = setup.rate_events_per_s >= OVERLOAD
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
@@ -223,6 +223,7 @@ class JobSystem:
         """Ends the trial's processes; returns their figures."""
         self.alive()  # looks for a failure before the processes are ended
         trial.follower.stop()
+        trial.progress.close()
         session = trial.command.session
         used = {"cpu_seconds": round(session.cpu_seconds(), 3), "rss_bytes": session.peak_rss_bytes()}
         trial.command.end()
@@ -281,10 +282,10 @@ class JobSystem:
             self._cpu += trial.command.session.cpu_seconds()
             trial.command.end()
             trial.publishing.end()
-        made, self._made = self._made, []
-        if made and self._topics is not None:
-            self._topics.remove(made)
-            self._topics.forget(made[0].removesuffix("-in"))
+            trial.progress.close()
+        # a broker that does not answer now may be back later
+        if self._made and self._topics is not None and self._topics.remove(self._made, self._made[0][: -len("-in")]):
+            self._made = []
 
 
 def _clock(driver: tuple[int, int], broker: list[int] | None) -> tuple[int, int] | None:
