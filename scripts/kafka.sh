@@ -12,9 +12,12 @@ taken=$(mktemp -d) && trap 'rm -rf "$taken"' EXIT
 
 by_maven() {
     for folder in $(cut -d' ' -f2 "$pins" | sort -u); do
-        mvn --quiet --batch-mode -Dstyle.color=never --file scripts/kafka-pom.xml --activate-profiles "$folder" \
+        said=$(mvn --quiet --batch-mode --file scripts/kafka-pom.xml --activate-profiles "$folder" \
             dependency:copy-dependencies -DincludeScope=runtime -Dmdep.useRepositoryLayout=true \
-            -DoutputDirectory="$taken" || fail "Maven cannot resolve the jars of $folder; is its repository reachable?"
+            -DoutputDirectory="$taken" 2>&1) || {
+            echo "$said" >&2
+            fail "Maven cannot resolve the jars of $folder; is its repository reachable?"
+        }
     done
 }
 

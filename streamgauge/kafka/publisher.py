@@ -31,6 +31,8 @@ from streamgauge.search.histogram import Histogram
 READ_ROWS, READ_S = 5_000, 0.05
 FEW_ROWS, PAUSE_S = 500, 0.008
 TELL_S = 0.1
+#: how often a sentinel is repeated
+WAKES, WAKE_S = 3, 0.7
 #: of so many records one tells when the broker appended it
 EVERY = 8
 #: a broker stamps whole milliseconds, cut: half of one on average is missing
@@ -176,18 +178,28 @@ class Publisher:
                         self.finished += 1
                         if kept is not None:
                             kept.close()
+                        self._wake(number, batch.slice(batch.num_rows - 1))
                         return
+
+    def _wake(self, number: int, sentinel: pa.RecordBatch) -> None:
+        """Repeats the sentinel: a consumer that waits for a record, as Flink's for ten seconds, commits late."""
+        for _ in range(WAKES):
+            if self._stop.wait(WAKE_S):
+                return
+            self._produce(number, sentinel, every=0)
 
     def _begun(self, status: dict[str, Any]) -> None:
         self._filled_ns = 0 if status["behind_s"] else int(status["start_wall_ns"])
         self._start_ns = int(status["start_wall_ns"])
 
-    def _produce(self, number: int, batch: pa.RecordBatch) -> None:
+    def _produce(self, number: int, batch: pa.RecordBatch, every: int = EVERY) -> None:
+        """Produces the rows; of every so many records one tells when the broker appended it."""
         task, values = self._task, self._values(batch)
         offered = ints(batch.column("offered_wall")).tolist()
         produce, topic, last = self._producer.produce, task.topic, len(values) - 1
         for at, (value, header) in enumerate(zip(values, headers(batch, task.attempt), strict=True)):
-            report = self._reported(offered[at]) if not at % EVERY or at == last else self._lost
+            # an idempotent producer loses no record between two that arrive: these tell of the others
+            report = self._reported(offered[at]) if every and (not at % every or at == last) else None
             while True:
                 try:
                     produce(topic, value, partition=number, headers=header, on_delivery=report)
@@ -209,16 +221,14 @@ class Publisher:
         fields = pa.schema([schema.field(name) for name in names])
         return pa.ipc.new_stream(str(Path(self._task.events) / f"events-{number}.arrow"), fields)
 
-    def _lost(self, error: Any, _: Any) -> None:
-        if error is not None and not self._stop.is_set():
-            self._seen.failure = f"the broker did not take a record: {error.str()}"
-
     def _reported(self, offered_ns: int) -> Any:
         sent_ns = time.time_ns()
 
         def report(error: Any, message: Any) -> None:
-            self._lost(error, message)
-            if error is None:
+            if error is not None:
+                if not self._stop.is_set():
+                    self._seen.failure = f"the broker did not take a record: {error.str()}"
+            else:
                 appended_ns = message.timestamp()[1] * 1_000_000 + HALF_MS_NS
                 if offered_ns >= self._start_ns:
                     self._waited(appended_ns, max(0, appended_ns - offered_ns))

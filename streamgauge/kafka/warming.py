@@ -103,11 +103,12 @@ class Warming:
 
     def _publish(self, producer: Any) -> None:
         """Publishes the next chunk of each queue, row by row in turns, as a trial offers them."""
-        now, queues = time.time_ns(), len(self._rows)
+        queues = len(self._rows)
         records = []
         for partition, table in enumerate(self._rows):
             batch = table.slice(self.base[partition], CHUNK_ROWS).combine_chunks().to_batches()[0]
-            walls = int64s(now + partition + queues * np.arange(batch.num_rows))
+            # before every instant of the trial, whose backlog is due before its start
+            walls = int64s(1 + partition + queues * (self.base[partition] + np.arange(batch.num_rows)))
             for wall in ("offered_wall", "event_wall"):
                 place = batch.schema.get_field_index(wall)
                 batch = batch.set_column(place, batch.schema.field(place), walls)

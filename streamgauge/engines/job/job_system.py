@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import uuid
@@ -25,7 +26,7 @@ from streamgauge.kafka.publisher import Task
 from streamgauge.kafka.warming import KEPT_ROWS, Warming, begin_of
 from streamgauge.search.histogram import Histogram
 
-READY_S = 90.0
+READY_S = 30.0
 LOOK_S = 0.1
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
@@ -185,7 +186,7 @@ class JobSystem:
             rows = begin_of(self._kept, queues, setup.tick)
             warming = Warming(self._access, values["input"], setup.attempt, rows, system.warm.seconds) if rows else None
         sign = self._sign(command, progress)
-        ready_s = system.ready.seconds + READY_S if system.ready and system.ready.seconds else READY_S
+        ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(
             setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
             lambda: publishing.published, closed, warming, work,
@@ -242,6 +243,11 @@ class JobSystem:
             return (
                 f"the link limited this trial: at {link['starved_share']:.0%} of all looks the job had read all that "
                 "publisher and broker had handed on, though more was offered"
+            )
+        if link.get("filled_s") is None and trial.follower.rows:
+            return (
+                "the link limited this trial: publisher and broker did not catch up with the backlog of its start; "
+                "lower the rate, or give them CPUs or a host of their own"
             )
         if not trial.follower.rows and sum(link.get("published", [])):
             return f"the job read nothing: {trial.progress.name} has no offset of its input topic"

@@ -136,7 +136,7 @@ class JobSettings(System):
         "format json",
     )
     ready: JobReady | None = Field(
-        default=None, description="sign that the job waits for rows; by default its progress tells that it has begun"
+        default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
     )
     answer: JobAnswer = Field(default=JobAnswer(), description="check of the answers, and who contributed to them")
     environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the command")
