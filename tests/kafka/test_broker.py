@@ -105,22 +105,6 @@ def test_answers_of_a_transaction_count_once_it_is_committed(access: Access, top
     assert abs(int(found.appended_ns[0]) - time.time_ns()) < 60 * 10**9
 
 
-def test_a_broker_that_dies_keeps_its_topics(tmp_path: Path, broker: Broker) -> None:
-    del broker  # skips the test where Kafka is not
-    own = Broker(tmp_path)
-    try:
-        topics = Topics(Access(own.bootstrap))
-        topics.make("kept", 3)
-        own.kill()
-        assert not own.alive()
-        own.start()
-        with pytest.raises(UserError, match="the topic kept cannot be made: Topic 'kept' already exists"):
-            topics.make("kept", 3)
-    finally:
-        own.stop()
-    assert not own.alive()
-
-
 def test_a_taken_port_is_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"127.0.0.1:{broker.port}: cannot listen on this address"):
         Broker(tmp_path, broker.port)
