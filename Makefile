@@ -12,7 +12,7 @@ SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment bench test quick shuffle lint docs ui spark-env flink jvm-link requirements lock browser network clean
+.PHONY: help setup environment bench test quick shuffle lint docs ui spark-env flink jvm-link kafka requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ flink: setup ## Install Apache Flink and compile our part (needs a JDK); another
 
 jvm-link: setup ## Compile the JVM part of Spark's link, for systems with link: jvm (needs a JDK)
 	@scripts/jvm-link.sh
+
+kafka: ## Download a Kafka broker, and the Kafka connectors of Spark and Flink (docs/kafka.md)
+	@scripts/kafka.sh
 
 environment: setup ## Pack Python's packages for a cluster's executors (docs/clusters.md)
 	@scripts/environment.sh

@@ -26,6 +26,7 @@ FLOORS = [
     "catalog",
     "nexmark",
     "driver",
+    "kafka",
     "text",
     "index",
     "measure",

@@ -20,12 +20,15 @@ _CLOCK_S = 0.1
 class Leader(subprocess.Popen[bytes]):
     """A command that leads a process session of its own: its process id is also its session's id."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
-        """Starts the command with its output appended to the log."""
+    def __init__(
+        self, command: list[str], environment: dict[str, str], log: Path, directory: Path | None = None
+    ) -> None:
+        """Starts the command with its output appended to the log, in that directory or in ours."""
         with open(log, "ab") as output:
             super().__init__(
                 command,
                 env=environment,
+                cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

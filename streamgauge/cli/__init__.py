@@ -17,6 +17,7 @@ from streamgauge.cli import (
     hard,
     init,
     judging,
+    kafka,
     measurements,
     nexmark,
     pages,
@@ -33,7 +34,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for module in (init, planning, event_files, measurements, driving, judging, results, runs, hard, nexmark, releasing):
+for module in (
+    init, planning, event_files, measurements, driving, kafka, judging, results, runs, hard, nexmark, releasing,
+):  # fmt: skip
     module.register(app)
 
 pages.arrange(app)

@@ -10,7 +10,7 @@ import typer
 PANELS = {
     "Your own data": ("init", "analyze", "generate", "datasets"),
     "Whole benchmarks": ("check", "run", "ui", "runs", "open", "serve", "schema"),
-    "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver"),
+    "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver", "kafka"),
     "Judgements": ("release-check", "compare", "changes"),
     "Results": ("results", "export", "dashboard", "gc"),
 }
@@ -52,6 +52,7 @@ EXAMPLES = {
         "artifacts/data/stream/1a2b3c4d --rate 1000 --seconds 60",
         "--store artifacts --host 0.0.0.0 --port 7000 --certificate host.pem",
     ),
+    "kafka": ("", "--port 0 --directory /tmp/kafka"),
     "nexmark": ("--queries q5,q7", "--disorder 20 --system spark", "--events 1000000 --mode streaming --json"),
     "release-check": ("release.yaml --baseline spark-4.2 --candidate spark-4.3",),
     "export": ("flights-20260301T020000Z-1a2b", "flights-20260301T020000Z-1a2b --out paper/figures --no-svg"),

@@ -21,6 +21,7 @@ ENGINES = {
     "spark": "streamgauge.engines.spark.settings:SparkSettings",
     "flink": "streamgauge.engines.flink.settings:FlinkSettings",
     "known": "streamgauge.engines.known.settings:KnownSettings",
+    "job": "streamgauge.engines.job.settings:JobSettings",
 }
 #: what a user's own engine is called
 OWN = "package.module:Class"
@@ -74,6 +75,16 @@ class System(Model):
     @property
     def over_wire(self) -> bool:
         """True if whole suites are asked of it over the wire (answers/wire_suite.py), rather than in a session."""
+        return False
+
+    @property
+    def every_column(self) -> bool:
+        """True if the driver sends it all declared columns, not only those of the query."""
+        return False
+
+    @property
+    def lines(self) -> bool:
+        """True if the driver sends it the source's lines, whatever the query."""
         return False
 
     @property

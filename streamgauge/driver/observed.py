@@ -134,9 +134,23 @@ def collect(
             f"the driver limited this trial: its schedule slipped by {slipped_s:.3f} s (p99), allowed: "
             f"{bounds.max_slip_s:g} s; lower the rate, or give the driver more processes or a CPU of its own"
         )
+    invalid = invalid or _link_limited(figures, bounds)
     system_clock = worst_clock(epoch["clock_offset_ns"] for epoch in epochs if epoch["clock_offset_ns"])
     invalid = invalid or _apart(clock_offsets, system_clock, bounds.max_clock_offset_s)
     return Collected(epochs, steady, outside, slip, system_clock, invalid)
+
+
+def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:
+    """Reason why a link between driver and system was what limited the trial, by the adapter's account; else None."""
+    if figures.get("invalid"):
+        return str(figures["invalid"])
+    slipped_s = ((figures.get("link_slip_ns") or {}).get("p99") or 0) / NS
+    if slipped_s <= bounds.max_slip_s:
+        return None
+    return (
+        f"the link to the system limited this trial: rows were handed on {slipped_s:.3f} s late (p99), allowed: "
+        f"{bounds.max_slip_s:g} s; lower the rate, or give the link a host or CPUs of its own"
+    )
 
 
 def _apart(drivers: Sequence[tuple[int, int]], system: tuple[int, int] | None, allowed_s: float) -> str | None:
@@ -195,7 +209,7 @@ def _epoch(
         "clock_offset_ns": (int(clock[0]), int(clock[1])) if clock else None,
         "event_latency_ns": summary(own),
         "processing_latency_ns": summary(other),
-        "latency_split_ns": plans.split(walls, mean, own, other, batch) if walls else None,
+        "latency_split_ns": plans.split(walls, mean, own, other, batch) if walls and body.get("split", True) else None,
         "batch": body.get("batch", {}),
     }
 

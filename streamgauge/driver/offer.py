@@ -291,16 +291,20 @@ class Driver:
 
     def _fill(self, attempt: Attempt, until_ns: int, rows: int) -> int:
         """Appends the rows that are due before until_ns; returns how many of them were already late."""
-        late = 0
-        for number, feed in enumerate(attempt.feeds):
-            while feed.last_wall < until_ns and attempt.queues.roomy(MAX_BATCH_ROWS * len(self.partitions)):
-                batch, walls = feed.next_batch(rows)
-                attempt.queues.append(number, batch, walls)
-                behind = time.time_ns() - np.maximum(walls, attempt.start_wall_ns)
-                behind = behind[behind > 0]
-                if not (attempt.hold or attempt.queues.overflow):  # rows that are held back are not late
-                    self._slipped(attempt, behind)
-                late += len(behind)
+        late, feeds = 0, attempt.feeds
+        while attempt.queues.roomy(MAX_BATCH_ROWS * len(self.partitions)):
+            # the one that is furthest behind: where there is no room for all, the first would take it from the others
+            due = [number for number, feed in enumerate(feeds) if feed.last_wall < until_ns]
+            if not due:
+                break
+            number = min(due, key=lambda number: feeds[number].position)
+            batch, walls = feeds[number].next_batch(rows)
+            attempt.queues.append(number, batch, walls)
+            behind = time.time_ns() - np.maximum(walls, attempt.start_wall_ns)
+            behind = behind[behind > 0]
+            if not (attempt.hold or attempt.queues.overflow):  # rows that are held back are not late
+                self._slipped(attempt, behind)
+            late += len(behind)
         return late
 
     def _slipped(self, attempt: Attempt, late_ns: NDArray[np.int64]) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from pathlib import Path
 
 from streamgauge.config import Benchmark
 from streamgauge.driver.system import make_system
 from streamgauge.workloads import Spec
+
+log = logging.getLogger("streamgauge")
 
 
 def check_names(benchmark: Benchmark) -> None:
@@ -24,3 +28,13 @@ def check(benchmark: Benchmark) -> None:
         system.check_installed()
         make_system(system, Path())
     load(benchmark.search.verdict)
+
+
+def allowed_cpus(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """The CPUs of these that this process may use; None for none. The log tells which ones are missing."""
+    if not cpus:
+        return None
+    found = tuple(cpu for cpu in cpus if cpu in os.sched_getaffinity(0))
+    if found != cpus:
+        log.info("CPUs %s are not all available: %s", cpus, f"pinned to {found}" if found else "not pinned")
+    return found or None

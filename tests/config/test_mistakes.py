@@ -100,7 +100,7 @@ systems:
         "6:48: systems.1.memmory: unknown key; did you mean memory?",
         "6:61: systems.1.parallelism: found true, allowed: a number",
         f"6:80: systems.1.capacity: not a key of engine flink, but of known; allowed here: {flink}",
-        "7:13: systems.2.engine: found 'sparrow', allowed: spark, flink, known, or package.module:Class",
+        "7:13: systems.2.engine: found 'sparrow', allowed: spark, flink, known, job, or package.module:Class",
         "8:13: systems.3.engine: found a list, allowed: text",
         "10:3: systems.5: found 5, allowed: keys with values",
     ]

@@ -52,6 +52,18 @@ def test_a_trial_offers_rate_times_seconds_and_one_sentinel_per_queue(serve: Ser
         assert sequence(connection, 1, 0, 251) == [*range(1, 500, 2), -1]
 
 
+def test_a_closed_loop_offers_rows_in_each_queue(serve: Serve) -> None:
+    with Connection(serve(TIMES, partitions=2)) as connection:
+        connection.open("a", 1e8, 60, hold=100)
+        connection.start(time.time_ns())
+        for done in range(0, 1000, 50):
+            until = time.monotonic() + 5
+            while connection.latest().rows != (done + 50, done + 50) and time.monotonic() < until:
+                time.sleep(0.005)
+            assert connection.latest().rows == (done + 50, done + 50)
+            connection.commit({0: done + 50, 1: done + 50})
+
+
 @pytest.mark.parametrize(("asked", "far"), [(0, 86_400), (3600 * 10**6, 86_400), (604_800 * 10**6, 604_800)])
 def test_the_sentinel_is_a_day_away_or_as_far_as_the_trial_asks(serve: Serve, asked: int, far: int) -> None:
     with started(serve(TIMES), rate=1000, seconds=0.05, beyond_us=asked) as connection:

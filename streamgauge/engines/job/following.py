@@ -1,0 +1,177 @@
+"""Follows a job through a trial: says when it is ready, and passes its progress on to the driver's processes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamgauge.base.errors import UserError
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.system import Endpoint
+from streamgauge.kafka.answers import WARM
+from streamgauge.kafka.progress import Progress, Reached
+from streamgauge.kafka.warming import Warming
+
+LOOK_S = 0.05
+#: a broker may be away for so long before the trial is given up
+AWAY_S = 5.0
+#: beyond the time that it is meant to take
+WARM_S = 60.0
+#: looks that decide whether a job only waits for its link, and the share of them that is too much
+LOOKS, MOST_STARVED = 60, 0.8
+
+
+@dataclass
+class Starving:
+    """Counts looks at which the job had taken all that was published, though more was offered: the link's own limit."""
+
+    looks: int = 0
+    starved: int = 0
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=LOOKS))
+    taken: deque[int] = field(default_factory=lambda: deque([0], maxlen=5))
+
+    def look(self, offered: int, published: int, planned: int) -> None:
+        # what the job takes between two looks
+        step = max(1, planned - self.taken[0])
+        self.taken.append(planned)
+        starved = planned > 0 and published - planned < step < offered - published
+        self.looks, self.starved = self.looks + 1, self.starved + starved
+        self.recent.append(starved)
+
+    @property
+    def now(self) -> bool:
+        """True if the job has waited for its link in nearly all of the latest looks."""
+        return len(self.recent) == LOOKS and sum(self.recent) > MOST_STARVED * LOOKS
+
+    @property
+    def share(self) -> float:
+        return self.starved / self.looks if self.looks else 0.0
+
+
+class Follower:
+    """A thread that lasts for one trial; `failure` says in one line why it gave up.
+
+    is_ready: looked at until it is true, for at most ready_s. published: rows that were given to the producer, per
+    queue. closed: a closed loop, of which the link must not be the limit. warming: rows that the job takes before it is
+    ready; they are written to `work`.
+    """
+
+    def __init__(
+        self,
+        attempt: str,
+        endpoints: Sequence[Endpoint],
+        progress: Progress,
+        is_ready: Callable[[], bool],
+        ready_s: float,
+        published: Callable[[], list[int]],
+        closed: bool,
+        warming: Warming | None,
+        work: Path,
+    ) -> None:
+        self._attempt, self._endpoints, self._progress = attempt, endpoints, progress
+        self._is_ready, self._ready_s, self._published, self._closed = is_ready, ready_s, published, closed
+        self._warming, self._work = warming, work
+        self.failure: str | None = None
+        self.starving = Starving()
+        self.rows = 0  # that the job has planned
+        self._base = [0] * sum(endpoint.partitions for endpoint in endpoints)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._guarded, name="follow", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(AWAY_S + 5)
+
+    def _guarded(self) -> None:
+        try:
+            self._run()
+        except Exception as problem:  # nobody watches this thread
+            if not self._over.is_set():
+                plain = isinstance(problem, UserError | WireError)
+                self.failure = str(problem) if plain else f"{type(problem).__name__}: {problem}"
+
+    def _run(self) -> None:
+        if not self._wait_until_ready() or not self._warm():
+            return
+        wires = [Connection(endpoint, self._attempt) for endpoint in self._endpoints]
+        try:
+            for wire in wires:
+                wire.ready(self._attempt)
+            last_good = time.monotonic()
+            while not self._over.wait(LOOK_S):
+                try:
+                    self._look(wires)
+                    last_good = time.monotonic()
+                except UserError:
+                    if time.monotonic() - last_good > AWAY_S:
+                        raise
+        finally:
+            for wire in wires:
+                wire.close()
+
+    def _wait_until_ready(self) -> bool:
+        deadline = time.monotonic() + self._ready_s
+        while not self._over.is_set():
+            try:
+                if self._is_ready():
+                    return True
+            except UserError:  # a group that nobody has joined may not be known yet
+                if time.monotonic() > deadline:
+                    raise
+            if time.monotonic() > deadline:
+                return True  # some jobs give no sign before the first row; one that reads nothing is told later
+            self._over.wait(LOOK_S)
+        return False
+
+    def _warm(self) -> bool:
+        """Has the job take the rows that warm it up; false if the trial is over."""
+        if self._warming is None:
+            return True
+        done = self._warming.run(lambda: sum(self._reached().committed.values()), self._over.wait, WARM_S)
+        if not done and not self._over.is_set():
+            raise UserError(
+                f"the job has not taken the rows that warm it up within {WARM_S:g} s: {self._progress.name} tells of "
+                f"{sum(self._reached().committed.values())} rows"
+            )
+        self._warming.write(self._work / WARM)
+        self._base = self._warming.base
+        return done
+
+    def _reached(self) -> Reached:
+        """The progress in rows of the trial's own queues."""
+        found, base = self._progress.reached(), self._base
+        planned, committed = (
+            {place: max(0, offset - base[place]) for place, offset in offsets.items() if place < len(base)}
+            for offsets in (found.planned, found.committed)
+        )
+        return Reached(planned, committed, found.whole)
+
+    def _look(self, wires: Sequence[Connection]) -> None:
+        reached = self._reached()
+        offered, first = 0, 0
+        for wire in wires:
+            latest = wire.latest()
+            offered += sum(latest.rows)
+            queues = range(wire.partitions)
+            # a record is there only once its row was offered; a clock that lags a little must not break the trial
+            commit, plan = (
+                {queue: min(found[first + queue], latest.rows[queue]) for queue in queues if first + queue in found}
+                for found in (reached.committed, reached.planned)
+            )
+            if plan != commit:
+                wire.planned(plan)
+            if any(commit.values()):
+                wire.commit(commit)
+            first += wire.partitions
+        self.rows = sum(reached.planned.values())
+        self.starving.look(offered, sum(self._published()), self.rows)
+        if self._closed and self.starving.now:
+            raise UserError(
+                "the link to the job limited this window, not the job: it has read all that publisher and broker "
+                "handed on; give them CPUs or a host of their own"
+            )

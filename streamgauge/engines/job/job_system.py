@@ -1,0 +1,299 @@
+"""The adapter for a job of the user's own: publishes the events to a topic, and reads the answers from another one."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.closed_loop import OVERLOAD
+from streamgauge.driver.system import TrialSetup
+from streamgauge.engines.job.following import Follower
+from streamgauge.engines.job.running import Command, Publishing
+from streamgauge.engines.job.settings import JobSettings, filled
+from streamgauge.kafka.answers import Output, offered, report
+from streamgauge.kafka.clients import Access, Topics
+from streamgauge.kafka.progress import Checkpoint, Group, Progress
+from streamgauge.kafka.publisher import Task
+from streamgauge.kafka.warming import KEPT_ROWS, Warming, begin_of
+from streamgauge.search.histogram import Histogram
+
+READY_S = 30.0
+LOOK_S = 0.1
+#: a share of looks at which the job waited for its link, above which a trial says nothing about the job
+MOST_STARVED = 0.25
+
+
+@dataclass
+class _Trial:
+    """Processes, threads and names of one trial."""
+
+    setup: TrialSetup
+    values: dict[str, str]  # of the places in templates
+    progress: Progress
+    publishing: Publishing
+    command: Command
+    follower: Follower
+
+    @property
+    def queues(self) -> int:
+        return sum(endpoint.partitions for endpoint in self.setup.endpoints)
+
+    @property
+    def closed(self) -> bool:
+        """True for a closed loop, whose output nobody checks."""
+        return self.setup.rate_events_per_s >= OVERLOAD
+
+
+class JobSystem:
+    """A job as a `SystemUnderTest`, started anew for each trial; driver/system.py says what each method does."""
+
+    def __init__(self, system: JobSettings, work: Path) -> None:
+        self.name = system.name
+        # a checkpoint tells of each micro-batch, a group only of what it has committed now and then
+        self.continuous = system.progress.checkpoint is None
+        self._system, self._work = system, work
+        self._access = Access(system.bootstrap, system.security)
+        self._topics: Topics | None = None
+        self._trial: _Trial | None = None
+        self._made: list[str] = []
+        self._failure: str | None = None
+        self._cpu = 0.0  # of earlier trials
+        self._kept = work / "begin"  # of the stream, as a closed loop keeps it
+
+    def start(self) -> None:
+        """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
+        self._failure = None
+        self._system.check_installed()
+        try:
+            self._topics = Topics(self._access)
+            self._topics.check()
+            probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
+            self._topics.make(probe, 1)
+            self._topics.remove([probe])
+        except UserError as problem:
+            raise UserError(f"systems.{self.name}.{problem}") from None
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only."""
+        self._end()
+        self._failure = None
+        setup.work.mkdir(parents=True, exist_ok=True)
+        try:
+            self._trial = self._begin(setup)
+        except UserError as problem:
+            self._failure = f"the job did not begin: {problem}"
+            self._end()
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+        """Returns what the job used, how its link did, and how its answers compare."""
+        trial = self._trial
+        if trial is None:
+            return {"drained": False, "failure": self._failure}
+        deadline = time.monotonic() + timeout_s
+        output: Output | None = None
+        try:
+            drained = self._drained(trial)
+            if drained and not trial.closed:
+                output = Output(self._access, trial.values["output"], trial.queues)
+                output.wait_until_quiet(self._system.answer.quiet.seconds, timeout_s)
+                while not trial.progress.reached().whole and time.monotonic() < deadline:
+                    time.sleep(LOOK_S)
+                    output.wait_until_quiet(self._system.answer.quiet.seconds, timeout_s)
+            figures = self._ended(trial) | {"drained": drained}
+            if output is not None and self._failure is None:
+                figures |= self._answers(trial, output, figures["link"])
+        except (UserError, WireError) as problem:
+            self._failure = self._failure or self._access.masked(str(problem))
+            figures = self._ended(trial) | {"drained": False}
+        finally:
+            if output is not None:
+                output.close()
+            self._end()
+        return figures | {"failure": self._failure}
+
+    def alive(self) -> bool:
+        trial = self._trial
+        if self._failure is None and trial is not None:
+            if (code := trial.command.exit_code()) is not None:
+                self._failure = self._access.masked(f"the job ended with {code}: {trial.command.last_line()}")
+            else:
+                self._failure = trial.publishing.failure() or trial.follower.failure
+        return self._failure is None
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def pin(self) -> None:
+        if self._system.cpus and self._trial is not None:
+            self._trial.command.session.pin(self._system.cpus)
+
+    def frozen(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._trial is None else self._trial.command.session.frozen()
+
+    def cpu_seconds(self) -> float | None:
+        return self._cpu + (self._trial.command.session.cpu_seconds() if self._trial else 0.0)
+
+    def stop(self) -> None:
+        self._end()
+
+    def _begin(self, setup: TrialSetup) -> _Trial:
+        assert self._topics is not None, "start first"
+        system, queues = self._system, sum(endpoint.partitions for endpoint in setup.endpoints)
+        # the end of an attempt's name is its time, so that what is left of a long one still differs
+        name = "streamgauge-" + re.sub(r"[^A-Za-z0-9._-]", "-", setup.attempt)[-150:]
+        work = setup.work.absolute()
+        values = {
+            "bootstrap": system.bootstrap, "input": f"{name}-in", "output": f"{name}-out", "group": name,
+            "attempt": setup.attempt, "work": str(work),
+        }  # fmt: skip
+        for topic in (values["input"], values["output"]):
+            self._topics.make(topic, queues)
+            self._made.append(topic)
+        group, folder = system.progress.group, system.progress.checkpoint
+        if folder is not None:
+            progress: Progress = Checkpoint(Path(filled(folder, values)), values["input"])
+        else:
+            progress = Group(self._access, self._topics, filled(str(group), values), values["input"], queues)
+        closed = setup.rate_events_per_s >= OVERLOAD
+        self._kept.mkdir(parents=True, exist_ok=True)
+        task = Task(
+            setup.attempt, setup.endpoints, system.bootstrap, system.security, values["input"], system.format,
+            system.sentinel or "", setup.tick, str(self._kept if closed else work), KEPT_ROWS if closed else None,
+        )  # fmt: skip
+        publishing = Publishing(task)
+        try:
+            command = Command(
+                [filled(part, values) for part in system.command],
+                {key: filled(text, values) for key, text in system.environment.items()},
+                Path(system.directory or ".").absolute(),
+                work / "job.log",
+            )
+        except UserError:
+            publishing.end()
+            raise
+        warming = None
+        if not closed and system.warm.ps and system.format == "json":
+            rows = begin_of(self._kept, queues, setup.tick)
+            warming = Warming(self._access, values["input"], setup.attempt, rows, system.warm.seconds) if rows else None
+        sign = self._sign(command, progress)
+        ready_s = READY_S if system.ready is None else math.inf
+        follower = Follower(
+            setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
+            lambda: publishing.published, closed, warming, work,
+        )  # fmt: skip
+        return _Trial(setup, values, progress, publishing, command, follower)
+
+    def _sign(self, command: Command, progress: Progress) -> Callable[[], bool]:
+        """The sign that the job waits for rows."""
+        ready, since = self._system.ready, time.monotonic()
+        if ready is None:
+            return progress.begun
+        if ready.seconds is not None:
+            wait_s = ready.seconds
+            return lambda: time.monotonic() - since > wait_s
+        pattern = re.compile(str(ready.log), re.MULTILINE)
+        return lambda: pattern.search(command.output()) is not None
+
+    def _drained(self, trial: _Trial) -> bool:
+        """True if every row was committed."""
+        if not self.alive():
+            return False
+        for endpoint in trial.setup.endpoints:
+            with Connection(endpoint, trial.setup.attempt) as wire:
+                told = wire.status()
+            if told["committed"] != told["offered"] or not told["finished"]:
+                return False
+            if self._system.format == "line" and told["loops"] > 1:
+                raise UserError(
+                    "the stream is too short for this trial: it is replayed several times, and lines cannot take a "
+                    "later time; use format json, a longer stream, or fewer seconds"
+                )
+        return True
+
+    def _ended(self, trial: _Trial) -> dict[str, Any]:
+        """Ends the trial's processes; returns their figures."""
+        self.alive()  # looks for a failure before the processes are ended
+        trial.follower.stop()
+        trial.progress.close()
+        session = trial.command.session
+        used = {"cpu_seconds": round(session.cpu_seconds(), 3), "rss_bytes": session.peak_rss_bytes()}
+        trial.command.end()
+        told = trial.publishing.end()
+        slip = Histogram.from_dict(told.pop("slip")) if "slip" in told else Histogram()
+        link = told | {"starved_share": round(trial.follower.starving.share, 4)}
+        quantiles = {name: slip.quantile(q) for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))}
+        self._cpu, self._trial = self._cpu + session.cpu_seconds(), None
+        return used | {"link": link, "link_slip_ns": quantiles, "invalid": self._invalid(trial, link)}
+
+    def _invalid(self, trial: _Trial, link: dict[str, Any]) -> str | None:
+        """Reason why the trial says nothing about the job; None if there is none."""
+        if self._failure is not None or trial.closed:
+            return None
+        if link["starved_share"] > MOST_STARVED:
+            return (
+                f"the link limited this trial: at {link['starved_share']:.0%} of all looks the job had read all that "
+                "publisher and broker had handed on, though more was offered"
+            )
+        if link.get("filled_s") is None and trial.follower.rows:
+            return (
+                "the link limited this trial: publisher and broker did not catch up with the backlog of its start; "
+                "lower the rate, or give them CPUs or a host of their own"
+            )
+        if not trial.follower.rows and sum(link.get("published", [])):
+            return f"the job read nothing: {trial.progress.name} has no offset of its input topic"
+        return None
+
+    def _answers(self, trial: _Trial, output: Output, link: dict[str, Any]) -> dict[str, Any]:
+        """Reads, checks and reports the answers. Raises UserError for answers that cannot be used."""
+        from streamgauge.oracle.own_sql import Answers, OwnCheck
+
+        wanted, topic = self._system.answer, output.read()
+        if not topic.values:
+            raise UserError("the job wrote nothing to its output topic")
+        answers = Answers(topic.values, topic.appended_ns, offered(trial.setup.work, trial.queues))
+        try:
+            found = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
+            if garbage := answers.garbage():
+                raise UserError(garbage)
+            if wanted.sql is not None:
+                lateness = None if wanted.lateness is None else wanted.lateness.ps / 1e9
+                found, timed = answers.compare(wanted.sql, wanted.key, lateness)
+            elif wanted.carried is not None:
+                timed = answers.carried(wanted.carried.model_dump())
+            else:
+                timed = answers.counted()
+        finally:
+            answers.close()
+        setup = trial.setup
+        with Connection(setup.endpoints[0], setup.attempt) as wire:
+            report(wire, setup.attempt, timed, _clock(wire.clock_offset(), link.get("clock_offset_ns")))
+        told = found.to_dict()
+        return {"answers": told} | ({} if found.unchecked else {"check": told})
+
+    def _end(self) -> None:
+        """Ends all that runs for a trial, and removes what was made for it."""
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            trial.follower.stop()
+            self._cpu += trial.command.session.cpu_seconds()
+            trial.command.end()
+            trial.publishing.end()
+            trial.progress.close()
+        # a broker that does not answer now may be back later
+        if self._made and self._topics is not None and self._topics.remove(self._made, self._made[0][: -len("-in")]):
+            self._made = []
+
+
+def _clock(driver: tuple[int, int], broker: list[int] | None) -> tuple[int, int] | None:
+    """The driver's clock minus the broker's, and its error bound, ns; from both to ours."""
+    return None if broker is None else (driver[0] + broker[0], driver[1] + broker[1])

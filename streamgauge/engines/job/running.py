@@ -1,0 +1,116 @@
+"""The processes of one trial: the user's command, and the publisher that fills its input topic."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.process_sessions import Leader
+from streamgauge.engines.processes import Session
+from streamgauge.kafka import publisher
+from streamgauge.kafka.publisher import Task
+
+_SHOWN = 300
+END_S = 5.0
+
+
+class Command:
+    """The user's command in a process session of its own. Raises UserError if it cannot be started."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path) -> None:
+        self._log = log
+        # a program is looked for where it runs; a script of its own name would else hide one on PATH
+        program = directory / command[0] if "/" in command[0] else Path(command[0])
+        try:
+            self._leader = Leader([str(program), *command[1:]], {**os.environ, **environment}, log, directory)
+        except OSError as problem:
+            raise UserError(f"command: {command[0]} cannot be started in {directory}: {problem.strerror}") from None
+        self.session = Session(self._leader.pid)
+
+    def exit_code(self) -> int | None:
+        return self._leader.poll()
+
+    def last_line(self) -> str:
+        """The last line of its output that begins at the margin, which of a stack trace is its reason."""
+        lines = [line.rstrip() for line in self.output().splitlines() if line.strip()]
+        told = [line for line in lines if not line[0].isspace() and not line.startswith("\tat ")] or lines
+        return told[-1][:_SHOWN] if told else "it printed nothing"
+
+    def output(self) -> str:
+        """The end of its output."""
+        with open(self._log, "rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - 65_536))
+            return log.read().decode(errors="replace")
+
+    def end(self) -> None:
+        """Ends all its processes."""
+        self.session.end(END_S)
+        self._leader.wait()
+
+
+class Publishing:
+    """The process of a publisher; a thread keeps the last line that it printed."""
+
+    def __init__(self, task: Task) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", publisher.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._last: dict[str, Any] = {}
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(task.told() + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            pass  # it died at once: failure() reports that
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def published(self) -> list[int]:
+        """Rows of each queue that were handed to the producer."""
+        return list(self._last.get("published", []))
+
+    def failure(self) -> str | None:
+        """Reason of its end in one line; None while it runs."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        said = self._process.stderr.read().strip().splitlines() if self._process.stderr else []
+        return f"the publisher ended with {code}: {said[-1] if said else 'no error output'}"
+
+    def end(self) -> dict[str, Any]:
+        """Lets it end; returns its figures, {} if it had to be killed."""
+        process = self._process
+        try:
+            assert process.stdin is not None
+            process.stdin.close()
+            code = process.wait(10.0)
+            self._reader.join(5.0)
+            return self._last if code == 0 else {}
+        except (OSError, subprocess.TimeoutExpired):
+            return {}
+        finally:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            for line in self._process.stdout:
+                self._last = json.loads(line)
+        except ValueError:
+            return  # closed, or cut in the middle of a line

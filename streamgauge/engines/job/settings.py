@@ -1,0 +1,198 @@
+"""Settings of the engine `job`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Duration
+from streamgauge.config.field_types import Delay, Model
+from streamgauge.config.systems import System
+
+#: places in the command, the environment and the progress, filled for each trial
+PLACES = ("bootstrap", "input", "output", "group", "attempt", "work")
+_PLACE = re.compile(r"\{([a-z]+)\}")
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+#: settings of librdkafka whose value is a secret
+_SECRET = re.compile(r"password|secret|\.pem$|token")
+_SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
+
+
+def filled(text: str, values: dict[str, str]) -> str:
+    """The text with its places filled; other braces stay."""
+    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
+
+
+def _known_places(text: str) -> str:
+    for place in _PLACE.findall(text):
+        if place not in PLACES:
+            raise ValueError(f"found {{{place}}}, allowed: {', '.join(f'{{{name}}}' for name in PLACES)}")
+    return text
+
+
+def _no_secrets(settings: dict[str, str]) -> dict[str, str]:
+    for key, value in settings.items():
+        if _SECRET.search(key) and not _VARIABLE.fullmatch(value):
+            raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")
+    return settings
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as problem:
+        raise ValueError(f"found {text!r}, allowed: a regular expression ({problem})") from None
+    return text
+
+
+Template = Annotated[str, AfterValidator(_known_places)]
+
+
+class JobProgress(Model):
+    """The progress of a job: one of the two keys."""
+
+    group: Template | None = Field(default=None, description="consumer group whose committed offsets tell the progress")
+    checkpoint: Template | None = Field(
+        default=None, description="folder of a Spark query's checkpoint, whose offset log tells the progress"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.group is None) == (self.checkpoint is None):
+            raise ValueError("give group or checkpoint, one of the two")
+        return self
+
+
+class JobReady(Model):
+    """The sign that a job waits for rows: one of the two keys."""
+
+    log: Annotated[str, AfterValidator(_pattern)] | None = Field(
+        default=None, description="regular expression that a line of the job's output matches"
+    )
+    seconds: Annotated[float, Field(gt=0, le=600)] | None = Field(default=None, description="seconds after its start")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.log is None) == (self.seconds is None):
+            raise ValueError("give log or seconds, one of the two")
+        return self
+
+
+class JobCarried(Model):
+    """Columns of an answer that carry the wall clocks of its largest contributor, ns."""
+
+    event_wall: str = Field(default="event_wall", description="column of the largest event_wall")
+    offered_wall: str = Field(default="offered_wall", description="column of the largest offered_wall")
+
+
+class JobAnswer(Model):
+    """The answers of a job, how they are checked, and who contributed to them."""
+
+    sql: str | None = Field(
+        default=None, description="DuckDB's SQL over the table events, or a file with it: the right answers"
+    )
+    key: tuple[str, ...] = Field(default=(), description="columns that tell answers apart; by default all")
+    lateness: Delay | None = Field(
+        default=None, description="lateness from which on the job may drop an event; by default it must drop none"
+    )
+    carried: JobCarried | None = Field(
+        default=None, description="columns that carry the contributors' wall clocks, where there is no sql"
+    )
+    quiet: Delay = Field(
+        default=Duration.parse("2s"), description="time without a new answer after which all have come"
+    )
+
+
+class JobSettings(System):
+    """The engine job: a command of the user's own, which reads a Kafka topic and writes another one."""
+
+    adapter: ClassVar[str] = "streamgauge.engines.job.job_system:JobSystem"
+
+    engine: Literal["job"] = Field(description="a job of your own that reads and writes Kafka")
+    command: Annotated[tuple[Template, ...], Field(min_length=1)] = Field(
+        description=f"command and its arguments; places: {', '.join(f'{{{name}}}' for name in PLACES)}"
+    )
+    bootstrap: Annotated[str, Field(min_length=1)] = Field(description="host:port of the Kafka broker")
+    format: Literal["json", "line"] = Field(
+        default="json", description="value of a record: a JSON object of the declared columns, or the source's line"
+    )
+    sentinel: str | None = Field(
+        default=None,
+        description="format line: the line of an event far in the future, by {time:%Y-%m-%d}, {s}, {ms}, {us}, {ns}",
+    )
+    progress: JobProgress = Field(
+        default=JobProgress(group="{group}"), description="source of the job's progress; by default its consumer group"
+    )
+    warm: Delay = Field(
+        default=Duration.parse("15s"),
+        description="time for which a job takes rows of the stream's begin, moved into the past, before it is ready; "
+        "format json",
+    )
+    ready: JobReady | None = Field(
+        default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
+    )
+    answer: JobAnswer = Field(default=JobAnswer(), description="check of the answers, and who contributed to them")
+    environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the command")
+    security: Annotated[dict[str, str], AfterValidator(_no_secrets)] = Field(
+        default_factory=dict,
+        description="settings of librdkafka for the broker, such as sasl.username; secrets as ${VARIABLE}",
+    )
+    directory: str | None = Field(
+        default=None,
+        exclude=True,
+        description="folder in which the command runs; by default that of the benchmark file",
+    )
+
+    @model_validator(mode="after")
+    def _line_of_the_sentinel(self) -> Self:
+        if (self.format == "line") != (self.sentinel is not None):
+            raise ValueError(
+                "sentinel: needed by format line, and by that alone: the line of an event far in the future, such as "
+                "'{time:%Y-%m-%d %H:%M:%S},,'"
+            )
+        if self.sentinel is not None:
+            from datetime import UTC, datetime
+
+            try:
+                self.sentinel.format(time=datetime.now(UTC), **_SENTINEL)
+            except (KeyError, IndexError, ValueError, AttributeError) as problem:
+                raise ValueError(f"sentinel: found {self.sentinel!r}: {problem!r}") from None
+        if self.answer.sql is not None and self.answer.carried is not None:
+            raise ValueError("answer: give sql or carried, not both: the sql tells who contributed")
+        return self
+
+    @property
+    def every_column(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> bool:
+        return self.format == "line"
+
+    def located(self, base: Path) -> Self:
+        directory = os.path.normpath(base.absolute() / (self.directory or ""))
+        changed: dict[str, object] = {"directory": directory}
+        if self.answer.sql is not None and re.fullmatch(r"\S+\.sql", self.answer.sql):
+            changed["answer"] = self.answer.model_copy(update={"sql": _text_of(base / self.answer.sql, self.name)})
+        return self.model_copy(update=changed)
+
+    def check_installed(self) -> None:
+        if importlib.util.find_spec("confluent_kafka") is None:
+            raise UserError(f"systems.{self.name}.engine: confluent-kafka is not installed; install the extra kafka")
+        program, place = self.command[0], Path(self.directory or ".")
+        if "{" not in program and shutil.which(program) is None and not (place / program).exists():
+            raise UserError(f"systems.{self.name}.command: found no {program!r}, neither on PATH nor in {place}")
+
+
+def _text_of(file: Path, system: str) -> str:
+    try:
+        return file.read_text()
+    except OSError as problem:
+        raise UserError(f"systems.{system}.answer.sql: {file}: {problem.strerror}") from None

@@ -1,0 +1,1 @@
+"""The bridge between the driver's wire and Kafka's topics."""

@@ -1,0 +1,172 @@
+"""Clients of a broker: their settings with secrets from the environment, and topics; every failure is one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgauge.base.errors import UserError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+TIMEOUT_S = 10.0
+#: for requests that are repeated all the time
+LOOK_S = 3.0
+#: after which a broker is given up that refuses a client, and does not only keep silent
+FRUITLESS_S = 2.0
+#: a topic that was just made or removed is not known everywhere at once
+SETTLE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Access:
+    """Address of a broker, and settings of librdkafka for it; a value names environment variables as ${NAME}."""
+
+    bootstrap: str
+    security: Mapping[str, str] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """Settings for a client, with the secrets; they must not be shown. Raises UserError for a missing variable."""
+        # without a callback and with logging, librdkafka writes to standard error
+        quiet = {"log_level": 0, "error_cb": lambda _: None}
+        return {"bootstrap.servers": self.bootstrap, **quiet, **self._filled()}
+
+    def masked(self, text: str) -> str:
+        """The text without the values of the variables that the settings name."""
+        for value in self._secrets():
+            text = text.replace(value, "***")
+        return text
+
+    def _filled(self) -> dict[str, str]:
+        found = {}
+        for key, value in self.security.items():
+            for name in _VARIABLE.findall(value):
+                if name not in os.environ:
+                    raise UserError(f"security.{key}: the environment has no variable {name}")
+            found[key] = _VARIABLE.sub(lambda named: os.environ[named[1]], value)
+        return found
+
+    def _secrets(self) -> list[str]:
+        names = {name for value in self.security.values() for name in _VARIABLE.findall(value)}
+        return sorted((os.environ[name] for name in names if os.environ.get(name)), key=len, reverse=True)
+
+
+@contextmanager
+def told(access: Access, what: str) -> Iterator[None]:
+    """Turns a failure of Kafka's client into one line without secrets: a UserError that begins with `what`."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as problem:
+        error = problem.args[0] if problem.args else problem
+        said = error.str() if hasattr(error, "str") else str(error)
+        raise UserError(access.masked(f"{what}: {said}")) from None
+    except ValueError as problem:  # a setting that librdkafka does not know
+        raise UserError(access.masked(f"{what}: {problem}")) from None
+
+
+class Topics:
+    """Makes, looks at and removes topics of a broker. Every method raises UserError."""
+
+    def __init__(self, access: Access) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._access, self._reasons = access, list[str]()
+        settings = access.settings() | {"error_cb": lambda error: self._reasons.append(error.str())}
+        with told(access, "security"):
+            self._admin = AdminClient(settings)
+
+    def check(self) -> None:
+        """Raises UserError if the broker does not answer, with what the client found out."""
+        from confluent_kafka import KafkaException
+
+        begun = time.monotonic()
+        while True:
+            try:
+                self._admin.list_topics(timeout=1.0)
+                return
+            except KafkaException:
+                self._admin.poll(0.1)
+            why = [reason for reason in dict.fromkeys(self._reasons) if "brokers are down" not in reason]
+            if time.monotonic() - begun > (FRUITLESS_S if why else TIMEOUT_S):
+                said = why[-1] if why else "it does not answer"
+                raise UserError(
+                    self._access.masked(f"bootstrap: the Kafka broker {self._access.bootstrap} cannot be used: {said}")
+                )
+
+    def make(self, name: str, partitions: int) -> None:
+        """Makes a topic whose records bear the time at which the broker took them."""
+        from confluent_kafka.admin import NewTopic
+
+        settings = {"message.timestamp.type": "LogAppendTime"}
+        with told(self._access, f"the topic {name} cannot be made"):
+            self._admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result(TIMEOUT_S)
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline:
+            with told(self._access, f"the topic {name} cannot be read"):
+                found = self._admin.list_topics(name, timeout=TIMEOUT_S).topics[name]
+            if found.error is None and len(found.partitions) == partitions:
+                return
+            time.sleep(0.05)
+        raise UserError(f"the topic {name} was made, but has no leader after {SETTLE_S:.0f} s")
+
+    def remove(self, names: Collection[str], group: str | None = None) -> bool:
+        """Removes topics and a consumer group, as far as they are there; False if the broker does not answer."""
+        from concurrent.futures import TimeoutError as Late
+
+        from confluent_kafka import KafkaException
+
+        try:
+            # librdkafka may abort the process when a broker leaves in the middle of such a request
+            self._admin.list_topics(timeout=LOOK_S)
+        except KafkaException:
+            return False
+        futures = [*self._admin.delete_topics(list(names)).values()] if names else []
+        futures += [*self._admin.delete_consumer_groups([group]).values()] if group else []
+        for future in futures:
+            try:
+                future.result(TIMEOUT_S)
+            except (KafkaException, Late):
+                continue  # there is none, or its owner alone may remove it
+        return True
+
+    def assigned(self, group: str, topic: str) -> int:
+        """Number of the topic's partitions that members of a consumer group have."""
+        with told(self._access, f"the group {group} cannot be described"):
+            about = self._admin.describe_consumer_groups([group], request_timeout=LOOK_S)[group].result()
+        taken = {
+            place.partition
+            for member in about.members
+            for place in (member.assignment.topic_partitions if member.assignment else [])
+            if place.topic == topic
+        }
+        return len(taken)
+
+
+class Offsets:
+    """Reads what a consumer group has committed, without joining it. Every method raises UserError.
+
+    This is no request of an AdminClient: repeated ones of those abort the process when the broker leaves.
+    """
+
+    def __init__(self, access: Access, group: str, topic: str, partitions: int) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self._access, self._group = access, group
+        with told(access, "the consumer cannot be made"):
+            self._consumer = Consumer(access.settings() | {"group.id": group, "enable.auto.commit": False})
+        self._places = [TopicPartition(topic, number) for number in range(partitions)]
+
+    def committed(self) -> dict[int, int]:
+        """Offsets of the partitions where there are some."""
+        with told(self._access, f"the offsets of the group {self._group} cannot be read"):
+            found = self._consumer.committed(self._places, timeout=LOOK_S)
+        return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def close(self) -> None:
+        self._consumer.close()

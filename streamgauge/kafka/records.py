@@ -1,0 +1,78 @@
+"""Turns rows of the wire into the values and headers of Kafka's records."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.base.units import PS, Tick
+
+Headers = list[tuple[str, str]]
+#: of every row of the wire; what else a row has are declared columns
+OWN = ("seq", "event_time", "event_ts", "ingestion_time", "offered_wall", "event_wall", "sentinel", "line")
+#: JSON must escape these; a text without them needs only its quotes
+_SPECIAL = r'[\x00-\x1f"\\]'
+
+
+def headers(rows: pa.RecordBatch, attempt: str) -> list[Headers]:
+    """Headers of each row's record: seq, and the wall clocks in ns, as decimal text."""
+    named = [
+        [(name, text) for text in pc.cast(rows.column(name), pa.string()).to_pylist()]
+        for name in ("seq", "offered_wall", "event_wall")
+    ]
+    last = ("attempt", attempt)
+    found: list[Headers] = [[*three, last] for three in zip(*named, strict=True)]
+    for at, sentinel in enumerate(rows.column("sentinel").to_pylist()):
+        if sentinel:
+            found[at].append(("sentinel", "1"))
+    return found
+
+
+def lines(rows: pa.RecordBatch, sentinel: str, tick: Tick) -> list[bytes]:
+    """The source's line of each row, without its end; a sentinel's is made of the given text."""
+    found = [line.rstrip(b"\r\n") for line in rows.column("line").to_pylist()]
+    for at, flag in enumerate(rows.column("sentinel").to_pylist()):
+        if flag:
+            found[at] = sentinel_line(sentinel, rows.column("event_time")[at].as_py(), tick).encode()
+    return found
+
+
+def sentinel_line(template: str, event_time: int, tick: Tick) -> str:
+    """The template with its places filled: {ticks}, {s}, {ms}, {us}, {ns} and {time:…} with a pattern of strftime."""
+    seconds = event_time * PS[tick] // PS["s"]
+    whole = {unit: event_time * PS[tick] // PS[unit] for unit in ("s", "ms", "us", "ns")}
+    # a horizon may lie beyond the last year that a date can have
+    time = datetime.fromtimestamp(min(seconds, 253402300799), UTC)
+    return template.format(ticks=event_time, time=time, **whole)
+
+
+def objects(rows: pa.RecordBatch) -> list[bytes]:
+    """A JSON object for each row: event_time in ticks, event_ts in ISO-8601 (UTC, µs), and the declared columns."""
+    # four times as fast as strftime
+    plain = pc.cast(rows.column("event_ts").cast(pa.timestamp("us")), pa.string())
+    stamps = pc.binary_replace_slice(plain, 10, 11, "T")
+    pieces: list[Any] = [
+        '{"event_time":', pc.cast(rows.column("event_time"), pa.string()),
+        ',"event_ts":"', stamps, 'Z"',
+    ]  # fmt: skip
+    for name in rows.schema.names:
+        if name not in OWN:
+            pieces += [f",{json.dumps(name)}:", _value(rows.column(name))]
+    pieces.append("}")
+    return pc.cast(pc.binary_join_element_wise(*pieces, ""), pa.binary()).to_pylist()  # type: ignore[no-any-return]
+
+
+def _value(column: pa.Array) -> pa.Array:
+    """Values as JSON."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if pc.any(pc.match_substring_regex(column, _SPECIAL)).as_py():
+            return pa.array([json.dumps(text) for text in column.to_pylist()], pa.string())
+        quoted = pc.binary_join_element_wise(pa.scalar('"'), column.cast(pa.string()), pa.scalar('"'), "")
+        return pc.fill_null(quoted, "null")
+    if pa.types.is_floating(column.type):  # JSON knows neither NaN nor infinity
+        column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
+    return pc.fill_null(pc.cast(column, pa.string()), "null")

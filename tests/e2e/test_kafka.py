@@ -1,0 +1,203 @@
+"""The engine `job` with real brokers and real jobs: what it measures, what it refuses, what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.config import Replay, Workload
+from streamgauge.driver.closed_loop import ClosedLoop
+from streamgauge.driver.fleet import Fleet
+from streamgauge.driver.observed import Bounds, TrialRun
+from streamgauge.driver.trial import run_trial
+from streamgauge.engines.job.job_system import JobSystem
+from streamgauge.engines.job.settings import JobSettings
+from streamgauge.kafka.broker import Broker
+from streamgauge.kafka.clients import Access
+from tests.driver.conftest import COLUMNS, artifact
+from tests.kafka.conftest import broker
+
+__all__ = ["artifact", "broker"]  # fixtures here, too
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+JOB = Path(__file__).with_name("kafka_job.py")
+WORKLOAD = Workload.model_validate({"name": "w", "query": "passthrough"})
+SQL = """
+select event_time as at, flight, max(event_wall) as event_wall, max(offered_wall) as offered_wall
+from events group by all
+"""
+#: a busy machine is no fault here
+BOUNDS = Bounds(max_slip_s=20, max_clock_offset_s=20, drain_s=60)
+
+
+def settings(broker: Broker, fault: str = "none", **more: Any) -> JobSettings:
+    command = [sys.executable, str(JOB), "{bootstrap}", "{input}", "{output}", "{group}", fault]
+    answer = {"sql": SQL, "key": ["at", "flight"], "quiet": "500ms"}
+    about = {"name": "mine", "engine": "job", "bootstrap": broker.bootstrap, "command": command, "answer": answer}
+    return JobSettings.model_validate(about | more)
+
+
+@contextmanager
+def started(given: JobSettings, artifact: Path, work: Path, partitions: int = 1) -> Iterator[tuple[JobSystem, Fleet]]:
+    """The job's adapter and a driver; nothing of them is left behind."""
+    system = JobSystem(given, work / "system")
+    with Fleet(artifact, Replay(partitions=partitions), tick="ns", columns=COLUMNS, line=given.lines) as fleet:
+        system.start()
+        try:
+            yield system, fleet
+        finally:
+            system.stop()
+    assert not [p for p in psutil.process_iter(["cmdline"]) if str(JOB) in (p.info["cmdline"] or [])]
+
+
+def trial(system: JobSystem, fleet: Fleet, work: Path, seconds: float = 1.5, **more: Any) -> TrialRun:
+    work.mkdir(parents=True)
+    return run_trial(system, fleet, WORKLOAD, rate=600, seconds=seconds, work=work, bounds=BOUNDS, **more)
+
+
+def topics(broker: Broker) -> set[str]:
+    from confluent_kafka.admin import AdminClient
+
+    client = AdminClient(Access(broker.bootstrap).settings())
+    return {name for name in client.list_topics(timeout=10).topics if name.startswith("streamgauge-")}
+
+
+def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
+    broker: Broker, artifact: Path, tmp_path: Path
+) -> None:
+    with started(settings(broker), artifact, tmp_path, partitions=2) as (system, fleet):
+        run = trial(system, fleet, tmp_path / "first")
+        told = run.details["system"]
+        assert run.observation.invalid is None
+        assert told["check"] == {
+            "answers": 900, "duplicates": 0, "expected_rows": 900, "reported_rows": 900, "delivery": "exactly once",
+            "wrong": None, "unchecked": None, "largest_delay_ms": 0.0,
+        }  # fmt: skip
+        assert run.details["emitted"] == run.observation.offered == 900
+        assert 0 < run.details["event_latency_ns"]["p50"] < 60 * 10**9
+        assert told["link"]["published"] == [451, 451]
+        assert told["link_slip_ns"]["p99"] > 0
+        assert told["cpu_seconds"] > 0.05
+        assert topics(broker) == set()
+
+        # a closed loop keeps the stream's begin, which the next trial's job takes before the first row counts
+        (tmp_path / "loop").mkdir()
+        loop = ClosedLoop(system, fleet, WORKLOAD, work=tmp_path / "loop", continuous=True, bounds=BOUNDS)
+        assert sum(batch.rows for batch in loop.window(200, lambda seen: sum(b.rows for b in seen) > 3000))
+        loop.close()
+        run = trial(system, fleet, tmp_path / "second")
+        told = run.details["system"]
+        assert (run.observation.invalid, told["check"]["wrong"]) == (None, None)
+        assert run.details["emitted"] == 900
+        assert told["check"]["answers"] > 900 + 1000
+        assert topics(broker) == set()
+
+
+@pytest.mark.parametrize(
+    ("fault", "more", "reason"),
+    [
+        ("ends", {}, "the job ended with 1: Traceback follows"),
+        ("never reads", {"ready": {"seconds": 1}}, "the job read nothing: the consumer group streamgauge-"),
+        ("never writes", {}, "the job wrote nothing to its output topic"),
+        ("garbage", {}, "an answer is no JSON object: '<flight/>'"),
+    ],
+)
+def test_a_job_that_cannot_be_measured_is_told_in_one_line(
+    broker: Broker, artifact: Path, tmp_path: Path, fault: str, more: dict[str, Any], reason: str
+) -> None:
+    given = settings(broker, fault, **more)
+    bounds = Bounds(max_slip_s=20, max_clock_offset_s=20, drain_s=1)
+    with started(given.model_copy(), artifact, tmp_path) as (system, fleet):
+        (tmp_path / "trial").mkdir()
+        run = run_trial(system, fleet, WORKLOAD, rate=600, seconds=0.5, work=tmp_path / "trial", bounds=bounds)
+        told = run.observation.invalid or run.details["system"]["failure"]
+        assert told is not None
+        assert told.startswith(reason)
+        assert "\n" not in told
+        assert topics(broker) == set()
+
+
+@pytest.mark.parametrize(
+    ("fault", "answers", "delivery", "wrong"),
+    [
+        ("twice", 600, "at least once", None),
+        ("wrong", 300, "exactly once", "output wrong: 300 rows, 300 expected; 299 are missing, such as (0, 0)"),
+    ],
+)
+def test_copies_are_counted_and_other_values_are_wrong(
+    broker: Broker, artifact: Path, tmp_path: Path, fault: str, answers: int, delivery: str, wrong: str | None
+) -> None:
+    with started(settings(broker, fault), artifact, tmp_path) as (system, fleet):
+        check = trial(system, fleet, tmp_path / "trial", seconds=0.5).details["system"]["check"]
+    assert (check["answers"], check["delivery"], check["wrong"]) == (answers, delivery, wrong)
+
+
+def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
+    broker: Broker, artifact: Path, tmp_path: Path
+) -> None:
+    code = f"exec(open({str(JOB)!r}).read().replace('json.loads(message.value())', "
+    code += '\'dict(zip(("event_time", "flight"), message.value().decode().split()))\'))'
+    command = [sys.executable, "-c", code, "{bootstrap}", "{input}", "{output}", "{group}", "none"]
+    sql = "select 'line' as at, seq::varchar as flight, event_wall, offered_wall from events"
+    given = settings(broker, command=command, format="line", sentinel="line -1", answer={"sql": sql, "quiet": "500ms"})
+    with started(given, artifact, tmp_path) as (system, fleet):
+        run = trial(system, fleet, tmp_path / "first")
+        assert run.details["system"]["check"]["wrong"] is None
+        assert run.details["emitted"] == 900
+        run = trial(system, fleet, tmp_path / "second", seconds=2)
+        assert str(run.details["system"]["failure"]).startswith("the stream is too short for this trial")
+
+
+@pytest.mark.parametrize("victim", ["job", "broker"])
+def test_a_death_in_mid_trial_makes_it_invalid_and_the_next_one_counts(
+    artifact: Path, tmp_path: Path, broker: Broker, victim: str
+) -> None:
+    own = Broker(tmp_path / "broker") if victim == "broker" else broker
+    try:
+        with started(settings(own), artifact, tmp_path) as (system, fleet):
+            run = trial(system, fleet, tmp_path / "first", seconds=60, progress=Killer(own, victim))
+            assert run.observation.invalid is not None
+            assert run.observation.invalid.startswith("the job ended with -9: " if victim == "job" else "")
+            if victim == "broker":
+                own.start()
+            run = trial(system, fleet, tmp_path / "second")
+            assert (run.observation.invalid, run.details["system"]["check"]["wrong"]) == (None, None)
+            assert run.details["emitted"] == 900
+    finally:
+        if victim == "broker":
+            own.stop()
+
+
+class Killer:
+    """Kills once, a second after the first event."""
+
+    def __init__(self, broker: Broker, victim: str) -> None:
+        self._broker, self._victim, self._done = broker, victim, False
+
+    def __call__(self, told: dict[str, Any]) -> None:
+        if self._done or not any(sum(driver["committed"]) > 300 for driver in told["drivers"]):
+            return
+        self._done = True
+        if self._victim == "broker":
+            self._broker.kill()
+            return
+        for process in psutil.Process().children(recursive=True):
+            if str(JOB) in process.cmdline():
+                os.kill(process.pid, signal.SIGKILL)
+
+
+def test_settings_that_the_broker_refuses_are_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:
+    given = settings(broker, command=["/nowhere/job"])
+    with pytest.raises(UserError, match=r"^systems.mine.command: found no '/nowhere/job', neither on PATH nor in "):
+        JobSystem(given, tmp_path).start()
+    given = settings(broker).model_copy(update={"bootstrap": "127.0.0.1:1"})
+    with pytest.raises(UserError, match=r"^systems.mine.bootstrap: the Kafka broker 127.0.0.1:1 cannot be used: "):
+        JobSystem(given, tmp_path).start()

@@ -1,0 +1,130 @@
+"""Broker, topics, publisher, progress and answers, all on a real broker."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from streamgauge.base.errors import UserError
+from streamgauge.driver.client import Connection
+from streamgauge.kafka.answers import Output
+from streamgauge.kafka.broker import Broker
+from streamgauge.kafka.clients import Access, Topics
+from streamgauge.kafka.progress import Group, Reached
+from streamgauge.kafka.publisher import Publisher, Task
+from tests.driver.conftest import Serve
+
+Make = Callable[..., str]
+
+
+def records(access: Access, topic: str, partition: int, count: int) -> list[Any]:
+    """The first records of a partition."""
+    consumer = Consumer(access.settings() | {"group.id": "test", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found = consumer.consume(count, 20)
+    consumer.close()
+    return found
+
+
+def test_row_n_of_a_queue_is_the_record_at_offset_n(serve: Serve, access: Access, topic: Make, tmp_path: Path) -> None:
+    endpoint, name, stop = serve([i * 1000 for i in range(100)], partitions=2), topic(2), threading.Event()
+    task = Task("a", (endpoint,), access.bootstrap, {}, name, "json", "", "ns", str(tmp_path))
+    with Connection(endpoint) as control:
+        control.open("a", 2000, 0.2)
+        publisher = Publisher(task, stop)
+        thread = threading.Thread(target=publisher.run, daemon=True)
+        thread.start()
+        began = control.start()
+        until = time.monotonic() + 20
+        while publisher.finished < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        wanted = [row for batch in control.read(1, 0) for row in batch.to_pylist()]
+    found = records(access, name, 1, 201)
+    stop.set()
+    thread.join()
+    assert [record.offset() for record in found] == list(range(201))
+    assert [dict(record.headers())["seq"] for record in found] == [*(b"%d" % n for n in range(1, 401, 2)), b"-1"]
+    assert [int(dict(record.headers())["offered_wall"]) for record in found] == [row["offered_wall"] for row in wanted]
+    assert [json.loads(record.value())["flight"] for record in found] == [row["flight"] for row in wanted]
+    assert "sentinel" in dict(found[-1].headers())
+    kept = pa.ipc.open_stream(str(tmp_path / "events-1.arrow")).read_all()
+    assert kept.column("offered_wall").to_pylist() == [row["offered_wall"] for row in wanted]
+    figures = publisher.figures()
+    assert (figures["published"], figures["finished"], figures["queue_full"]) == ([201, 201], 2, 0)
+    assert figures["slip"]["count"] > 402 / 8 - 1
+    stamps = [record.timestamp()[1] for record in found]
+    assert began // 10**6 <= stamps[0] <= stamps[-1] <= time.time_ns() // 10**6
+
+
+def test_progress_is_what_a_group_has_committed(access: Access, topic: Make) -> None:
+    name, topics = topic(2), Topics(access)
+    progress = Group(access, topics, f"{name}-group", name, 2)
+    assert progress.reached() == Reached({}, {})
+    producer = Producer(access.settings())
+    for number in range(10):
+        producer.produce(name, b"x", partition=number % 2)
+    producer.flush(10)
+    settings = {"group.id": f"{name}-group", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer(access.settings() | settings)
+    consumer.subscribe([name])
+    assert len(consumer.consume(10, 20)) == 10
+    assert progress.begun()
+    consumer.commit(offsets=[TopicPartition(name, 1, 3)], asynchronous=False)
+    assert progress.reached() == Reached({1: 3}, {1: 3})
+    consumer.close()
+    progress.close()
+    topics.remove([], f"{name}-group")
+    progress = Group(access, topics, f"{name}-group", name, 2)
+    assert progress.reached() == Reached({}, {})
+
+
+def test_answers_of_a_transaction_count_once_it_is_committed(access: Access, topic: Make) -> None:
+    name = topic(1)
+    producer = Producer(access.settings() | {"transactional.id": name})
+    producer.init_transactions(20)
+    for value, ends in ((b"a", producer.commit_transaction), (b"b", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(name, value)
+        producer.flush(10)
+        ends()
+    output = Output(access, name, 1)
+    try:
+        output.wait_until_quiet(0.2, 5)
+        found = output.read()
+    finally:
+        output.close()
+    assert found.values == [b"a"]
+    assert abs(int(found.appended_ns[0]) - time.time_ns()) < 60 * 10**9
+
+
+def test_a_taken_port_is_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"127.0.0.1:{broker.port}: cannot listen on this address"):
+        Broker(tmp_path, broker.port)
+
+
+def test_no_broker_and_wrong_credentials_are_one_line_without_the_secret(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match=r"bootstrap: the Kafka broker 127.0.0.1:1 cannot be used: .*refused"):
+        Topics(Access("127.0.0.1:1")).check()
+    security = {
+        "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me",
+        "sasl.password": "${KAFKA_TEST_PASSWORD}",
+    }  # fmt: skip
+    monkeypatch.delenv("KAFKA_TEST_PASSWORD", raising=False)
+    with pytest.raises(UserError, match=r"security.sasl.password: the environment has no variable KAFKA_TEST_PASSWORD"):
+        Topics(Access(broker.bootstrap, security))
+    monkeypatch.setenv("KAFKA_TEST_PASSWORD", "s3cret")
+    with pytest.raises(UserError, match=r"bootstrap: the Kafka broker .* cannot be used: ") as told:
+        Topics(Access(broker.bootstrap, security)).check()
+    assert "s3cret" not in str(told.value)
+    with pytest.raises(UserError, match=r'security: .*"nonsense"'):
+        Topics(Access(broker.bootstrap, {"nonsense": "1"}))

@@ -1,0 +1,68 @@
+"""Values and headers of records: whole rows in, whole records out."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.driver.replay import wire_schema
+from streamgauge.kafka.publisher import nothing
+from streamgauge.kafka.records import headers, lines, objects, sentinel_line
+
+DAY = 1_356_998_400_000_000_000  # 2013-01-01, ns
+
+
+def rows(columns: dict[str, str], line: bool, *given: dict[str, object]) -> pa.RecordBatch:
+    own = {"ingestion_time": DAY, "offered_wall": 7, "event_wall": 5, "sentinel": False, "line": b""}
+    full = [{**own, "event_ts": int(str(row["event_time"])) // 1000, **row} for row in given]
+    return pa.RecordBatch.from_pylist(full, wire_schema(columns, line=line))
+
+
+def test_an_object_has_the_event_time_twice_and_the_declared_columns() -> None:
+    columns = {"name": "string", "n": "int64", "x": "float64"}
+    given = rows(
+        columns, False,
+        {"seq": 4, "event_time": DAY + 1234, "name": "a", "n": -3, "x": 0.5},
+        {"seq": 5, "event_time": DAY, "name": 'q"\\\n\x01é', "n": None, "x": math.nan},
+        {"seq": -1, "event_time": 2**62, "name": None, "n": 2**62, "x": None, "sentinel": True},
+    )  # fmt: skip
+    assert [json.loads(value) for value in objects(given)] == [
+        {"event_time": DAY + 1234, "event_ts": "2013-01-01T00:00:00.000001Z", "name": "a", "n": -3, "x": 0.5},
+        {"event_time": DAY, "event_ts": "2013-01-01T00:00:00.000000Z", "name": 'q"\\\n\x01é', "n": None, "x": None},
+        {"event_time": 2**62, "event_ts": "2116-02-20T23:53:38.427387Z", "name": None, "n": 2**62, "x": None},
+    ]
+    assert objects(nothing(given.schema)) == []
+
+
+def test_headers_are_decimal_text_and_mark_the_sentinel() -> None:
+    given = rows({}, False, {"seq": 4, "event_time": 1}, {"seq": -1, "event_time": 2, "sentinel": True})
+    first = [("seq", "4"), ("offered_wall", "7"), ("event_wall", "5"), ("attempt", "a")]
+    last = [("seq", "-1"), ("offered_wall", "7"), ("event_wall", "5"), ("attempt", "a"), ("sentinel", "1")]
+    assert headers(given, "a") == [first, last]
+
+
+def test_lines_lose_their_ends_and_the_sentinel_is_made_of_the_template() -> None:
+    given = rows(
+        {}, True,
+        {"seq": 0, "event_time": DAY, "line": b"2013-01-01,AA\r\n"},
+        {"seq": -1, "event_time": DAY + 10**9, "sentinel": True},
+    )  # fmt: skip
+    assert lines(given, "{time:%Y-%m-%d %H:%M:%S},", "ns") == [b"2013-01-01,AA", b"2013-01-01 00:00:01,"]
+
+
+@pytest.mark.parametrize(
+    ("template", "tick", "line"),
+    [
+        ("{ticks}|{s}|{ms}|{us}|{ns}", "ns", "1356998400000000000|1356998400|1356998400000|1356998400000000|{}"),
+        ("{ns}", "ps", "1356998400000000"),
+    ],
+)
+def test_a_template_takes_the_time_in_any_unit(template: str, tick: str, line: str) -> None:
+    assert sentinel_line(template, DAY, tick) == line.format(DAY)  # type: ignore[arg-type]
+
+
+def test_a_sentinel_beyond_the_last_year_has_the_last_second_of_it() -> None:
+    assert sentinel_line("{time:%Y-%m-%d}", 2**63 - 1, "us") == "9999-12-31"  # type: ignore[arg-type]

@@ -1,0 +1,141 @@
+"""Answers of a user's own job against the user's SQL: inline rows in, whole verdicts out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.oracle.own_sql import Answers, OwnCheck
+
+SQL = """
+select key, count(*) as n, max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by key
+"""
+S = 1_000_000  # µs
+
+
+def offered(*rows: tuple[str | None, int, int, str]) -> pa.Table:
+    """(key, event time in s, offered_wall, kind); the event_wall is one less."""
+    kinds = [row[3] for row in rows]
+    return pa.table(
+        {
+            "seq": list(range(len(rows))),
+            "event_time": [row[1] for row in rows],
+            "event_ts": pa.array([row[1] * S for row in rows], pa.timestamp("us", "UTC")),
+            "offered_wall": [row[2] for row in rows],
+            "event_wall": [row[2] - 1 for row in rows],
+            "sentinel": [kind == "sentinel" for kind in kinds],
+            "warm": [kind == "warm" for kind in kinds],
+            "key": pa.array([row[0] for row in rows], pa.string()),
+        }
+    )
+
+
+EVENTS = offered(("a", 10, 100, ""), ("b", 11, 110, ""), ("a", 9, 120, ""), (None, 99, 130, "sentinel"))
+
+
+@pytest.fixture
+def made() -> Iterator[list[Answers]]:
+    kept: list[Answers] = []
+    yield kept
+    for one in kept:
+        one.close()
+
+
+def answers(made: list[Answers], *given: object, events: pa.Table = EVENTS) -> Answers:
+    texts = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in given]
+    made.append(Answers(texts, np.arange(1000, 1000 + len(texts), dtype=np.int64), events))
+    return made[-1]
+
+
+A, B = {"key": "a", "n": 2}, {"key": "b", "n": 1}
+
+
+def test_right_answers_are_timed_by_their_largest_contributors(made: list[Answers]) -> None:
+    found, timed = answers(made, B, A).compare(SQL, ["key"], None)
+    assert found == OwnCheck(
+        answers=2, expected_rows=2, reported_rows=2, delivery="exactly once", largest_delay_ms=2000.0
+    )
+    assert timed.appended.tolist() == [1000, 1001]
+    assert timed.event_wall is not None
+    assert timed.event_wall.tolist() == [109, 119]
+    assert timed.offered_wall is not None
+    assert timed.offered_wall.tolist() == [110, 120]
+
+
+def test_copies_are_duplicates_and_the_first_one_is_timed(made: list[Answers]) -> None:
+    found, timed = answers(made, A, B, A, A).compare(SQL, ["key"], None)
+    assert (found.wrong, found.duplicates, found.delivery) == (None, 2, "at least once")
+    assert timed.appended.tolist() == [1000, 1001]
+
+
+def test_what_the_sentinel_answers_does_not_count(made: list[Answers]) -> None:
+    found, _ = answers(made, A, B, {"key": None, "n": 1}).compare(SQL, ["key"], None)
+    assert (found.answers, found.wrong) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ([A], "output wrong: 1 rows, 2 expected; 1 are missing, such as ('b', 1)"),
+        ([A, B, {"key": "c", "n": 1}], "output wrong: 3 rows, 2 expected; 1 are in excess, such as ('c', 1)"),
+        ([A, {"key": "b", "n": 7}], "output wrong: 2 rows, 2 expected; 1 are missing, such as ('b', 1)"),
+        ([A, {"key": "b", "n": "x"}], "output wrong: 2 rows, 2 expected; 1 are missing, such as ('b', 1)"),
+    ],
+    ids=["missing", "in excess", "another value", "another type"],
+)
+def test_wrong_answers_are_told_with_an_example(made: list[Answers], given: list[object], wrong: str) -> None:
+    assert answers(made, *given).compare(SQL, ["key"], None)[0].wrong == wrong
+
+
+def test_a_job_that_may_drop_late_events_is_not_compared(made: list[Answers]) -> None:
+    late, _ = answers(made, {"key": "a", "n": 1}, B).compare(SQL, ["key"], 1999)
+    assert late.wrong is None
+    assert late.unchecked == (
+        "an event is 2 s late, and the job may drop what is later than 1.999 s: its answers are not compared"
+    )
+    assert answers(made, {"key": "a", "n": 1}, B).compare(SQL, ["key"], 2000)[0].wrong is not None
+
+
+def test_rows_from_before_the_trial_are_checked_and_not_timed(made: list[Answers]) -> None:
+    events = offered(("w", 1, 50, "warm"), ("a", 2, 60, "warm"), ("a", 10, 100, ""), (None, 99, 130, "sentinel"))
+    found, timed = answers(made, {"key": "w", "n": 1}, A, events=events).compare(SQL, ["key"], None)
+    assert (found.wrong, found.expected_rows) == (None, 2)
+    assert timed.appended.tolist() == [1001]
+
+
+def test_answers_that_carry_their_walls_need_no_sql(made: list[Answers]) -> None:
+    given = [{"e": 90, "o": 91}, {"e": 130, "o": 130}]
+    timed = answers(made, *given).carried({"event_wall": "e", "offered_wall": "o"})
+    assert (timed.appended.tolist(), timed.event_wall.tolist(), timed.offered_wall.tolist()) == ([1000], [90], [91])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "problem"),
+    [
+        ("select nonsense", ["key"], "answer.sql: Binder Error: Referenced column"),
+        ("select key from events", ["key"], "answer.sql: needs a bigint column event_wall"),
+        (SQL, ["kee"], "answer.key: found 'kee', allowed: key, n, event_wall, offered_wall"),
+        (SQL.replace("as n", "as m"), ["key"], "answer.sql: the job's answers have no 'm', but key, n"),
+        ("select 1 as n, event_wall, offered_wall from events", [], "answer.sql: its answer has equal rows"),
+    ],
+)
+def test_sql_that_cannot_be_used_is_told_in_one_line(
+    made: list[Answers], sql: str, key: list[str], problem: str
+) -> None:
+    with pytest.raises(UserError) as told:
+        answers(made, A, B).compare(sql, key, None)
+    assert str(told.value).startswith(problem)
+
+
+def test_garbage_and_missing_columns_are_told_with_an_example(made: list[Answers]) -> None:
+    assert answers(made, A, b"<xml/>").garbage() == "an answer is no JSON object: '<xml/>'"
+    assert answers(made, A, b"[1]").garbage() == "an answer is no JSON object: '[1]'"
+    assert answers(made, A, b"\xff").garbage() == r"an answer is no JSON object: '\\xff'"
+    assert answers(made, A).garbage() is None
+    with pytest.raises(UserError, match=r'^answer.carried: an answer has no whole number in e and o: {"key": "a"'):
+        answers(made, A).carried({"event_wall": "e", "offered_wall": "o"})
