@@ -15,6 +15,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.base.units import PS, Duration, moment, show_ticks
 from streamgauge.cli import options, workplace
+from streamgauge.cli.job_file import Job, systems
 from streamgauge.cli.planning import AsJson, tell
 
 _FILE = """\
@@ -30,9 +31,11 @@ experiments: # a stream each; target_percent of its events are out of order, del
 workloads: # `streamgauge workloads` lists the queries
   - {{name: all, query: passthrough}}
 systems:
-  - {{name: spark, engine: spark, master: "local[1]", batch_rows: 200000}}
-search: {{max_age: 3s}} # answers may be so old
+{systems}
 """
+_SPARK = """\
+  - {name: spark, engine: spark, master: "local[1]", batch_rows: 200000}
+search: {max_age: 3s} # answers may be so old"""
 
 
 def register(app: typer.Typer) -> None:
@@ -43,6 +46,7 @@ def init(
     file: Annotated[str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not")],
     out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
     time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
+    job: Annotated[Job | None, typer.Option(help="for a job of your own on Kafka, instead of a query on Spark")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a benchmark file for your own event file, from its first lines."""
@@ -77,7 +81,7 @@ def init(
     described = found.source(_relative(file, out), chosen)
     text = _FILE.format(
         lines=looked.lines, file=file, out=out, name=name, source=_yaml(described, doubts),
-        delay=_delay(last - first, len(times), PS[source.tick]),
+        delay=_delay(last - first, len(times), PS[source.tick]), systems=_SPARK if job is None else systems(job),
     )  # fmt: skip
     try:
         write_whole(out, text.encode())

@@ -65,6 +65,7 @@ class SystemUnderTest(Protocol):
                  timeout_s is 1 unless the system has drained: nobody checks the output of a probe or an overflow.
     alive        False once the process or its query has died; `failure` then says why in one line.
     stop         end everything that was started; safe to call twice and at any time.
+    check        optional: try what is not ours, such as a broker; raise UserError with one line when it is missing.
     pin          optional: run only on the CPUs that the benchmark names; called when compilation has ended.
     frozen       optional: a context in which none of its processes runs, for the machine's own speed.
     cpu_seconds  optional: CPU seconds since the start, or None where they are not known.

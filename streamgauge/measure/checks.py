@@ -20,13 +20,17 @@ def check_names(benchmark: Benchmark) -> None:
 
 
 def check(benchmark: Benchmark) -> None:
-    """Checks the names, that engines are installed, and that they and the verdict can be imported. Raises UserError."""
+    """Checks names, that engines are installed and imported, as is the verdict, and that services answer.
+
+    Raises UserError.
+    """
     from streamgauge.search.verdict import load
 
     check_names(benchmark)
     for system in benchmark.systems:
         system.check_installed()
-        make_system(system, Path())
+        adapter = make_system(system, Path())
+        getattr(adapter, "check", lambda: None)()
     load(benchmark.search.verdict)
 
 

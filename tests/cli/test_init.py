@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from streamgauge.config import load
+from streamgauge.engines.job.settings import JobSettings
 from tests.command import Answer, Call, run
 
 BEGIN = datetime(2024, 3, 5, 22, 15, 29, 250_000, UTC)
@@ -152,3 +154,14 @@ def test_names_that_yaml_takes_for_something_else(tmp_path: Path) -> None:
     init(tmp_path / "f.jsonl")
     source = yaml.safe_load((tmp_path / "b.yaml").read_text())["source"]
     assert (source["time"], source["columns"]) == ({"column": "on", "unit": "s"}, {"no": "string"})
+
+
+@pytest.mark.parametrize("job", ["spark", "flink", "java", "python"])
+def test_the_file_for_a_job_on_kafka_is_valid_and_names_its_command(tmp_path: Path, job: str) -> None:
+    file = written(tmp_path / "clicks.csv", "user,ts", "u{i},{ms}")
+    done = run(Call(["init", str(file), "--job", job, "--out", str(tmp_path / "job.yaml"), "--time", "ts"]))
+    assert done.code == 0, done.err
+    [system] = load(tmp_path / "job.yaml").systems
+    assert isinstance(system, JobSettings)
+    assert "{input}" in system.command
+    assert (system.progress.checkpoint is None) == (job != "spark")

@@ -14,12 +14,15 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streamgauge.base.errors import UserError
+from streamgauge.config import load
 from streamgauge.driver.client import Connection
 from streamgauge.kafka.answers import Output
 from streamgauge.kafka.broker import Broker
 from streamgauge.kafka.clients import Access, Topics
 from streamgauge.kafka.progress import Group, Reached
 from streamgauge.kafka.publisher import Publisher, Task
+from streamgauge.measure import checks
+from tests.conftest import ROOT
 from tests.driver.conftest import Serve
 
 Make = Callable[..., str]
@@ -128,3 +131,14 @@ def test_no_broker_and_wrong_credentials_are_one_line_without_the_secret(
     assert "s3cret" not in str(told.value)
     with pytest.raises(UserError, match=r'security: .*"nonsense"'):
         Topics(Access(broker.bootstrap, {"nonsense": "1"}))
+
+
+def test_check_tries_the_broker_and_the_rights_on_it(broker: Broker) -> None:
+    def checked(bootstrap: str) -> None:
+        example = load(ROOT / "examples" / "jobs" / "python.yaml")
+        systems = tuple(system.model_copy(update={"bootstrap": bootstrap}) for system in example.systems)
+        checks.check(example.model_copy(update={"systems": systems}))
+
+    checked(broker.bootstrap)
+    with pytest.raises(UserError, match=r"systems.python.bootstrap: the Kafka broker 127.0.0.1:1 cannot be used: "):
+        checked("127.0.0.1:1")

@@ -70,8 +70,11 @@ class JobSystem:
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
 
     def start(self) -> None:
-        """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
         self._failure = None
+        self.check()
+
+    def check(self) -> None:
+        """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
         self._system.check_installed()
         try:
             self._topics = Topics(self._access)
