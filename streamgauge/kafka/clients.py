@@ -95,9 +95,8 @@ class Topics:
             why = [reason for reason in dict.fromkeys(self._reasons) if "brokers are down" not in reason]
             if time.monotonic() - begun > (FRUITLESS_S if why else TIMEOUT_S):
                 said = why[-1] if why else "it does not answer"
-                raise UserError(
-                    self._access.masked(f"bootstrap: the Kafka broker {self._access.bootstrap} cannot be used: {said}")
-                )
+                told = f"the Kafka broker {self._access.bootstrap} cannot be used: {said}"
+                raise UserError(self._access.masked(f"bootstrap: {told}; start it, or correct bootstrap or security"))
 
     def make(self, name: str, partitions: int) -> None:
         """Makes a topic whose records bear the time at which the broker took them."""
