@@ -41,8 +41,14 @@ def system(name: str) -> Mapping[str, str]:
 
 def named(name: str) -> System:
     """Finds one of SYSTEMS, or an engine that is asked over the wire. Raises UserError naming those that exist."""
-    others = [settings_of(engine).model_validate({"name": engine, "engine": engine}) for engine in ENGINES]
+    models = [(engine, settings_of(engine)) for engine in ENGINES]
+    others = [model.model_validate({"name": engine, "engine": engine}) for engine, model in models if _plain(model)]
     return _among((*SYSTEMS, *(one for one in others if one.over_wire)), name)
+
+
+def _plain(model: type[System]) -> bool:
+    """True if a system needs no key but its name and its engine."""
+    return {key for key, field in model.model_fields.items() if field.is_required()} <= {"name", "engine"}
 
 
 def _among(systems: tuple[Some, ...], name: str) -> Some:

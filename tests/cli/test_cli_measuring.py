@@ -109,7 +109,7 @@ WRONG = [
     ({"workloads": [{"name": "w", "query": "windowed_join"}]}, "workloads.w.key: windowed_join needs it"),
     (
         {"systems": [{"name": "s", "engine": "storm"}]},
-        "systems.0.engine: found 'storm', allowed: spark, flink, known, or",
+        "systems.0.engine: found 'storm', allowed: spark, flink, known, job, or",
     ),
 ]
 

@@ -43,17 +43,22 @@ class Carbon:
 
 @contextmanager
 def carbon(folder: Path) -> Iterator[Carbon]:
-    port = free_port()
-    (folder / "carbon.conf").write_text(CONF.format(port=port, query_port=free_port()))
     (folder / "storage-schemas.conf").write_text("[all]\npattern = .*\nretentions = 1s:1h\n")
     places = {name: str(folder) for name in ("GRAPHITE_ROOT", "GRAPHITE_CONF_DIR", "GRAPHITE_STORAGE_DIR")}
     places["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"  # its generated code is older than protobuf 4
     command = [sys.executable, str(Path(sys.executable).with_name("carbon-cache.py"))]
     command += [f"--config={folder}/carbon.conf", f"--pidfile={folder}/pid", "--debug", "start"]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, env=os.environ | places, stdout=log, stderr=log)
+    for _ in range(3):  # somebody else may have taken a port meanwhile
+        port = free_port()
+        (folder / "carbon.conf").write_text(CONF.format(port=port, query_port=free_port()))
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, env=os.environ | places, stdout=log, stderr=log)
+        said = (folder / "log").read_bytes
+        wait_until(lambda: process.poll() is not None or b"CarbonReceiverFactory starting" in said(), "Carbon", 60)  # noqa: B023
+        if process.poll() is None:
+            break
+    assert process.poll() is None, said().decode()
     try:
-        wait_until(lambda: b"CarbonReceiverFactory starting" in (folder / "log").read_bytes(), "Carbon", 60)
         yield Carbon(port, folder)
     finally:
         process.terminate()
