@@ -1,11 +1,29 @@
-"""Binds a child process to CPUs, and ends it with its parent."""
+"""Starts a child process with its task, binds it to CPUs, and ends it with its parent."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
+from contextlib import suppress
 
 from streamgauge.base.errors import UserError
+
+
+def spawn(module: str, task: str) -> subprocess.Popen[str]:
+    """Starts a module of ours with its task as the first line of standard input; standard output and error are pipes.
+
+    If it died at once, its exit code tells.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.write(f"{task}\n")
+        process.stdin.flush()
+    return process
 
 
 def pin(cpus: str | None) -> None:

@@ -20,12 +20,12 @@ import pyarrow as pa
 from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
-from streamgauge.driver.child import end_with_parent, pin
+from streamgauge.driver.child import end_with_parent
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import Endpoint
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
-from streamgauge.kafka.records import OWN, headers, lines, objects
+from streamgauge.kafka.records import headers, lines, objects
 from streamgauge.search.histogram import Histogram
 
 READ_ROWS, READ_S = 5_000, 0.05
@@ -67,7 +67,6 @@ class Task:
     tick: Tick
     events: str | None
     kept: int | None = None
-    cpus: str | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Task:
@@ -263,7 +262,7 @@ def nothing(schema: pa.Schema) -> pa.RecordBatch:
 
 def kept_columns(schema: pa.Schema) -> list[str]:
     """Columns of the offered rows that the oracle reads."""
-    return [name for name in schema.names if name not in OWN or name not in ("ingestion_time", "line")]
+    return [name for name in schema.names if name not in ("ingestion_time", "line")]
 
 
 def main() -> int:
@@ -272,7 +271,6 @@ def main() -> int:
     stop = threading.Event()
     threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()
     try:
-        pin(task.cpus)
         publisher = Publisher(task, stop)
         publisher.run()
     except (UserError, WireError) as problem:

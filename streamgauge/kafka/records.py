@@ -63,7 +63,8 @@ def objects(rows: pa.RecordBatch) -> list[bytes]:
         if name not in OWN:
             pieces += [f",{json.dumps(name)}:", _value(rows.column(name))]
     pieces.append("}")
-    return pc.cast(pc.binary_join_element_wise(*pieces, ""), pa.binary()).to_pylist()  # type: ignore[no-any-return]
+    found: list[bytes] = pc.cast(pc.binary_join_element_wise(*pieces, ""), pa.binary()).to_pylist()
+    return found
 
 
 def _value(column: pa.Array) -> pa.Array:

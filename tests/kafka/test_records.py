@@ -8,6 +8,7 @@ import math
 import pyarrow as pa
 import pytest
 
+from streamgauge.base.units import Tick
 from streamgauge.driver.replay import wire_schema
 from streamgauge.kafka.publisher import nothing
 from streamgauge.kafka.records import headers, lines, objects, sentinel_line
@@ -60,9 +61,9 @@ def test_lines_lose_their_ends_and_the_sentinel_is_made_of_the_template() -> Non
         ("{ns}", "ps", "1356998400000000"),
     ],
 )
-def test_a_template_takes_the_time_in_any_unit(template: str, tick: str, line: str) -> None:
-    assert sentinel_line(template, DAY, tick) == line.format(DAY)  # type: ignore[arg-type]
+def test_a_template_takes_the_time_in_any_unit(template: str, tick: Tick, line: str) -> None:
+    assert sentinel_line(template, DAY, tick) == line.format(DAY)
 
 
 def test_a_sentinel_beyond_the_last_year_has_the_last_second_of_it() -> None:
-    assert sentinel_line("{time:%Y-%m-%d}", 2**63 - 1, "us") == "9999-12-31"  # type: ignore[arg-type]
+    assert sentinel_line("{time:%Y-%m-%d}", 2**63 - 1, "us") == "9999-12-31"

@@ -41,6 +41,13 @@ class Carbon:
         return [value for value in values if value is not None]
 
 
+def _listens(process: subprocess.Popen[bytes], log: Path) -> bool:
+    """Waits until Carbon listens; False if it has ended."""
+    begun = b"CarbonReceiverFactory starting"
+    wait_until(lambda: process.poll() is not None or begun in log.read_bytes(), "Carbon", 60)
+    return process.poll() is None
+
+
 @contextmanager
 def carbon(folder: Path) -> Iterator[Carbon]:
     (folder / "storage-schemas.conf").write_text("[all]\npattern = .*\nretentions = 1s:1h\n")
@@ -53,11 +60,9 @@ def carbon(folder: Path) -> Iterator[Carbon]:
         (folder / "carbon.conf").write_text(CONF.format(port=port, query_port=free_port()))
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(command, env=os.environ | places, stdout=log, stderr=log)
-        said = (folder / "log").read_bytes
-        wait_until(lambda: process.poll() is not None or b"CarbonReceiverFactory starting" in said(), "Carbon", 60)  # noqa: B023
-        if process.poll() is None:
+        if _listens(process, folder / "log"):
             break
-    assert process.poll() is None, said().decode()
+    assert process.poll() is None, (folder / "log").read_text()
     try:
         yield Carbon(port, folder)
     finally:

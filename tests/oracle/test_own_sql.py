@@ -111,7 +111,8 @@ def test_rows_from_before_the_trial_are_checked_and_not_timed(made: list[Answers
 def test_answers_that_carry_their_walls_need_no_sql(made: list[Answers]) -> None:
     given = [{"e": 90, "o": 91}, {"e": 130, "o": 130}]
     timed = answers(made, *given).carried({"event_wall": "e", "offered_wall": "o"})
-    assert (timed.appended.tolist(), timed.event_wall.tolist(), timed.offered_wall.tolist()) == ([1000], [90], [91])  # type: ignore[union-attr]
+    walls = (timed.event_wall, timed.offered_wall)
+    assert [None if one is None else one.tolist() for one in (timed.appended, *walls)] == [[1000], [90], [91]]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ AWAY_S = 5.0
 #: beyond the time that it is meant to take
 WARM_S = 60.0
 #: looks that decide whether a job only waits for its link, and the share of them that is too much
-LOOKS, MOST_STARVED = 60, 0.8
+LOOKS, NEARLY_ALL = 60, 0.8
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Starving:
     @property
     def now(self) -> bool:
         """True if the job has waited for its link in nearly all of the latest looks."""
-        return len(self.recent) == LOOKS and sum(self.recent) > MOST_STARVED * LOOKS
+        return len(self.recent) == LOOKS and sum(self.recent) > NEARLY_ALL * LOOKS
 
     @property
     def share(self) -> float:

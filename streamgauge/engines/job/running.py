@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.process_sessions import Leader
+from streamgauge.driver.child import spawn
 from streamgauge.engines.processes import Session
 from streamgauge.kafka import publisher
 from streamgauge.kafka.publisher import Task
@@ -59,20 +59,8 @@ class Publishing:
     """The process of a publisher; a thread keeps the last line that it printed."""
 
     def __init__(self, task: Task) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", publisher.__name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._process = spawn(publisher.__name__, task.told())
         self._last: dict[str, Any] = {}
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(task.told() + "\n")
-            self._process.stdin.flush()
-        except OSError:
-            pass  # it died at once: failure() reports that
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

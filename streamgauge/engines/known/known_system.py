@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from streamgauge.driver.child import spawn
 from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.known import process
 from streamgauge.engines.known.process import Wired
@@ -55,25 +55,13 @@ class KnownSystem:
     def begin_trial(self, setup: TrialSetup) -> None:
         self.stop()
         self._failure = None
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", process.__name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
         task = {
             "wired": asdict(self._wired),
             "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
             "attempt": setup.attempt,
             "cpus": ",".join(map(str, self._cpus)) if self._cpus else None,
         }
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(task) + "\n")
-            self._process.stdin.flush()
-        except OSError:
-            pass  # it died at once: alive() reports that
+        self._process = spawn(process.__name__, json.dumps(task))
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
         """Returns rows, batch count, CPU seconds and memory by name; {} if it had to be killed."""
