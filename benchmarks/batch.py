@@ -13,21 +13,16 @@ workers, as the stages do. The rows named "start" are whole commands, from the s
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import shutil
-import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import psutil
+from contest import COLUMNS, Meter, command, make_source, polars, rows, take_turns
 from rich.console import Console
 from rich.table import Table
 
@@ -38,82 +33,6 @@ from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeCol
 MAX_DELAY_MS = 2_000
 TARGET = 20
 SEED = 42
-
-
-def make_source(path: Path, rows: int, late: float = 0.0) -> None:
-    """Writes lines of about 100 bytes: an id, an event time in ms about a millisecond apart, six more fields.
-
-    late: fraction of the events that are up to 50 ms late already.
-    """
-    if path.exists():
-        return
-    rng = np.random.default_rng(1)
-    begin = 1_700_000_000_000
-    with open(path.with_suffix(".tmp"), "wb") as out:
-        for start in range(0, rows, 250_000):
-            n = min(250_000, rows - start)
-            times = begin + np.arange(start, start + n)
-            times -= np.where(rng.random(n) < late, rng.integers(1, 51, n), 0) if late else 0
-            a, b, c = (rng.integers(10**k, 10 ** (k + 1), n) for k in (5, 8, 6))
-            pad = b"some-channel-name,https://example.org/item/"
-            lines = [
-                b"%d,%d,%d,%d,%s%d,%d,x\n" % (start + i, t, p, q, pad, r, q)
-                for i, (t, p, q, r) in enumerate(zip(times.tolist(), a.tolist(), b.tolist(), c.tolist(), strict=True))
-            ]
-            out.write(b"".join(lines))
-    path.with_suffix(".tmp").rename(path)
-
-
-class Meter:
-    """CPU seconds of this process and all its descendants, including those that have ended, and the peak memory."""
-
-    def __init__(self) -> None:
-        self.peak = 0
-        self._stop = threading.Event()
-        self._distant: dict[tuple[int, float], float] = {}
-
-    def cpu(self) -> float:
-        """CPU seconds. A worker that Spark ended is in no account of children, so its last reading counts on."""
-        total, near = sum(os.times()[:4]), 0.0
-        for child in psutil.Process().children(recursive=True):
-            try:
-                t = child.cpu_times()
-                if child.ppid() == os.getpid():
-                    near += t.user + t.system
-                else:
-                    self._distant[child.pid, child.create_time()] = t.user + t.system
-            except psutil.Error:
-                continue
-        return total + near + sum(self._distant.values())
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.1):
-            self.cpu()
-            for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-                try:
-                    if "java" not in process.name():
-                        self.peak = max(self.peak, process.memory_info().rss)
-                except psutil.Error:
-                    continue
-
-    def run(self, work: Callable[[], Any]) -> tuple[float, float, float]:
-        """(CPU seconds, wall seconds, peak MiB of the largest process that is no JVM).
-
-        Work with the attribute `reaps` leaves no process: the system's account of ended children has all of it.
-        """
-        gc.collect()
-        self.peak = 0
-        self._stop.clear()
-        watcher = threading.Thread(target=self._watch, daemon=True)
-        watcher.start()
-        cpu, wall, reaped = self.cpu(), time.perf_counter(), sum(os.times()[2:4])
-        work()
-        wall, cpu = time.perf_counter() - wall, self.cpu() - cpu
-        if getattr(work, "reaps", False):
-            cpu = sum(os.times()[2:4]) - reaped
-        self._stop.set()
-        watcher.join()
-        return cpu, wall, self.peak / 2**20
 
 
 POLARS = {
@@ -188,37 +107,7 @@ SINKS = {
     '.write_csv(out, include_header=False, quote_style="never")',
     "parquet": 'e.select("ingestion_time", "seq", "event_time", "line")'
     '.write_parquet(out, compression="zstd", row_group_size=125_000)',
-    "none": "",
 }
-
-
-def polars(names: list[str], sink: str, **values: object) -> Callable[[], None]:
-    """Returns a function that does the work in a process of its own, to measure its memory; imports are not counted."""
-    code = "import polars as pl, numpy as np, sys\n"
-    code += "".join(f"{k} = {v!r}\n" for k, v in values.items())
-    code += "print('ready', flush=True); sys.stdin.readline()\n" + "".join(POLARS[n] for n in names) + SINKS[sink]
-
-    def work() -> None:
-        process = prepared.pop()
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        if process.wait():
-            raise RuntimeError(f"polars {names} failed")
-
-    prepared: list[subprocess.Popen[str]] = []
-
-    def prepare() -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        if process.stdout.readline().strip() != "ready":
-            raise RuntimeError("polars did not start")
-        prepared.append(process)
-
-    work.prepare = prepare  # type: ignore[attr-defined]
-    return work
 
 
 def duckdb(name: str, cores: int, **values: object) -> Callable[[], None]:
@@ -230,24 +119,6 @@ def duckdb(name: str, cores: int, **values: object) -> Callable[[], None]:
         subprocess.run([sys.executable, "-c", code], input=DUCKDB[name].format(**values), text=True, check=True)
 
     return work
-
-
-def command(*arguments: str) -> Callable[[], None]:
-    """Returns a function that runs a whole command."""
-
-    def work() -> None:
-        subprocess.run(arguments, check=True, capture_output=True)
-
-    work.reaps = True  # type: ignore[attr-defined]
-    return work
-
-
-def to_disk_after(work: Callable[[], Any], folder: Path) -> None:
-    """Does the work and waits until the disk has all files in the folder."""
-    work()
-    for file in (file for file in folder.rglob("*") if file.is_file()):
-        with open(file, "rb") as handle:
-            os.fsync(handle.fileno())
 
 
 #: reads a file of events and counts those out of order: what somebody writes who has one question
@@ -337,7 +208,7 @@ def main() -> None:
 
         return copy
 
-    names = [str(f) for f in events.files()]
+    names, late_names = ([str(f) for f in found.files()] for found in (events, disordered))
     hi = MAX_DELAY_MS * 10**6
     out, cores = str(scratch / "p"), args.cores
     program = str(Path(sys.executable).with_name("streamgauge"))
@@ -346,30 +217,32 @@ def main() -> None:
     contestants: dict[str, dict[str, Callable[[], Any]]] = {
         "ingest → Parquet": {
             "streamgauge": ours_ingest,
-            "polars": polars(["ingest"], "none", src=str(source_file), out=out),
+            "polars": polars(POLARS["ingest"], src=str(source_file), out=out),
             "duckdb": duckdb("ingest", cores, src=source_file, out=out),
         },
         "analyze events": {
             "streamgauge": lambda: analyze.measure(workers, events),
-            "polars": polars(["analyze"], "none", events=names),
+            "polars": polars(POLARS["analyze"], events=names),
             "duckdb": duckdb("analyze", cores, events=names),
         },
         "generate → CSV, one file": {
             "streamgauge exact": in_copies("csv"),
             "the same, on Spark": ours_generate("csv"),
-            "polars naive": polars(["naive"], "csv", events=names, hi=hi, out=out),
-            "polars exact": polars(["exact"], "csv", events=names, hi=hi, out=out),
+            "polars naive": polars(POLARS["naive"] + SINKS["csv"], events=names, hi=hi, out=out),
+            "polars exact": polars(POLARS["exact"] + SINKS["csv"], events=names, hi=hi, out=out),
             "duckdb naive": duckdb("naive", cores, events=names, hi=hi, out=out, **text),
             "spark copy": spark_copy("csv"),
         },
         "generate → CSV, source with 5 % late": {
             "streamgauge exact": in_copies("csv", disordered),
-            "polars naive": polars(["naive"], "csv", events=[str(f) for f in disordered.files()], hi=hi, out=out),
+            "polars naive": polars(
+                POLARS["naive"] + SINKS["csv"], events=[str(f) for f in disordered.files()], hi=hi, out=out
+            ),
         },
         "generate → Parquet": {
             "streamgauge exact": in_copies("parquet"),
             "the same, on Spark": ours_generate("parquet"),
-            "polars naive": polars(["naive"], "parquet", events=names, hi=hi, out=out),
+            "polars naive": polars(POLARS["naive"] + SINKS["parquet"], events=names, hi=hi, out=out),
             "duckdb naive": duckdb("naive", cores, events=names, hi=hi, out=out, **columns),
             "spark copy": spark_copy("parquet"),
         },
@@ -383,37 +256,12 @@ def main() -> None:
         },
     }
     contestants = {title: sides for title, sides in contestants.items() if args.only in title}
-    table = Table(
-        "work",
-        "who",
-        "CPU s",
-        "min–max",
-        "wall s",
-        "min–max",
-        "peak MiB",
-        "CPU, ours ÷ theirs",
-        "wall",
-        title=f"{args.rows:,} rows, {args.cores} cores, median of {args.repeats}{', to the disk' * args.fsync}",
-    )
+    on = ", to the disk" * args.fsync
+    table = Table(*COLUMNS, title=f"{args.rows:,} rows, {args.cores} cores, median of {args.repeats}{on}")
     for title, sides in contestants.items():
-        figures: dict[str, list[tuple[float, float, float]]] = {who: [] for who in sides}
-        for repeat in range(args.warmups + args.repeats):
-            for who, side in sides.items():
-                fresh()
-                getattr(side, "prepare", lambda: None)()
-                found = meter.run(partial(to_disk_after, side, scratch) if args.fsync else side)
-                if repeat >= args.warmups:
-                    figures[who].append(found)
-        ours = [statistics.median(f[i] for f in next(iter(figures.values()))) for i in (0, 1)]
-        for who, runs in figures.items():
-            (cpu, wall, peak) = ([f[i] for f in runs] for i in (0, 1, 2))
-            ratios = [f"{ours[i] / statistics.median(side):.2f}" for i, side in enumerate((cpu, wall))]
-            table.add_row(
-                title, who, f"{statistics.median(cpu):.2f}", f"{min(cpu):.2f}–{max(cpu):.2f}",
-                f"{statistics.median(wall):.2f}", f"{min(wall):.2f}–{max(wall):.2f}", f"{statistics.median(peak):.0f}",
-                *(["", ""] if who == next(iter(figures)) else ratios),
-            )  # fmt: skip
-            title = ""
+        figures = take_turns(meter, sides, fresh, args.warmups, args.repeats, scratch if args.fsync else None)
+        for row in rows(title, figures):
+            table.add_row(*row)
         table.add_section()
     spark.stop()
     Console(width=140).print(table)

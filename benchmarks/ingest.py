@@ -18,12 +18,10 @@ import argparse
 import gzip
 import os
 import shutil
-import statistics
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from batch import POLARS, Meter, make_source, polars
+from contest import COLUMNS, Meter, make_source, polars, rows, take_turns
 from rich.console import Console
 from rich.table import Table
 
@@ -42,7 +40,7 @@ lines.with_row_index("seq").select(pl.col("seq").cast(pl.Int64), ({time}).alias(
 """
 NUMBER = "time.cast(pl.Int64) * 1_000_000"
 DATETIME = 'time.str.to_datetime("%Y-%m-%d %H:%M:%S%.3f", time_unit="ns").cast(pl.Int64)'
-POLARS |= {
+POLARS = {
     "plain": LINES.format(scan="scan_csv", lazy="", time=NUMBER),
     "quotes": LINES.format(scan="scan_csv", lazy="", time=NUMBER),
     "datetimes": LINES.format(scan="scan_csv", lazy="", time=DATETIME),
@@ -107,10 +105,7 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     os.environ["POLARS_MAX_THREADS"] = str(args.cores)
     meter, out = Meter(), args.work / "out.parquet"
-    table = Table(
-        "source", "who", "CPU s", "min–max", "wall s", "min–max", "peak MiB", "CPU, ours ÷ theirs", "wall",
-        title=f"ingest, {args.rows:,} rows, {args.cores} cores, median of {args.repeats}",
-    )  # fmt: skip
+    table = Table(*COLUMNS, title=f"ingest, {args.rows:,} rows, {args.cores} cores, median of {args.repeats}")
     for kind, (file, keys) in sources(args.work, args.rows).items():
         if args.only not in kind:
             continue
@@ -120,27 +115,14 @@ def main() -> None:
             found = ingest.run(Forked(args.cores), benchmark, store)
             assert (found.manifest["events"], found.manifest["quarantined"]) == (args.rows, 0)
 
-        theirs = polars([kind], "none", src=str(file), out=str(out))
-        sides: dict[str, Callable[[], Any]] = {"streamgauge": ours, "polars": theirs}
-        figures: dict[str, list[tuple[float, float, float]]] = {who: [] for who in sides}
-        for repeat in range(1 + args.repeats):
-            for who, side in sides.items():
-                shutil.rmtree(store.root, ignore_errors=True)
-                store.root.mkdir(parents=True)
-                getattr(side, "prepare", lambda: None)()
-                found = meter.run(side)
-                if repeat:
-                    figures[who].append(found)
-        medians = {who: [statistics.median(run[i] for run in runs) for i in range(3)] for who, runs in figures.items()}
-        for who, runs in figures.items():
-            cells = [
-                f"{medians[who][i]:.2f} {min(r[i] for r in runs):.2f}–{max(r[i] for r in runs):.2f}" for i in (0, 1)
-            ]
-            ratios = [f"{medians['streamgauge'][i] / medians[who][i]:.2f}" for i in (0, 1)]
-            table.add_row(
-                kind, who, *(part for cell in cells for part in cell.split()), f"{medians[who][2]:.0f}",
-                *(["", ""] if who == "streamgauge" else ratios),
-            )  # fmt: skip
+        def fresh(store: ScratchStore = store) -> None:
+            shutil.rmtree(store.root, ignore_errors=True)
+            store.root.mkdir(parents=True)
+
+        theirs = polars(POLARS[kind], src=str(file), out=str(out))
+        figures = take_turns(meter, {"streamgauge": ours, "polars": theirs}, fresh, 1, args.repeats)
+        for row in rows(kind, figures):
+            table.add_row(*row)
         table.add_section()
     shutil.rmtree(args.work / "store", ignore_errors=True)
     Console(width=130).print(table)

@@ -29,7 +29,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from batch import Meter
+from contest import Meter
 from rich.console import Console
 from rich.table import Table
 

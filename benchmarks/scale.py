@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from batch import Meter, make_source
+from contest import Meter, make_source
 from rich.console import Console
 from rich.table import Table
 
