@@ -235,9 +235,7 @@ def main() -> None:
         },
         "generate → CSV, source with 5 % late": {
             "streamgauge exact": in_copies("csv", disordered),
-            "polars naive": polars(
-                POLARS["naive"] + SINKS["csv"], events=[str(f) for f in disordered.files()], hi=hi, out=out
-            ),
+            "polars naive": polars(POLARS["naive"] + SINKS["csv"], events=late_names, hi=hi, out=out),
         },
         "generate → Parquet": {
             "streamgauge exact": in_copies("parquet"),
