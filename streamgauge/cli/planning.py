@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -194,6 +195,7 @@ def run(
             help="name of the run: a new one, or one to resume: what it has measured is kept; by default a new name",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
     raw = {
@@ -208,12 +210,17 @@ def run(
     preflight.check(store_at(artifacts), benchmark.source.files)
     dag_run = _airflow_runner()
     name = run_id or dag_run.new_name(benchmark)
-    try:
-        code = dag_run.run(file, artifacts, overrides, master=master, run_id=name, only=only)
-    except KeyboardInterrupt:
-        code = STOPPED
-    if code == STOPPED:
-        typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        try:
+            code = dag_run.run(file, artifacts, overrides, master=master, run_id=name, only=only)
+        except KeyboardInterrupt:
+            code = STOPPED
+        if code == STOPPED:
+            typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
+    if as_json:
+        records = store_at(artifacts).run(name)
+        page = records / "index.html"
+        tell("", {"run": name, "exit_code": code, "records": records, "page": page if page.exists() else None}, True)
     raise typer.Exit(code)
 
 

@@ -196,23 +196,23 @@ def _tell(index: Index) -> None:
 
 
 @results.command()
-def upgrade(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None) -> None:
+def upgrade(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False) -> None:
     """Bring the database's schema up to date; no result is touched."""
     _index(artifacts, database, upgrade=True)
-    typer.echo("up to date")
+    tell("up to date", {"up_to_date": True}, as_json)
 
 
 def dashboard(
     out: Annotated[Path, typer.Option(help="the HTML file to write")],
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write one HTML page with every series over time, its changes marked."""
     from streamgauge.report import dashboard
 
-    for line in dashboard.build(_existing(artifacts, database), out):
-        typer.echo(line)
-    typer.echo(f"page: {out}")
+    told = list(dashboard.build(_existing(artifacts, database), out))
+    tell("\n".join([*told, f"page: {out}"]), {"page": out, "told": told}, as_json)
 
 
 def gc(

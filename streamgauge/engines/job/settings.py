@@ -55,7 +55,18 @@ def _pattern(text: str) -> str:
 Template = Annotated[str, AfterValidator(_known_places)]
 
 
-class JobProgress(Model):
+class _OneOfTwo(Model):
+    """Two keys, of which one is given."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = self.model_dump(exclude_none=True)
+        if len(given) != 1:
+            raise ValueError(f"give {' or '.join(type(self).model_fields)}, one of the two")
+        return self
+
+
+class JobProgress(_OneOfTwo):
     """The progress of a job: one of the two keys."""
 
     group: Template | None = Field(default=None, description="consumer group whose committed offsets tell the progress")
@@ -63,26 +74,14 @@ class JobProgress(Model):
         default=None, description="folder of a Spark query's checkpoint, whose offset log tells the progress"
     )
 
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.group is None) == (self.checkpoint is None):
-            raise ValueError("give group or checkpoint, one of the two")
-        return self
 
-
-class JobReady(Model):
+class JobReady(_OneOfTwo):
     """The sign that a job waits for rows: one of the two keys."""
 
     log: Annotated[str, AfterValidator(_pattern)] | None = Field(
         default=None, description="regular expression that a line of the job's output matches"
     )
     seconds: Annotated[float, Field(gt=0, le=600)] | None = Field(default=None, description="seconds after its start")
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.log is None) == (self.seconds is None):
-            raise ValueError("give log or seconds, one of the two")
-        return self
 
 
 class JobCarried(Model):
