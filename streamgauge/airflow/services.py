@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import socket
 import time
 import urllib.request
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from streamgauge.base import process_sessions
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
+from streamgauge.driver.ports import free_port
 from streamgauge.spark.session import check_master
 
 SERVICES = (["api-server", "--workers", "1"], ["scheduler"], ["dag-processor"])
@@ -77,18 +76,6 @@ def ui(
             return 0
         finally:
             process_sessions.stop(*started)
-
-
-def free_port(wanted: int, host: str = "127.0.0.1") -> int:
-    """The port, or a free one for 0. Raises UserError if nobody can listen there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, wanted))
-        except OSError as problem:
-            why = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be listened on ({problem.strerror})"
-            raise UserError(f"port {wanted} {why} on {host}; choose another with --port, 0 for a free one") from None
-        return int(probe.getsockname()[1])
 
 
 def _await_health(port: int, started: list[process_sessions.Leader], base: Path) -> None:

@@ -131,7 +131,7 @@ def serve(
         from streamgauge.airflow import page_server
     except ImportError as problem:
         raise UserError(f"a web server is not installed here ({problem}); `make setup` installs everything") from None
-    from streamgauge.airflow.services import free_port
+    from streamgauge.driver.ports import free_port
 
     port = free_port(port, host)
     typer.echo(f"http://{host}:{port}/  Ctrl-C stops it")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.process_sessions import Leader, postponed, stop
+from streamgauge.driver.ports import free_port
 
 HOME = Path(__file__).resolve().parents[2] / ".venvs" / "kafka"  # as `make kafka` makes it
 START_SECONDS = 60.0
@@ -64,10 +65,10 @@ class Broker:
         self._work, self._java, self._jars = work.absolute(), java, jars("broker")
         self.log = self._work / "broker.log"
         self._work.mkdir(parents=True, exist_ok=True)
-        self.port = _free_port(port)
+        self.port = free_port(port)
         self._file = self._work / "server.properties"
         more = "\n".join(f"{key}={value}" for key, value in (settings or {}).items())
-        told = {"port": self.port, "controller": _free_port(), "data": self._work / "data", "more": more}
+        told = {"port": self.port, "controller": free_port(), "data": self._work / "data", "more": more}
         self._file.write_text(_PROPERTIES.format(**told))
         self._leader: Leader | None = None
         try:
@@ -153,17 +154,6 @@ def _answers(port: int) -> bool:
         return bool(client.list_topics(timeout=5).brokers)
     except (OSError, KafkaException):
         return False
-
-
-def _free_port(wanted: int = 0) -> int:
-    """The wanted port, or any if it is 0. Raises UserError if it is taken: somebody else would answer there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError as problem:
-            raise UserError(f"127.0.0.1:{wanted}: cannot listen on this address: {problem.strerror}") from None
-        return int(probe.getsockname()[1])
 
 
 def _last(log: Path) -> str:

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import socket
 import subprocess
 import time
 import zipfile
@@ -19,6 +18,7 @@ import urllib3
 import yaml
 
 from streamgauge.base.errors import UserError
+from streamgauge.driver.ports import free_port
 from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.engines.processes import Session
 
@@ -41,7 +41,7 @@ class Cluster:
     def __init__(self, system: FlinkSettings, work: Path) -> None:
         self._system, self._work = system, work
         self._home = system.home()
-        self._port = _free_port()
+        self._port = free_port()
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(total=30.0), retries=False)
         self._jar = ""
         work.mkdir(parents=True, exist_ok=True)
@@ -185,7 +185,7 @@ class Cluster:
             "env.java.opts.all": java,
             "jobmanager.rpc.address": "127.0.0.1",
             "jobmanager.bind-host": "127.0.0.1",
-            "jobmanager.rpc.port": _free_port(),
+            "jobmanager.rpc.port": free_port(),
             "jobmanager.memory.process.size": "1g",
             "rest.address": "127.0.0.1",
             "rest.bind-address": "127.0.0.1",
@@ -227,8 +227,3 @@ def _nested(flat: Mapping[str, Any]) -> Json:
 
 def _environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(("FLINK_", "HADOOP_", "HBASE_"))}
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
