@@ -151,6 +151,11 @@ class Search(Model):
         default=0.05,
         description="largest drift of a batch's cost at the end of the ladder; above it the result notes a doubt",
     )
+    yardstick: bool = Field(
+        default=True,
+        description="time a fixed piece of work on the system's CPUs between windows, to see if the machine's speed "
+        "changes; false where the system is on other hosts, or shares its CPUs with other work",
+    )
     verdict: str = Field(default="recovery", description="recovery, or package.module:function")
 
     @model_validator(mode="before")

@@ -96,7 +96,7 @@ class Searcher:
         self._records = [] if directory is None else earlier(directory, settings_key)
         self._life = max((record["window"]["life"] for record in self._records if "window" in record), default=0)
         self._process = 0  # the number of the one that runs
-        self._yardstick = Yardstick(bench.settings.cpus)
+        self._yardstick = Yardstick(bench.settings.cpus) if settings.yardstick else None
         self._last_yard: Yard | None = None
         self._limits_now = Limits()
         self.ceiling: Ceiling | None = None
@@ -158,9 +158,10 @@ class Searcher:
 
     def _window(self, step: Hold) -> Window:
         log.info("process %d, %s: %d rows waiting, %s", step.process, step.purpose, step.rows, step.reason)
-        before, times = self._yard(step), steal(self._yardstick.cpus)
+        cpus = self._bench.settings.cpus
+        before, times = self._yard(step), steal(cpus)
         window = self._bench.window(step, token=self._token)
-        stolen = steal(self._yardstick.cpus).since(times).steal
+        stolen = steal(cpus).since(times).steal
         after = self._yard(step) if window.invalid is None else None
         pair = None
         invalid = window.invalid
@@ -197,7 +198,7 @@ class Searcher:
         return last is not None and (last["held_rows"], last["purpose"]) == (step.rows, step.purpose)
 
     def _yard(self, step: Hold) -> Yard | None:
-        """Runs the yardstick on the system's CPUs while the system waits; None in a warm-up, which it would disturb."""
+        """Runs the yardstick while the system waits; returns None in a warm-up, which it would disturb."""
         if step.purpose != "ladder":
             self._last_yard = None
             return None
@@ -205,9 +206,11 @@ class Searcher:
             self._last_yard = self._speed()
         return self._last_yard
 
-    def _speed(self) -> Yard:
-        """The median of three runs of the yardstick: a moment's dip is not the machine's speed."""
+    def _speed(self) -> Yard | None:
+        """The median of three runs of the yardstick: a moment's dip is not the machine's speed. None without one."""
         self._bench.pause()
+        if self._yardstick is None:
+            return None
         with self._bench.frozen():  # a paused query still polls
             runs = sorted((self._yardstick.run() for _ in range(3)), key=lambda yard: yard.units_per_s)
         return runs[1]
@@ -231,7 +234,7 @@ class Searcher:
             "rate_events_per_s": step.rate_events_per_s,
             "behind_s": step.behind_s,
             "asked": step.reason,
-            "yardstick": self._speed().units_per_s,
+            "yardstick": speed.units_per_s if (speed := self._speed()) else None,
         }
         self._keep(TRIALS, full)
         log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)

@@ -34,6 +34,7 @@ search:
   max_age: 1s
   proof_steps: 1
   margin: 0.3
+  yardstick: false
 """
 
 

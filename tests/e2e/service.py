@@ -48,6 +48,7 @@ search:
   max_age: 1s
   proof_steps: 1
   margin: 0.3
+  yardstick: false
 latency: {{fractions: [1.0], seconds: 1}}
 metrics:
   sinks: [{{type: http, url: {url}}}]

@@ -198,6 +198,7 @@ def write(path: Path, master: str, replay: dict[str, Any], **more: Any) -> Path:
         "search": {
             # one rate for all hosts: more than RATE is not published; the latency run is what is compared
             "max_rate": RATE, "warmup_seconds": 0, "window_seconds": 0.5, "proof_steps": 0, "max_age": "60s",
+            "yardstick": False,
         },
         "latency": {"fractions": [1.0], "seconds": SECONDS},
         **more,
