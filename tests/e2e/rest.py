@@ -44,7 +44,7 @@ class Airflow:
     def finished(self, dag: str, run: str, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
         """Waits for the run's end; its task instances by (task, name of the map index), and the run by ("", "")."""
         path = f"/dags/{dag}/dagRuns/{run.replace('+', '%2B')}"
-        wait_for(lambda: self.told(path).get("state") in ("success", "failed"), "end of the run", 800, every=2)
+        wait_for(lambda: self.told(path).get("state") in ("success", "failed"), "end of the run", 800, every=4)
         found = self(f"{path}/taskInstances")["task_instances"]
         tasks = {(t["task_id"], names[t["map_index"]] if t["map_index"] >= 0 else ""): t for t in found}
         return tasks | {("", ""): self(path)}

@@ -106,11 +106,11 @@ def ended(service: Service, begun: Begun) -> Ended:
         service.keep()
         return str(airflow.told(f"/dags/{DAG}/dagRuns/pair%2B1").get("state"))
 
-    wait_for(lambda: RunLog(service.run).latest("analyze"), "stage in the middle", 240)
+    wait_for(lambda: RunLog(service.run).latest("analyze"), "stage in the middle", 240, every=2)
     service.restart("api-server")
     service.restart_database()  # no task can end meanwhile
     wait_for(lambda: service.keep() or healthy(service), "healthy Airflow", 240)
-    wait_for(lambda: state() in ("success", "failed"), "end of the run", 600, every=2)
+    wait_for(lambda: state() in ("success", "failed"), "end of the run", 600, every=4)
     cell = service.run / "cells" / "late.all.known"
     trials, latency_trials = (read_jsonl(cell / f"{name}.jsonl") for name in ("trials", "latency-trials"))
     tasks = airflow.finished(DAG, RUN, NAMES)

@@ -22,12 +22,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 def interrupted(
-    arguments: list[str], log: Path, folder: Path, variables: dict[str, str], when: Callable[[], object]
+    arguments: list[str], log: Path, folder: Path, variables: dict[str, str], when: Callable[[], object], every: float
 ) -> str:
-    """Interrupts a run as by Ctrl-C, at its moment; returns what it printed."""
+    """Interrupts a run as by Ctrl-C, at its moment, for which it looks every so many seconds; returns what it printed.
+
+    A look into the store takes 0.1 s of CPU.
+    """
     process = start(arguments, log, ["env", "-C", str(folder)], **variables)
     try:
-        wait_for(lambda: when() or process.poll() is not None, "the moment", 400)
+        wait_for(lambda: when() or process.poll() is not None, "the moment", 400, every)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130, log.read_text()
     finally:
@@ -47,7 +50,7 @@ def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(t
             return [window for file in files if file.exists() for window in read_jsonl(file)]
 
         begun = ["run", str(config), "--artifacts", there]
-        said = interrupted(begun, log, tmp_path, variables, lambda: "started ingest" in log.read_text())
+        said = interrupted(begun, log, tmp_path, variables, lambda: "started ingest" in log.read_text(), 0.2)
         [name] = re.findall(r"^run (\S+):", said, re.MULTILINE)
         again = [*begun, "--resume", name]
         assert f"to go on: streamgauge {' '.join(again)}" in said.splitlines()
@@ -63,7 +66,7 @@ def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(t
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
 
-        said = interrupted(again, log, tmp_path, variables, windows)
+        said = interrupted(again, log, tmp_path, variables, windows, 2)
         assert f"to go on: streamgauge {' '.join(again)}" in said.splitlines()
         assert left_behind(str(store.root)) == []
         before = windows()
