@@ -30,8 +30,10 @@ class Lines:
         self.count = len(newlines)
         #: line i is data[offsets[i] : offsets[i + 1]], its end included
         self.offsets: Ints = np.concatenate((np.zeros(1, np.int64), newlines + 1))
-        #: where the last field of each line ends; before a first newline comes the last byte, which is a newline too
-        self._ends: Ints = newlines - (self.buffer[newlines - 1] == RETURN) if b"\r\n" in data else newlines
+        #: before a first newline comes the last byte, which is a newline too
+        returns = self.buffer[newlines - 1] == RETURN
+        #: where the last field of each line ends
+        self._ends: Ints = newlines - returns if returns.any() else newlines
         self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
         self.unbalanced: Mask = np.zeros(self.count, bool)
         self._quote = ord(quote) if quote is not None and quote.encode() in data else None
