@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,17 +14,57 @@ from typing import Any
 
 import psutil
 
+from streamgauge.base import guard
+
 #: times at which processes started are as exact as the kernel's tick, seconds
 _CLOCK_S = 0.1
+
+
+class _Guard:
+    """The one process that ends guarded sessions if this process dies without having ended them."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._of = 0
+        self._lock = threading.Lock()
+
+    def tell(self, sign: str, session: int) -> None:
+        """Begins (+) or ends (-) the guarding of a session."""
+        with self._lock, suppress(OSError):  # without a guard all works but this
+            if self._process is None or self._of != os.getpid():  # a forked copy has a guard of its own
+                self._process, self._of = self._start(), os.getpid()
+            assert self._process.stdin is not None
+            self._process.stdin.write(f"{sign}{session}\n")
+            self._process.stdin.flush()
+
+    @staticmethod
+    def _start() -> subprocess.Popen[str]:
+        # a session of its own: Ctrl-C is for us, not for it
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", guard.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True, text=True,
+        )  # fmt: skip
+
+
+_GUARD = _Guard()
 
 
 class Leader(subprocess.Popen[bytes]):
     """A command that leads a process session of its own: its process id is also its session's id."""
 
     def __init__(
-        self, command: list[str], environment: dict[str, str], log: Path, directory: Path | None = None
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        log: Path,
+        directory: Path | None = None,
+        guarded: bool = False,
     ) -> None:
-        """Starts the command with its output appended to the log, in that directory or in ours."""
+        """Starts the command with its output appended to the log, in that directory or in ours.
+
+        guarded: its session is ended also if this process is killed before `wait` has returned.
+        """
+        self._guarded = guarded
         with open(log, "ab") as output:
             super().__init__(
                 command,
@@ -34,7 +75,16 @@ class Leader(subprocess.Popen[bytes]):
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        if guarded:
+            _GUARD.tell("+", self.pid)
         self.since = psutil.Process(self.pid).create_time()
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = super().wait(timeout)
+        if self._guarded:
+            self._guarded = False
+            _GUARD.tell("-", self.pid)
+        return code
 
 
 def stop(*leaders: Leader, grace_seconds: float = 8.0) -> None:

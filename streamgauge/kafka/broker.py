@@ -138,6 +138,7 @@ class Broker:
             [self._java, *options, "-cp", f"{self._jars}/*", *command],
             {**os.environ, "KAFKA_OPTS": ""},
             self.log,
+            guarded=True,
         )
 
 

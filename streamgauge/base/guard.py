@@ -1,0 +1,51 @@
+"""Ends process sessions when whoever started them has died, in whatever way.
+
+It runs as a program with few imports. Each line of standard input is `+` or `-` and the id of a session to guard, or to
+guard no longer. The end of the input, which the kernel makes when the other side dies, ends all that are left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+#: seconds that processes have to end by themselves, and that a killed one takes to vanish
+GRACE_S, KILLED_S = 8.0, 2.0
+LOOK_S = 0.1
+
+
+def members(sessions: set[int]) -> list[int]:
+    """Ids of the running processes of these sessions; where there is no /proc, of their leaders."""
+    proc = Path("/proc/self/stat").exists()
+    found = []
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()) if proc else sessions:
+        with suppress(OSError):
+            if os.getsid(pid) in sessions and not (proc and _is_dead(pid)):
+                found.append(pid)
+    return found
+
+
+def _is_dead(pid: int) -> bool:
+    """True for a process that waits to be reaped; its name, which may hold blanks, ends at the last parenthesis."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
+
+
+def main() -> None:
+    sessions: set[int] = set()
+    for line in sys.stdin:
+        (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))
+    for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, KILLED_S), (signal.SIGKILL, KILLED_S)):
+        deadline = time.monotonic() + seconds
+        for pid in members(sessions):
+            with suppress(OSError):
+                os.kill(pid, number)
+        while members(sessions) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+
+
+if __name__ == "__main__":
+    main()
