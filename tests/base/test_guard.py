@@ -1,4 +1,4 @@
-"""What a killed process has started: its guarded sessions end, also their children, and no other session does."""
+"""Kills a process: its guarded sessions end, with their children, and no other session does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ import psutil
 import pytest
 
 STARTS = """
-import os, sys, time
+import os, psutil, sys, time
 from pathlib import Path
 from streamgauge.base.process_sessions import Leader
 kinds = {"guarded": True, "own": False, "ended": True}
 made = {name: Leader(["sh", "-c", "sleep 600 & wait"], dict(os.environ), Path(sys.argv[1]), guarded=guarded)
         for name, guarded in kinds.items()}
+while not psutil.Process(made["ended"].pid).children():
+    time.sleep(0.01)
 made["ended"].kill()
 made["ended"].wait()
 print(made["guarded"].pid, made["own"].pid, made["ended"].pid, flush=True)
