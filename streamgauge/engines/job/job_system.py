@@ -121,7 +121,8 @@ class JobSystem:
             if output is not None:
                 output.close()
             self._end()
-        return figures | {"failure": self._failure}
+        software = {"job": self._system.version} if self._system.version else {}
+        return figures | {"failure": self._failure, "software": software}
 
     def alive(self) -> bool:
         trial = self._trial
@@ -157,7 +158,7 @@ class JobSystem:
         work = setup.work.absolute()
         values = {
             "bootstrap": system.bootstrap, "input": f"{name}-in", "output": f"{name}-out", "group": name,
-            "attempt": setup.attempt, "work": str(work),
+            "attempt": setup.attempt, "work": str(work), "version": system.version or "",
         }  # fmt: skip
         for topic in (values["input"], values["output"]):
             self._topics.make(topic, queues)

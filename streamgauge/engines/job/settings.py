@@ -17,7 +17,7 @@ from streamgauge.config.field_types import Delay, Model
 from streamgauge.config.systems import System
 
 #: places in the command, the environment and the progress, filled for each trial
-PLACES = ("bootstrap", "input", "output", "group", "attempt", "work")
+PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 #: settings of librdkafka whose value is a secret
@@ -118,6 +118,9 @@ class JobSettings(System):
     command: Annotated[tuple[Template, ...], Field(min_length=1)] = Field(
         description=f"command and its arguments; places: {', '.join(f'{{{name}}}' for name in PLACES)}"
     )
+    version: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="version of the job, kept with its figures; the command or the environment names it"
+    )
     bootstrap: Annotated[str, Field(min_length=1)] = Field(description="host:port of the Kafka broker")
     format: Literal["json", "line"] = Field(
         default="json", description="value of a record: a JSON object of the declared columns, or the source's line"
@@ -144,9 +147,7 @@ class JobSettings(System):
         description="settings of librdkafka for the broker, such as sasl.username; secrets as ${VARIABLE}",
     )
     directory: str | None = Field(
-        default=None,
-        exclude=True,
-        description="folder in which the command runs; by default that of the benchmark file",
+        default=None, description="folder in which the command runs; by default that of the benchmark file",
     )
 
     @model_validator(mode="after")
@@ -165,6 +166,16 @@ class JobSettings(System):
                 raise ValueError(f"sentinel: found {self.sentinel!r}: {problem!r}") from None
         if self.answer.sql is not None and self.answer.carried is not None:
             raise ValueError("answer: give sql or carried, not both: the sql tells who contributed")
+        return self
+
+    @model_validator(mode="after")
+    def _version_that_is_named(self) -> Self:
+        """A night or a release check starts the version before again; that must be another program then."""
+        named = any("{version}" in text for text in (*self.command, *self.environment.values()))
+        if named and self.version is None:
+            raise ValueError("version: this key is missing; command or environment have the place {version}")
+        if self.version is not None and not named:
+            raise ValueError("version: neither command nor environment has the place {version}, which tells what runs")
         return self
 
     @property
