@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,44 +152,6 @@ def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
         assert run.details["emitted"] == 900
         run = trial(system, fleet, tmp_path / "second", seconds=2)
         assert str(run.details["system"]["failure"]).startswith("the stream is too short for this trial")
-
-
-@pytest.mark.parametrize("victim", ["job", "broker"])
-def test_a_death_in_mid_trial_makes_it_invalid_and_the_next_one_counts(
-    artifact: Path, tmp_path: Path, broker: Broker, victim: str
-) -> None:
-    own = Broker(tmp_path / "broker") if victim == "broker" else broker
-    try:
-        with started(settings(own), artifact, tmp_path) as (system, fleet):
-            run = trial(system, fleet, tmp_path / "first", seconds=60, progress=Killer(own, victim))
-            assert run.observation.invalid is not None
-            assert run.observation.invalid.startswith("the job ended with -9: " if victim == "job" else "")
-            if victim == "broker":
-                own.start()
-            run = trial(system, fleet, tmp_path / "second")
-            assert (run.observation.invalid, run.details["system"]["check"]["wrong"]) == (None, None)
-            assert run.details["emitted"] == 900
-    finally:
-        if victim == "broker":
-            own.stop()
-
-
-class Killer:
-    """Kills once, a second after the first event."""
-
-    def __init__(self, broker: Broker, victim: str) -> None:
-        self._broker, self._victim, self._done = broker, victim, False
-
-    def __call__(self, told: dict[str, Any]) -> None:
-        if self._done or not any(sum(driver["committed"]) > 300 for driver in told["drivers"]):
-            return
-        self._done = True
-        if self._victim == "broker":
-            self._broker.kill()
-            return
-        for process in psutil.Process().children(recursive=True):
-            if str(JOB) in process.cmdline():
-                os.kill(process.pid, signal.SIGKILL)
 
 
 def test_settings_that_the_broker_refuses_are_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two versions of a job on Kafka in a release check, in a night, and in a run of several cells."""
+"""A job on Kafka in a search, and two versions of it in a release check and in a night."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from typing import Any
 
 import pytest
 
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.config import Cell
 from streamgauge.judge import release_check
 from streamgauge.kafka.broker import Broker
-from tests.e2e.test_kafka import JOB, SQL
+from streamgauge.measure import latency, search_stage
+from tests.e2e.test_kafka import JOB, SQL, topics
+from tests.judge.test_nightly import P50, PLAN, night_of, write_nights
 from tests.kafka.conftest import broker
-from tests.measure.benches import Bench, write_bench
+from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
 
 __all__ = ["_alone_and_quick", "broker"]
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-def bench_of(place: Path, broker: Broker, *versions: str, **more: Any) -> Bench:
+def bench_of(place: Path, broker: Broker, systems: dict[str, str], **more: Any) -> Bench:
+    """systems: name -> version of the job."""
     command = [sys.executable, str(JOB), "{bootstrap}", "{input}", "{output}", "{group}", "{version}"]
     answer = {"sql": SQL, "key": ["at", "flight"], "quiet": "400ms"}
     job = {"engine": "job", "bootstrap": broker.bootstrap, "command": command, "answer": answer, "warm": "0s"}
-    systems = [{"name": f"v{version}", "version": version, **job} for version in versions]
-    return write_bench(place, systems=systems, replay={"max_memory_mb": 64, "max_slip": "20s"}, **more)
+    made = [{"name": name, "version": version, **job} for name, version in systems.items()]
+    place.mkdir(exist_ok=True)
+    return write_bench(place, systems=made, replay={"max_memory_mb": 64, "max_slip": "20s"}, **more)
 
 
 @pytest.mark.parametrize(("candidate", "verdict"), [("1.1", "go"), ("1.2", "no-go")])
@@ -33,10 +39,38 @@ def test_a_slower_version_of_a_job_is_no_go_and_an_equal_one_go(
 ) -> None:
     plan = {"rate": 500, "seconds": 1, "warmup_seconds": 0.1, "reruns": 1, "queries": []}
     plan |= {"tolerance": {"event_latency_ms_p50": 0.6}}
-    bench = bench_of(tmp_path, broker, "1.0", candidate, release=plan)
+    bench = bench_of(tmp_path, broker, {"old": "1.0", "new": candidate}, release=plan)
     directory = bench.store.run("check")
-    found = release_check.run(bench.benchmark, bench.store, "v1.0", f"v{candidate}", directory)
+    found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
     assert found["verdict"] == verdict, found["line"]
-    assert found["versions"] == {"v1.0": {"job": "1.0"}, f"v{candidate}": {"job": candidate}}
+    assert found["versions"] == {"old": {"job": "1.0"}, "new": {"job": candidate}}
     if verdict == "no-go":
         assert found["reasons"][0]["why"].startswith("slower by ")
+
+
+def test_a_night_measures_both_versions_again_and_confirms_the_slower_one(broker: Broker, tmp_path: Path) -> None:
+    plan = PLAN | {"latency": {"fractions": [0.5], "seconds": 1}}
+    before = bench_of(tmp_path / "before", broker, {CELL.system: "1.0"}, **plan)
+    after = bench_of(tmp_path, broker, {CELL.system: "1.2"}, **plan)
+    write_nights(after, 200.0, 2.5, before)
+    (line,) = night_of(after).judge()
+    assert (line.state, line.what) == ("regression", f"b e all {CELL.system} streaming {P50}")
+    assert line.said.startswith("+150.0 % since 2026-03-21; rerun against the settings of n19: +")
+    assert topics(broker) == set()
+
+
+def test_a_search_and_its_latency_tell_the_version_that_they_measured(broker: Broker, tmp_path: Path) -> None:
+    search = {"max_age": "3s", "warmup_seconds": 1, "window_seconds": 0.5, "recovery_seconds": 4, "proof_steps": 1}
+    search |= {"margin": 0.4, "processes": 1}
+    bench = bench_of(
+        tmp_path, broker, {"mine": "1.0"}, search=search, latency={"fractions": [0.5], "seconds": 1.5}
+    )  # fmt: skip
+    cell, run = Cell(experiment="e", workload="all", system="mine"), bench.store.run("r")
+    found = search_stage.run(bench.benchmark, bench.store, cell, run)
+    assert found["sustainable_rate_events_per_s"] > 100
+    assert found["correct"] is True
+    assert found["software"] == {"job": "1.0"}
+    (told,) = latency.run(bench.benchmark, bench.store, cell, run)
+    assert (told["correct"], told["software"]) == (True, {"job": "1.0"})
+    assert {record["software"]["job"] for record in read_jsonl(run / "results.jsonl")} == {"1.0"}
+    assert topics(broker) == set()

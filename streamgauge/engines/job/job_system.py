@@ -23,6 +23,7 @@ from streamgauge.kafka.answers import Output, offered, report
 from streamgauge.kafka.clients import Access, Topics
 from streamgauge.kafka.progress import Checkpoint, Group, Progress
 from streamgauge.kafka.publisher import Task
+from streamgauge.kafka.rights import try_rights
 from streamgauge.kafka.warming import KEPT_ROWS, Warming, begin_of
 from streamgauge.search.histogram import Histogram
 
@@ -80,8 +81,9 @@ class JobSystem:
             self._topics = Topics(self._access)
             self._topics.check()
             probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
-            self._topics.make(probe, 1)
-            self._topics.remove([probe])
+            group = self._system.progress.group
+            group = None if group is None else filled(group, {"group": probe, "attempt": probe, "work": probe})
+            try_rights(self._access, self._topics, probe, group)
         except UserError as problem:
             raise UserError(f"systems.{self.name}.{problem}") from None
 
@@ -186,9 +188,10 @@ class JobSystem:
             publishing.end()
             raise
         warming = None
-        if not closed and system.warm.ps and system.format == "json":
+        if not closed and system.warm.ps and system.format != "line":
             rows = begin_of(self._kept, queues, setup.tick)
-            warming = Warming(self._access, values["input"], setup.attempt, rows, system.warm.seconds) if rows else None
+            about = (self._access, values["input"], setup.attempt, system.format)
+            warming = Warming(*about, rows, system.warm.seconds) if rows else None
         sign = self._sign(command, progress)
         ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(

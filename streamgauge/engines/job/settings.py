@@ -122,8 +122,8 @@ class JobSettings(System):
         default=None, description="version of the job, kept with its figures; the command or the environment names it"
     )
     bootstrap: Annotated[str, Field(min_length=1)] = Field(description="host:port of the Kafka broker")
-    format: Literal["json", "line"] = Field(
-        default="json", description="value of a record: a JSON object of the declared columns, or the source's line"
+    format: Literal["json", "avro", "line"] = Field(
+        default="json", description="value of a record: the declared columns as JSON or Avro, or the source's line"
     )
     sentinel: str | None = Field(
         default=None,
@@ -135,7 +135,7 @@ class JobSettings(System):
     warm: Delay = Field(
         default=Duration.parse("15s"),
         description="time for which a job takes rows of the stream's begin, moved into the past, before it is ready; "
-        "format json",
+        "formats json and avro",
     )
     ready: JobReady | None = Field(
         default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
@@ -147,7 +147,7 @@ class JobSettings(System):
         description="settings of librdkafka for the broker, such as sasl.username; secrets as ${VARIABLE}",
     )
     directory: str | None = Field(
-        default=None, description="folder in which the command runs; by default that of the benchmark file",
+        default=None, description="folder in which the command runs; by default that of the benchmark file"
     )
 
     @model_validator(mode="after")
@@ -196,6 +196,8 @@ class JobSettings(System):
     def check_installed(self) -> None:
         if importlib.util.find_spec("confluent_kafka") is None:
             raise UserError(f"systems.{self.name}.engine: confluent-kafka is not installed; install the extra kafka")
+        if self.format == "avro" and importlib.util.find_spec("fastavro") is None:
+            raise UserError(f"systems.{self.name}.format: fastavro is not installed; install the extra kafka")
         program, place = self.command[0], Path(self.directory or ".")
         if "{" not in program and shutil.which(program) is None and not (place / program).exists():
             raise UserError(f"systems.{self.name}.command: found no {program!r}, neither on PATH nor in {place}")
