@@ -106,7 +106,7 @@ def avro(schema: pa.Schema) -> Callable[[pa.RecordBatch], list[bytes]]:
 
 
 def avro_schema(schema: pa.Schema) -> dict[str, Any]:
-    """Avro's schema of the records: event_time in ticks, event_ts in µs, and the declared columns, which may be null."""
+    """Avro's schema of the records: event_time in ticks, event_ts in µs, and the declared columns or null."""
     own = [
         {"name": "event_time", "type": "long"},
         {"name": "event_ts", "type": {"type": "long", "logicalType": "timestamp-micros"}},

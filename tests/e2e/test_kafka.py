@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +17,13 @@ from streamgauge.config import Replay, Workload
 from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.observed import Bounds, TrialRun
+from streamgauge.driver.replay import wire_schema
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.job.job_system import JobSystem
 from streamgauge.engines.job.settings import JobSettings
 from streamgauge.kafka.broker import Broker
 from streamgauge.kafka.clients import Access
+from streamgauge.kafka.records import avro_schema
 from tests.driver.conftest import COLUMNS, artifact
 from tests.kafka.conftest import broker
 
@@ -136,6 +139,15 @@ def test_copies_are_counted_and_other_values_are_wrong(
     with started(settings(broker, fault), artifact, tmp_path) as (system, fleet):
         check = trial(system, fleet, tmp_path / "trial", seconds=0.5).details["system"]["check"]
     assert (check["answers"], check["delivery"], check["wrong"]) == (answers, delivery, wrong)
+
+
+def test_a_job_reads_avro_by_the_schema_of_its_columns(broker: Broker, artifact: Path, tmp_path: Path) -> None:
+    schema = tmp_path / "event.avsc"
+    schema.write_text(json.dumps(avro_schema(wire_schema(COLUMNS, line=False))))
+    with started(settings(broker, str(schema), format="avro"), artifact, tmp_path) as (system, fleet):
+        run = trial(system, fleet, tmp_path / "trial", seconds=0.5)
+    assert (run.observation.invalid, run.details["system"]["check"]["wrong"]) == (None, None)
+    assert run.details["emitted"] == 300
 
 
 def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
