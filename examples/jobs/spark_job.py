@@ -14,7 +14,7 @@ parser.add_argument("--input", required=True)
 parser.add_argument("--output", required=True)
 parser.add_argument("--checkpoint", required=True)
 parser.add_argument("--watermark", default="2 hours")
-parser.add_argument("--most", default="5000", help="records of a micro-batch")
+parser.add_argument("--most", default="20000", help="records of a micro-batch")
 options = parser.parse_args()
 
 spark = SparkSession.builder.appName("flights").getOrCreate()

@@ -29,7 +29,7 @@ if fault.startswith("dies once: "):
     reading["group.instance.id"] = "0"  # the next one takes its place at once
 consumer = Consumer(settings | reading)
 producer = Producer(settings | {"linger.ms": 5})
-consumer.subscribe([given])
+consumer.subscribe([output if fault == "another topic" else given])
 schema = fastavro.parse_schema(json.loads(Path(fault).read_text())) if fault.endswith(".avsc") else None
 while True:
     if messages := consumer.consume(500, 0.05):

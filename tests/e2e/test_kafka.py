@@ -107,8 +107,10 @@ def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
     [
         ("ends", {}, "the job ended with 1: Traceback follows"),
         ("never reads", {"ready": {"seconds": 1}}, "the job read nothing: the consumer group streamgauge-"),
+        ("another topic", {"ready": {"seconds": 1}}, "the job read nothing: the consumer group streamgauge-"),
         ("never writes", {}, "the job wrote nothing to its output topic"),
         ("garbage", {}, "an answer is no JSON object: '<flight/>'"),
+        ("none", {"answer": {"carried": {}, "quiet": "500ms"}}, "answer.carried: an answer has no whole number in "),
     ],
 )
 def test_a_job_that_cannot_be_measured_is_told_in_one_line(
@@ -153,8 +155,8 @@ def test_a_job_reads_avro_by_the_schema_of_its_columns(broker: Broker, artifact:
 def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
     broker: Broker, artifact: Path, tmp_path: Path
 ) -> None:
-    code = f"exec(open({str(JOB)!r}).read().replace('json.loads(message.value())', "
-    code += '\'dict(zip(("event_time", "flight"), message.value().decode().split()))\'))'
+    code = f"exec(open({str(JOB)!r}).read().replace('json.loads(value)', "
+    code += '\'dict(zip(("event_time", "flight"), value.decode().split()))\'))'
     command = [sys.executable, "-c", code, "{bootstrap}", "{input}", "{output}", "{group}", "none"]
     sql = "select 'line' as at, seq::varchar as flight, event_wall, offered_wall from events"
     given = settings(broker, command=command, format="line", sentinel="line -1", answer={"sql": sql, "quiet": "500ms"})

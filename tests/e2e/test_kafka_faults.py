@@ -220,12 +220,12 @@ def test_a_search_whose_broker_dies_goes_on_after_its_last_measurement(tmp_path:
     cell, run = Cell(experiment="e", workload="all", system="mine"), bench.store.run("r")
     windows = search_stage.cell_directory(run, cell) / search_stage.WINDOWS
 
-    def kill_after_two() -> None:
-        while len(read_jsonl(windows)) < 2:
+    def kill_after_one() -> None:
+        while not read_jsonl(windows):
             time.sleep(0.05)
         mortal.broker.kill()
 
-    threading.Thread(target=kill_after_two, daemon=True).start()
+    threading.Thread(target=kill_after_one, daemon=True).start()
     with pytest.raises(Outage, match="it started before with these settings, but failed to start again: "):
         search_stage.run(bench.benchmark, bench.store, cell, run)
     before = read_jsonl(windows)

@@ -29,7 +29,6 @@ def bench_of(place: Path, broker: Broker, systems: dict[str, str], **more: Any) 
     answer = {"sql": SQL, "key": ["at", "flight"], "quiet": "400ms"}
     job = {"engine": "job", "bootstrap": broker.bootstrap, "command": command, "answer": answer, "warm": "0s"}
     made = [{"name": name, "version": version, **job} for name, version in systems.items()]
-    place.mkdir(exist_ok=True)
     return write_bench(place, systems=made, replay={"max_memory_mb": 64, "max_slip": "20s"}, **more)
 
 
@@ -50,8 +49,9 @@ def test_a_slower_version_of_a_job_is_no_go_and_an_equal_one_go(
 
 def test_a_night_measures_both_versions_again_and_confirms_the_slower_one(broker: Broker, tmp_path: Path) -> None:
     plan = PLAN | {"latency": {"fractions": [0.5], "seconds": 1}}
-    before = bench_of(tmp_path / "before", broker, {CELL.system: "1.0"}, **plan)
-    after = bench_of(tmp_path, broker, {CELL.system: "1.2"}, **plan)
+    before = bench_of(tmp_path, broker, {CELL.system: "1.0"}, **plan)
+    systems = tuple(system.model_copy(update={"version": "1.2"}) for system in before.benchmark.systems)
+    after = Bench(before.file, before.benchmark.model_copy(update={"systems": systems}), before.store)
     write_nights(after, 200.0, 2.5, before)
     (line,) = night_of(after).judge()
     assert (line.state, line.what) == ("regression", f"b e all {CELL.system} streaming {P50}")
