@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.config import Cell
-from streamgauge.judge import release_check
 from streamgauge.kafka.broker import Broker
 from streamgauge.measure import latency, search_stage
+from tests.cli.test_cli import call
 from tests.e2e.test_kafka import JOB, SQL, topics
 from tests.judge.test_nightly import P50, PLAN, night_of, write_nights
 from tests.kafka.conftest import broker
@@ -39,9 +40,10 @@ def test_a_slower_version_of_a_job_is_no_go_and_an_equal_one_go(
     plan = {"rate": 500, "seconds": 1, "warmup_seconds": 0.1, "reruns": 1, "queries": []}
     plan |= {"tolerance": {"event_latency_ms_p50": 0.6}}
     bench = bench_of(tmp_path, broker, {"old": "1.0", "new": candidate}, release=plan)
-    directory = bench.store.run("check")
-    found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
-    assert found["verdict"] == verdict, found["line"]
+    sides = ("--baseline", "old", "--candidate", "new", "--json")
+    answer = call("release-check", bench.file, *sides, "--artifacts", bench.store.root)
+    found = json.loads(answer.out)
+    assert (found["verdict"], answer.code) == (verdict, ["go", "no-go"].index(verdict)), found["line"]
     assert found["versions"] == {"old": {"job": "1.0"}, "new": {"job": candidate}}
     if verdict == "no-go":
         assert found["reasons"][0]["why"].startswith("slower by ")
