@@ -211,7 +211,7 @@ class Release(Model):
         default=4, description="rounds of baseline, candidate, baseline; each a fresh process"
     )
     reruns: Annotated[int, Field(ge=1, le=100)] = Field(default=4, description="further rounds for suspects")
-    tolerance: dict[str, Annotated[float, Field(gt=0, lt=10)]] = Field(
+    tolerance: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=lambda: dict.fromkeys(RELEASE_METRICS, 0.1),
         description="metric -> the smallest relative slowdown that must not ship; other metrics are not judged",
     )

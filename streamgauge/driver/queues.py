@@ -204,8 +204,10 @@ class Queues:
             if self._reveal(now_ns)[partition] > start or self.finished or longest_s <= 0:
                 return None
             due = queue.next_due()
-            # a row that is not prepared may be appended between this answer and the pause: sleep only briefly
-            return min(longest_s, NAP_S if due is None else max(0, due - now_ns) / NS)
+            # a row that is not prepared may be appended between this answer and the pause, and one that is held back
+            # has been due for long: sleep only briefly, but sleep
+            left_s = NAP_S if due is None else (max(due, self.from_ns) - now_ns) / NS
+            return min(longest_s, left_s if left_s > 0 else NAP_S)
 
     def pause(self, seconds: float) -> None:
         """Sleeps for `seconds`, or until rows are appended or the offering ends."""
@@ -221,6 +223,7 @@ class Queues:
             self._sample(now_ns, offsets)
             for partition, offset in offsets.items():
                 self._queue(partition).plan(offset)
+            self._make_way()
 
     def commit(self, offsets: Mapping[int, int], now_ns: int) -> None:
         with self._changed:
@@ -229,6 +232,12 @@ class Queues:
             self._sample(now_ns, offsets)
             for partition, offset in offsets.items():
                 self._queue(partition).commit(offset)
+            self._make_way()
+
+    def _make_way(self) -> None:
+        """Wakes readers that wait for rows that were held back until now."""
+        if self._hold is not None:
+            self._changed.notify_all()
 
     def finish(self, wall_ns: int, sentinel: pa.RecordBatch | None) -> None:
         """Ends the offering, with the sentinel in every queue if one is given."""

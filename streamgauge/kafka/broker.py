@@ -40,7 +40,6 @@ share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 log.segment.delete.delay.ms=1000
-{more}
 """
 
 
@@ -55,7 +54,7 @@ def jars(folder: str) -> Path:
 class Broker:
     """A broker that is ready when this is made. Raises UserError if it does not come up.
 
-    port: 0 takes a free one. settings: further lines of server.properties, without secrets.
+    port: 0 takes a free one. settings: further lines of server.properties, with the places {port} and {controller}.
     """
 
     def __init__(self, work: Path, port: int = 0, settings: dict[str, str] | None = None) -> None:
@@ -68,8 +67,8 @@ class Broker:
         self.port = free_port(port)
         self._file = self._work / "server.properties"
         more = "\n".join(f"{key}={value}" for key, value in (settings or {}).items())
-        told = {"port": self.port, "controller": free_port(), "data": self._work / "data", "more": more}
-        self._file.write_text(_PROPERTIES.format(**told))
+        told = {"port": self.port, "controller": free_port(), "data": self._work / "data"}
+        self._file.write_text((_PROPERTIES + more).format(**told))
         self._leader: Leader | None = None
         try:
             self._format()

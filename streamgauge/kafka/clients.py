@@ -114,6 +114,11 @@ class Topics:
             time.sleep(0.05)
         raise UserError(f"the topic {name} was made, but has no leader after {SETTLE_S:.0f} s")
 
+    def delete(self, name: str) -> None:
+        """Removes a topic; a failure is told."""
+        with told(self._access, f"the topic {name} cannot be removed"):
+            self._admin.delete_topics([name])[name].result(TIMEOUT_S)
+
     def remove(self, names: Collection[str], group: str | None = None) -> bool:
         """Removes topics and a consumer group, as far as they are there; False if the broker does not answer."""
         from concurrent.futures import TimeoutError as Late

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import Endpoint
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
-from streamgauge.kafka.records import headers, lines, objects
+from streamgauge.kafka.records import headers, maker, objects
 from streamgauge.search.histogram import Histogram
 
 READ_ROWS, READ_S = 5_000, 0.05
@@ -101,6 +102,7 @@ class Publisher:
         with told(self._access, "the producer cannot be made"):
             self._producer = Producer({**self._access.settings(), **_PRODUCER, "error_cb": self._error})
         self._counts: list[int] = []
+        self._values: Callable[[pa.RecordBatch], list[bytes]] = objects
         self._start_ns, self._filled_ns = 0, 0
         #: queues that are published to the end, with their sentinel
         self.finished = 0
@@ -111,6 +113,7 @@ class Publisher:
         for endpoint in self._task.endpoints:
             with Connection(endpoint, self._task.attempt) as wire:
                 sources += [(endpoint, queue) for queue in range(wire.partitions)]
+                self._values = maker(self._task.format, wire.schema, self._task.sentinel, self._task.tick)
                 self._values(nothing(wire.schema))  # loads the code that makes records
         self._counts = [0] * len(sources)
         threads = [
@@ -207,10 +210,6 @@ class Publisher:
                     self._seen.full += 1
                     if self._stop.wait(0.005):
                         return
-
-    def _values(self, batch: pa.RecordBatch) -> list[bytes]:
-        task = self._task
-        return objects(batch) if task.format == "json" else lines(batch, task.sentinel, task.tick)
 
     def _kept(self, number: int, schema: pa.Schema) -> Any:
         """A file for the rows of a queue, if they are wanted."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
 
 Headers = list[tuple[str, str]]
 #: of every row of the wire; what else a row has are declared columns
 OWN = ("seq", "event_time", "event_ts", "ingestion_time", "offered_wall", "event_wall", "sentinel", "line")
+_AVRO = {"string": "string", "int64": "long", "double": "double"}
 #: JSON must escape these; a text without them needs only its quotes
 _SPECIAL = r'[\x00-\x1f"\\]'
 
@@ -50,6 +55,15 @@ def sentinel_line(template: str, event_time: int, tick: Tick) -> str:
     return template.format(ticks=event_time, time=time, **whole)
 
 
+def maker(
+    form: str, schema: pa.Schema, sentinel: str = "", tick: Tick = "ns"
+) -> Callable[[pa.RecordBatch], list[bytes]]:
+    """A function that turns rows into values of that format: json, avro or line. Raises UserError."""
+    if form == "line":
+        return lambda rows: lines(rows, sentinel, tick)
+    return objects if form == "json" else avro(schema)
+
+
 def objects(rows: pa.RecordBatch) -> list[bytes]:
     """A JSON object for each row: event_time in ticks, event_ts in ISO-8601 (UTC, µs), and the declared columns."""
     # four times as fast as strftime
@@ -65,6 +79,42 @@ def objects(rows: pa.RecordBatch) -> list[bytes]:
     pieces.append("}")
     found: list[bytes] = pc.cast(pc.binary_join_element_wise(*pieces, ""), pa.binary()).to_pylist()
     return found
+
+
+def avro(schema: pa.Schema) -> Callable[[pa.RecordBatch], list[bytes]]:
+    """A function that turns rows into plain Avro, by the schema of `avro_schema`. Raises UserError."""
+    import fastavro
+
+    names = ["event_time", "event_ts", *(name for name in schema.names if name not in OWN)]
+    for name in names:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            raise UserError(f"format avro: found the column {name!r}, allowed: letters, digits and _")
+    parsed = fastavro.parse_schema(avro_schema(schema))
+
+    def values(rows: pa.RecordBatch) -> list[bytes]:
+        found = []
+        stamps = pc.cast(rows.column("event_ts").cast(pa.timestamp("us")), pa.int64())
+        for row in (
+            rows.set_column(rows.schema.get_field_index("event_ts"), "event_ts", stamps).select(names).to_pylist()
+        ):
+            out = BytesIO()
+            fastavro.schemaless_writer(out, parsed, row)
+            found.append(out.getvalue())
+        return found
+
+    return values
+
+
+def avro_schema(schema: pa.Schema) -> dict[str, Any]:
+    """Avro's schema of the records: event_time in ticks, event_ts in µs, and the declared columns or null."""
+    own = [
+        {"name": "event_time", "type": "long"},
+        {"name": "event_ts", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    ]
+    declared = [
+        {"name": field.name, "type": ["null", _AVRO[str(field.type)]]} for field in schema if field.name not in OWN
+    ]
+    return {"type": "record", "name": "Event", "fields": own + declared}
 
 
 def _value(column: pa.Array) -> pa.Array:

@@ -19,7 +19,7 @@ from streamgauge.base.arrow import bools, int64s, ints
 from streamgauge.base.units import PS, Tick
 from streamgauge.driver.replay import EVENT_TS
 from streamgauge.kafka.clients import Access, told
-from streamgauge.kafka.records import headers, objects
+from streamgauge.kafka.records import headers, maker
 
 #: the most rows that are kept of a queue, and those that are published at a time
 KEPT_ROWS, CHUNK_ROWS = 200_000, 500
@@ -66,8 +66,11 @@ def _moved(table: pa.Table, back: int, tick: Tick) -> pa.Table:
 class Warming:
     """Publishes those rows bit by bit for `seconds`, always some ahead of the job."""
 
-    def __init__(self, access: Access, topic: str, attempt: str, rows: list[pa.Table], seconds: float) -> None:
+    def __init__(
+        self, access: Access, topic: str, attempt: str, form: str, rows: list[pa.Table], seconds: float
+    ) -> None:
         self._access, self._topic, self._attempt, self._rows, self._seconds = access, topic, attempt, rows, seconds
+        self._values = maker(form, rows[0].schema)
         #: rows of each partition that come before the trial's
         self.base = [0] * len(rows)
         self._kept: list[pa.RecordBatch] = []
@@ -112,7 +115,7 @@ class Warming:
             for wall in ("offered_wall", "event_wall"):
                 place = batch.schema.get_field_index(wall)
                 batch = batch.set_column(place, batch.schema.field(place), walls)
-            records.append(zip(objects(batch), headers(batch, self._attempt), strict=True))
+            records.append(zip(self._values(batch), headers(batch, self._attempt), strict=True))
             self._kept.append(batch)
             self.base[partition] += batch.num_rows
         for row in zip(*records, strict=True):

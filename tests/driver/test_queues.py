@@ -197,3 +197,12 @@ def test_a_trial_of_very_many_batches_thins_its_samples_and_keeps_the_oldest(mon
     for at, age in enumerate([1, 9, 3, 2, 5, 4], start=1):
         queues.plan({0: at}, age)
     assert [s.age_s for s in queues.samples] == [9e-9, 3e-9, 5e-9, 4e-9]
+
+
+def test_a_reader_of_held_rows_sleeps_until_others_are_planned() -> None:
+    queues = Queues(1, 100, hold=2)
+    queues.append(0, *rows(0, [1, 1, 1, 1]))
+    assert queues.wait(0, 0, 10, 1.0) is None
+    assert (queues.wait(0, 2, 10, 1.0) or 0) > 0, "they are due, but held back: not a busy loop"
+    queues.plan({0: 1}, 10)
+    assert queues.wait(0, 2, 10, 1.0) is None

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
+from io import BytesIO
+from pathlib import Path
 
+import fastavro
 from confluent_kafka import Consumer, Producer
 
 bootstrap, given, output, group, fault = sys.argv[1:]
@@ -13,14 +18,25 @@ if fault == "ends":
     sys.exit("Traceback follows\n  no such table: flights")
 if fault == "never reads":
     time.sleep(600)
-settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
-consumer = Consumer(settings | {"enable.auto.commit": False})
-producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-consumer.subscribe([given])
+#: seconds that versions of it take for a hand-over
+pause = {"1.0": 0.2, "1.1": 0.2, "1.2": 0.7}.get(fault, 0)
+settings = {"bootstrap.servers": bootstrap}
+if "JOB_USER" in os.environ:
+    settings |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}
+    settings |= {"sasl.username": os.environ["JOB_USER"], "sasl.password": os.environ["JOB_PASSWORD"]}
+reading = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+if fault.startswith("dies once: "):
+    reading["group.instance.id"] = "0"  # the next one takes its place at once
+consumer = Consumer(settings | reading)
+producer = Producer(settings | {"linger.ms": 5})
+consumer.subscribe([output if fault == "another topic" else given])
+schema = fastavro.parse_schema(json.loads(Path(fault).read_text())) if fault.endswith(".avsc") else None
 while True:
     if messages := consumer.consume(500, 0.05):
+        time.sleep(pause)
         for message in messages:
-            flight = json.loads(message.value())
+            value = message.value()
+            flight = fastavro.schemaless_reader(BytesIO(value), schema) if schema else json.loads(value)
             answer = {"at": flight["event_time"], "flight": flight["flight"]}
             if fault == "wrong" and flight["flight"] is not None:
                 answer["flight"] = 7
@@ -28,4 +44,7 @@ while True:
             for _ in range({"never writes": 0, "twice": 2}.get(fault, 1)):
                 producer.produce(output, text)
         producer.flush()
+        if fault.startswith("dies once: ") and not (mark := Path(fault.removeprefix("dies once: "))).exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)  # between its answers and its commit
         consumer.commit(asynchronous=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +17,13 @@ from streamgauge.config import Replay, Workload
 from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.observed import Bounds, TrialRun
+from streamgauge.driver.replay import wire_schema
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.job.job_system import JobSystem
 from streamgauge.engines.job.settings import JobSettings
 from streamgauge.kafka.broker import Broker
 from streamgauge.kafka.clients import Access
+from streamgauge.kafka.records import avro_schema
 from tests.driver.conftest import COLUMNS, artifact
 from tests.kafka.conftest import broker
 
@@ -106,8 +107,10 @@ def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
     [
         ("ends", {}, "the job ended with 1: Traceback follows"),
         ("never reads", {"ready": {"seconds": 1}}, "the job read nothing: the consumer group streamgauge-"),
+        ("another topic", {"ready": {"seconds": 1}}, "the job read nothing: the consumer group streamgauge-"),
         ("never writes", {}, "the job wrote nothing to its output topic"),
         ("garbage", {}, "an answer is no JSON object: '<flight/>'"),
+        ("none", {"answer": {"carried": {}, "quiet": "500ms"}}, "answer.carried: an answer has no whole number in "),
     ],
 )
 def test_a_job_that_cannot_be_measured_is_told_in_one_line(
@@ -140,11 +143,20 @@ def test_copies_are_counted_and_other_values_are_wrong(
     assert (check["answers"], check["delivery"], check["wrong"]) == (answers, delivery, wrong)
 
 
+def test_a_job_reads_avro_by_the_schema_of_its_columns(broker: Broker, artifact: Path, tmp_path: Path) -> None:
+    schema = tmp_path / "event.avsc"
+    schema.write_text(json.dumps(avro_schema(wire_schema(COLUMNS, line=False))))
+    with started(settings(broker, str(schema), format="avro"), artifact, tmp_path) as (system, fleet):
+        run = trial(system, fleet, tmp_path / "trial", seconds=0.5)
+    assert (run.observation.invalid, run.details["system"]["check"]["wrong"]) == (None, None)
+    assert run.details["emitted"] == 300
+
+
 def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
     broker: Broker, artifact: Path, tmp_path: Path
 ) -> None:
-    code = f"exec(open({str(JOB)!r}).read().replace('json.loads(message.value())', "
-    code += '\'dict(zip(("event_time", "flight"), message.value().decode().split()))\'))'
+    code = f"exec(open({str(JOB)!r}).read().replace('json.loads(value)', "
+    code += '\'dict(zip(("event_time", "flight"), value.decode().split()))\'))'
     command = [sys.executable, "-c", code, "{bootstrap}", "{input}", "{output}", "{group}", "none"]
     sql = "select 'line' as at, seq::varchar as flight, event_wall, offered_wall from events"
     given = settings(broker, command=command, format="line", sentinel="line -1", answer={"sql": sql, "quiet": "500ms"})
@@ -154,44 +166,6 @@ def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
         assert run.details["emitted"] == 900
         run = trial(system, fleet, tmp_path / "second", seconds=2)
         assert str(run.details["system"]["failure"]).startswith("the stream is too short for this trial")
-
-
-@pytest.mark.parametrize("victim", ["job", "broker"])
-def test_a_death_in_mid_trial_makes_it_invalid_and_the_next_one_counts(
-    artifact: Path, tmp_path: Path, broker: Broker, victim: str
-) -> None:
-    own = Broker(tmp_path / "broker") if victim == "broker" else broker
-    try:
-        with started(settings(own), artifact, tmp_path) as (system, fleet):
-            run = trial(system, fleet, tmp_path / "first", seconds=60, progress=Killer(own, victim))
-            assert run.observation.invalid is not None
-            assert run.observation.invalid.startswith("the job ended with -9: " if victim == "job" else "")
-            if victim == "broker":
-                own.start()
-            run = trial(system, fleet, tmp_path / "second")
-            assert (run.observation.invalid, run.details["system"]["check"]["wrong"]) == (None, None)
-            assert run.details["emitted"] == 900
-    finally:
-        if victim == "broker":
-            own.stop()
-
-
-class Killer:
-    """Kills once, a second after the first event."""
-
-    def __init__(self, broker: Broker, victim: str) -> None:
-        self._broker, self._victim, self._done = broker, victim, False
-
-    def __call__(self, told: dict[str, Any]) -> None:
-        if self._done or not any(sum(driver["committed"]) > 300 for driver in told["drivers"]):
-            return
-        self._done = True
-        if self._victim == "broker":
-            self._broker.kill()
-            return
-        for process in psutil.Process().children(recursive=True):
-            if str(JOB) in process.cmdline():
-                os.kill(process.pid, signal.SIGKILL)
 
 
 def test_settings_that_the_broker_refuses_are_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:

@@ -89,3 +89,32 @@ def test_how_what_was_measured_is_installed_again() -> None:
     other = FlinkSettings(name="f", engine="flink", flink_home="../.venvs/flink-2.2.1")
     assert other.installed_by({"flink": "2.2.1"}) == "make flink FLINK=2.2.1"
     assert other.installed_by({"flink": "2.2.2"}) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("command: [a, '{version}']", "version: this key is missing; command or environment have the place {version}"),
+        ("command: [a], version: '1'", "version: neither command nor environment has the place {version}"),
+        ("command: [a, '{topic}']", "found {topic}, allowed: {bootstrap}, "),
+        ("command: [a], security: {sasl.password: open}", "sasl.password: found a secret (not shown), allowed: ${"),
+        ("command: [a], progress: {group: g, checkpoint: c}", "give group or checkpoint, one of the two"),
+        ("command: [a], format: line", "sentinel: needed by format line, and by that alone"),
+        ("command: [a], ready: {log: '('}", "found '(', allowed: a regular expression"),
+        ("command: [a], answer: {sql: none.sql}", "answer.sql: "),
+    ],
+)
+def test_a_mistake_in_a_job_s_keys_is_one_line(tmp_path: Path, keys: str, said: str) -> None:
+    bench = write_bench(tmp_path)
+    system = f"systems: [{{name: mine, engine: job, bootstrap: 'b:1', {keys}}}]"
+    bench.file.write_text(re.sub(r"systems:\n(?:[- ].*\n)+", f"{system}\n", bench.file.read_text()))
+    answer = check(bench.file)
+    answer.refused(said)
+    assert "open" not in answer.err
+
+
+def test_a_job_is_recorded_with_its_folder_and_found_again_from_elsewhere(tmp_path: Path) -> None:
+    given = {"name": "mine", "engine": "job", "bootstrap": "b:1", "command": ["./run"]}
+    located = settings_of("job").model_validate(given).located(tmp_path / "there")
+    again = settings_of("job").model_validate(located.model_dump(mode="json")).located(tmp_path / "elsewhere")
+    assert again == located

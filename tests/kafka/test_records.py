@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from io import BytesIO
 
+import fastavro
 import pyarrow as pa
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
 from streamgauge.driver.replay import wire_schema
 from streamgauge.kafka.publisher import nothing
-from streamgauge.kafka.records import headers, lines, objects, sentinel_line
+from streamgauge.kafka.records import avro, avro_schema, headers, lines, objects, sentinel_line
+from tests.conftest import ROOT
 
 DAY = 1_356_998_400_000_000_000  # 2013-01-01, ns
 
@@ -36,6 +41,28 @@ def test_an_object_has_the_event_time_twice_and_the_declared_columns() -> None:
         {"event_time": 2**62, "event_ts": "2116-02-20T23:53:38.427387Z", "name": None, "n": 2**62, "x": None},
     ]
     assert objects(nothing(given.schema)) == []
+
+
+def test_avro_has_the_same_fields_by_the_schema_of_the_docs() -> None:
+    given = rows(
+        {"name": "string", "n": "int64", "x": "float64"}, False,
+        {"seq": 4, "event_time": DAY + 1234, "name": "é", "n": -3, "x": 0.5},
+        {"seq": -1, "event_time": 2**62, "name": None, "n": None, "x": None, "sentinel": True},
+    )  # fmt: skip
+    schema = fastavro.parse_schema(avro_schema(given.schema))
+    found = [fastavro.schemaless_reader(BytesIO(value), schema) for value in avro(given.schema)(given)]
+    assert [row.pop("event_ts").isoformat() for row in found] == [
+        "2013-01-01T00:00:00.000001+00:00", "2116-02-20T23:53:38.427387+00:00",
+    ]  # fmt: skip
+    assert found == [
+        {"event_time": DAY + 1234, "name": "é", "n": -3, "x": 0.5},
+        {"event_time": 2**62, "name": None, "n": None, "x": None},
+    ]
+    documented = re.search("```json\n(.*?)```", (ROOT / "docs" / "kafka.md").read_text(), re.DOTALL)
+    assert documented is not None
+    assert json.loads(documented[1]) == avro_schema(rows({"carrier": "string", "flight": "int64"}, False).schema)
+    with pytest.raises(UserError, match=r"^format avro: found the column 'a-b', allowed: letters, digits and _"):
+        avro(rows({"a-b": "string"}, False).schema)
 
 
 def test_headers_are_decimal_text_and_mark_the_sentinel() -> None:

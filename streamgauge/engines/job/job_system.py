@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.closed_loop import OVERLOAD
 from streamgauge.driver.system import TrialSetup
@@ -23,6 +25,7 @@ from streamgauge.kafka.answers import Output, offered, report
 from streamgauge.kafka.clients import Access, Topics
 from streamgauge.kafka.progress import Checkpoint, Group, Progress
 from streamgauge.kafka.publisher import Task
+from streamgauge.kafka.rights import try_rights
 from streamgauge.kafka.warming import KEPT_ROWS, Warming, begin_of
 from streamgauge.search.histogram import Histogram
 
@@ -64,7 +67,8 @@ class JobSystem:
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
         self._trial: _Trial | None = None
-        self._made: list[str] = []
+        self._made: list[str] = []  # topics that are there still
+        self._list = work / "topics.json"  # of them, which outlives this process
         self._failure: str | None = None
         self._cpu = 0.0  # of earlier trials
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
@@ -72,6 +76,9 @@ class JobSystem:
     def start(self) -> None:
         self._failure = None
         self.check()
+        with suppress(OSError, ValueError):  # what a process left behind that was killed, or whose broker was away
+            self._made = self._made or json.loads(self._list.read_text())
+            self._remove_topics()
 
     def check(self) -> None:
         """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
@@ -80,8 +87,9 @@ class JobSystem:
             self._topics = Topics(self._access)
             self._topics.check()
             probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
-            self._topics.make(probe, 1)
-            self._topics.remove([probe])
+            group = self._system.progress.group
+            group = None if group is None else filled(group, {"group": probe, "attempt": probe, "work": probe})
+            try_rights(self._access, self._topics, probe, group)
         except UserError as problem:
             raise UserError(f"systems.{self.name}.{problem}") from None
 
@@ -121,7 +129,8 @@ class JobSystem:
             if output is not None:
                 output.close()
             self._end()
-        return figures | {"failure": self._failure}
+        software = {"job": self._system.version} if self._system.version else {}
+        return figures | {"failure": self._failure, "software": software}
 
     def alive(self) -> bool:
         trial = self._trial
@@ -157,18 +166,19 @@ class JobSystem:
         work = setup.work.absolute()
         values = {
             "bootstrap": system.bootstrap, "input": f"{name}-in", "output": f"{name}-out", "group": name,
-            "attempt": setup.attempt, "work": str(work),
+            "attempt": setup.attempt, "work": str(work), "version": system.version or "",
         }  # fmt: skip
-        for topic in (values["input"], values["output"]):
+        self._kept.mkdir(parents=True, exist_ok=True)
+        self._made += [values["input"], values["output"]]
+        write_json(self._list, self._made)
+        for topic in self._made[-2:]:
             self._topics.make(topic, queues)
-            self._made.append(topic)
         group, folder = system.progress.group, system.progress.checkpoint
         if folder is not None:
             progress: Progress = Checkpoint(Path(filled(folder, values)), values["input"])
         else:
             progress = Group(self._access, self._topics, filled(str(group), values), values["input"], queues)
         closed = setup.rate_events_per_s >= OVERLOAD
-        self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
             setup.attempt, setup.endpoints, system.bootstrap, system.security, values["input"], system.format,
             system.sentinel or "", setup.tick, str(self._kept if closed else work), KEPT_ROWS if closed else None,
@@ -185,9 +195,10 @@ class JobSystem:
             publishing.end()
             raise
         warming = None
-        if not closed and system.warm.ps and system.format == "json":
+        if not closed and system.warm.ps and system.format != "line":
             rows = begin_of(self._kept, queues, setup.tick)
-            warming = Warming(self._access, values["input"], setup.attempt, rows, system.warm.seconds) if rows else None
+            about = (self._access, values["input"], setup.attempt, system.format)
+            warming = Warming(*about, rows, system.warm.seconds) if rows else None
         sign = self._sign(command, progress)
         ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(
@@ -292,9 +303,13 @@ class JobSystem:
             trial.command.end()
             trial.publishing.end()
             trial.progress.close()
+        self._remove_topics()
+
+    def _remove_topics(self) -> None:
         # a broker that does not answer now may be back later
         if self._made and self._topics is not None and self._topics.remove(self._made, self._made[0][: -len("-in")]):
             self._made = []
+            self._list.unlink(missing_ok=True)
 
 
 def _clock(driver: tuple[int, int], broker: list[int] | None) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from streamgauge.config.field_types import Delay, Model
 from streamgauge.config.systems import System
 
 #: places in the command, the environment and the progress, filled for each trial
-PLACES = ("bootstrap", "input", "output", "group", "attempt", "work")
+PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 #: settings of librdkafka whose value is a secret
@@ -118,9 +118,12 @@ class JobSettings(System):
     command: Annotated[tuple[Template, ...], Field(min_length=1)] = Field(
         description=f"command and its arguments; places: {', '.join(f'{{{name}}}' for name in PLACES)}"
     )
+    version: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="version of the job, kept with its figures; the command or the environment names it"
+    )
     bootstrap: Annotated[str, Field(min_length=1)] = Field(description="host:port of the Kafka broker")
-    format: Literal["json", "line"] = Field(
-        default="json", description="value of a record: a JSON object of the declared columns, or the source's line"
+    format: Literal["json", "avro", "line"] = Field(
+        default="json", description="value of a record: the declared columns as JSON or Avro, or the source's line"
     )
     sentinel: str | None = Field(
         default=None,
@@ -132,7 +135,7 @@ class JobSettings(System):
     warm: Delay = Field(
         default=Duration.parse("15s"),
         description="time for which a job takes rows of the stream's begin, moved into the past, before it is ready; "
-        "format json",
+        "formats json and avro",
     )
     ready: JobReady | None = Field(
         default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
@@ -144,9 +147,7 @@ class JobSettings(System):
         description="settings of librdkafka for the broker, such as sasl.username; secrets as ${VARIABLE}",
     )
     directory: str | None = Field(
-        default=None,
-        exclude=True,
-        description="folder in which the command runs; by default that of the benchmark file",
+        default=None, description="folder in which the command runs; by default that of the benchmark file"
     )
 
     @model_validator(mode="after")
@@ -167,6 +168,16 @@ class JobSettings(System):
             raise ValueError("answer: give sql or carried, not both: the sql tells who contributed")
         return self
 
+    @model_validator(mode="after")
+    def _version_that_is_named(self) -> Self:
+        """A night or a release check starts the version before again; that must be another program then."""
+        named = any("{version}" in text for text in (*self.command, *self.environment.values()))
+        if named and self.version is None:
+            raise ValueError("version: this key is missing; command or environment have the place {version}")
+        if self.version is not None and not named:
+            raise ValueError("version: neither command nor environment has the place {version}, which tells what runs")
+        return self
+
     @property
     def every_column(self) -> bool:
         return True
@@ -185,6 +196,8 @@ class JobSettings(System):
     def check_installed(self) -> None:
         if importlib.util.find_spec("confluent_kafka") is None:
             raise UserError(f"systems.{self.name}.engine: confluent-kafka is not installed; install the extra kafka")
+        if self.format == "avro" and importlib.util.find_spec("fastavro") is None:
+            raise UserError(f"systems.{self.name}.format: fastavro is not installed; install the extra kafka")
         program, place = self.command[0], Path(self.directory or ".")
         if "{" not in program and shutil.which(program) is None and not (place / program).exists():
             raise UserError(f"systems.{self.name}.command: found no {program!r}, neither on PATH nor in {place}")
