@@ -39,7 +39,7 @@ SYSTEMS = {
     "limited by the batch cap": Behaviour(capacity=10_000, batch_cost_s=0.2, batch_rows=1_000),
     "limited by the age, 5 % noise": Behaviour(capacity=10_000, batch_cost_s=0.1, noise=0.05),
 }
-PLAN = Search(max_age=Duration.parse("1s"), warmup_seconds=0, window_seconds=2, recovery_seconds=10)
+PLAN = Search(max_age=Duration.parse("1s"), warmup_seconds=5, window_seconds=2, proof_steps=0)
 WIRE, KAFKA = "without Kafka", "behind Kafka"
 DELAYS_S, RATE = (0.05, 0.2, 1.0), 5_000
 

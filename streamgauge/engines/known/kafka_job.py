@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
-
 from streamgauge.driver.schedule import NS
 from streamgauge.search.behaviour import Behaviour, Process
 
@@ -65,6 +63,8 @@ class Emitter:
     """Writes answers once their delay is over, in a thread of its own."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
+        from confluent_kafka import Producer
+
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
         self._topic, self._waiting = topic, queue.SimpleQueue[tuple[int, list[Any]]]()
         threading.Thread(target=self._emit, name="emit", daemon=True).start()
@@ -84,6 +84,8 @@ class Emitter:
 
 def run(bootstrap: str, given: str, output: str, group: str, settings: Settings) -> None:
     """Works until it is ended."""
+    from confluent_kafka import Consumer
+
     about = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
     consumer = Consumer(about | {"enable.auto.commit": False})
     emitter = Emitter(bootstrap, output)
