@@ -24,11 +24,11 @@ def test_the_set_delay_is_what_is_left_of_a_latency_without_the_link_s_share(
     broker: Broker, artifact: Path, tmp_path: Path
 ) -> None:
     told = {"behaviour": {"capacity": 20_000, "continuous": True}, "delay_s": DELAY_MS / 1000}
-    module = "streamgauge.engines.known.kafka_job"
+    places = ["{bootstrap}", "{input}", "{output}", "{group}"]
+    command = [sys.executable, "-m", "streamgauge.engines.known.kafka_job", *places, json.dumps(told)]
     given = JobSettings.model_validate(
         {
-            "name": "known-job", "engine": "job", "bootstrap": broker.bootstrap,
-            "command": [sys.executable, "-m", module, "{bootstrap}", "{input}", "{output}", "{group}", json.dumps(told)],
+            "name": "known-job", "engine": "job", "bootstrap": broker.bootstrap, "command": command,
             "answer": {"sql": "select seq, event_wall, offered_wall from events", "key": ["seq"], "quiet": "700ms"},
         }
     )  # fmt: skip
