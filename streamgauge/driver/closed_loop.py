@@ -86,8 +86,10 @@ class ClosedLoop:
             told = self._talk.samples(since)
             each = [s["clock" if self._continuous else "samples"] for s in told]
             if each and all(each):
-                seen += [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
-                since = seen[-1][0]
+                found = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
+                since = found[-1][0]
+                # before its first row is taken, a job behind a broker still connects
+                seen += [(wall, taken) for wall, taken in found if taken or not self._continuous]
             batches = self._batches(seen, min(s["start_wall_ns"] for s in told))
             if enough(batches):
                 return batches

@@ -76,6 +76,17 @@ class Checkpoint:
 
     def close(self) -> None: ...
 
+    def ends(self, line: str) -> dict[int, int]:
+        """Offsets of the topic in a line of an offset log, which has a line for each source of the query."""
+        try:
+            told: Any = json.loads(line)
+        except ValueError:
+            return {}
+        found = told.get(self._topic) if isinstance(told, dict) else None
+        if not isinstance(found, dict):
+            return {}
+        return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}
+
     def _newest(self, log: str) -> int | None:
         with suppress(OSError):
             return max((int(file.name) for file in (self._folder / log).iterdir() if file.name.isdigit()), default=None)
@@ -87,21 +98,9 @@ class Checkpoint:
             found: dict[int, int] = {}
             with suppress(OSError):
                 for line in (self._folder / "offsets" / str(batch)).read_text().splitlines():
-                    found = found or _ends(line, self._topic)
+                    found = found or self.ends(line)
             if not found:
                 return self._known[max(self._known)] if self._known else {}
             self._known = {number: ends for number, ends in self._known.items() if number > batch - 100}
             self._known[batch] = found
         return self._known[batch]
-
-
-def _ends(line: str, topic: str) -> dict[int, int]:
-    """Offsets of a topic in a line of an offset log, which has a line for each source of the query."""
-    try:
-        told: Any = json.loads(line)
-    except ValueError:
-        return {}
-    found = told.get(topic) if isinstance(told, dict) else None
-    if not isinstance(found, dict):
-        return {}
-    return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}

@@ -6,6 +6,7 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +28,18 @@ from streamgauge.search.steps import Done
 ROWS = 100_000
 
 
-def calibrate_for_real(behaviour: Behaviour, settings: Search, seeds: int, first_seed: int = 0) -> Calibration:
-    """Runs a whole search per seed in real time, a minute or two for each process. Raises UserError."""
+def calibrate_for_real(
+    behaviour: Behaviour,
+    settings: Search,
+    seeds: int,
+    first_seed: int = 0,
+    *,
+    system: dict[str, Any] | None = None,
+) -> Calibration:
+    """Runs a whole search per seed in real time, a minute or two for each process. Raises UserError.
+
+    system: settings of another system that behaves so; by default the engine known itself.
+    """
     behaviour.check()
     if behaviour.capacity is None or behaviour.capacity >= 2_000_000:
         raise UserError("--capacity: allowed with --real: above 0 and below 2,000,000 events/s")
@@ -38,7 +49,7 @@ def calibrate_for_real(behaviour: Behaviour, settings: Search, seeds: int, first
             tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
             measuring(f"calibration {uuid.uuid4().hex[:8]}") as token,
         ):
-            bench = _bench(behaviour, settings, Path(scratch), seed)
+            bench = bench_of(system or known(behaviour, seed), settings, Path(scratch), seed)
             began = time.monotonic()
             with bench.fleet:
                 try:
@@ -49,9 +60,9 @@ def calibrate_for_real(behaviour: Behaviour, settings: Search, seeds: int, first
     return Calibration(behaviour.truth(settings.max_age.seconds), tuple(found), tuple(seconds))
 
 
-def _bench(behaviour: Behaviour, settings: Search, scratch: Path, seed: int) -> ReadyCell:
-    """Makes a cell of the known system over a small stream, without a benchmark file."""
-    system = {
+def known(behaviour: Behaviour, seed: int) -> dict[str, Any]:
+    """The known system as the keys of a benchmark file."""
+    return {
         "name": "known",
         "engine": "known",
         "capacity": behaviour.capacity,
@@ -64,6 +75,10 @@ def _bench(behaviour: Behaviour, settings: Search, scratch: Path, seed: int) -> 
         "continuous": behaviour.continuous,
         "seed": seed + 1,
     }
+
+
+def bench_of(system: dict[str, Any], settings: Search, scratch: Path, seed: int = 0) -> ReadyCell:
+    """Makes a cell of that system over a small stream, without a benchmark file."""
     told = {
         "name": "calibration",
         "source": {"files": "none.csv", "time": {"column": 0, "unit": "ns"}},

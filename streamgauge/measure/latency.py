@@ -84,6 +84,7 @@ def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
         "reason": measured.observation.invalid or measured.verdict.reason,
         "event_latency": _in_ms(details["event_latency_ns"]),
         "processing_latency": _in_ms(details["processing_latency_ns"]),
+        "link_share": _in_ms(link) if (link := details["system"].get("link_slip_ns")) else None,
         "latency_split": {f"{part}_ms": _ms(ns) for part, ns in details["latency_split_ns"].items()},
         "over_time": [
             [epoch["at_s"], *(_ms(epoch["event_latency_ns"][q]) for q in ("p50", "p99"))]
@@ -136,7 +137,9 @@ def _one_line(figures: dict[str, Any]) -> str:
     event = figures["event_latency"]
     if not event["count"]:
         return "no row was emitted"
-    return f"{figures['outcome']}: event-time latency p50 {event['p50_ms']:.0f} ms, p99 {event['p99_ms']:.0f} ms"
+    link = figures["link_share"]
+    share = "" if link is None or link["p50_ms"] is None else f", the link's share of it {link['p50_ms']:.0f} ms (p50)"
+    return f"{figures['outcome']}: event-time latency p50 {event['p50_ms']:.0f} ms, p99 {event['p99_ms']:.0f} ms{share}"
 
 
 def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:

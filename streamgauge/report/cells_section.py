@@ -37,6 +37,9 @@ _PROVEN = {
 }
 _PERCENTILES = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
 
+#: what a latency run holds; the last one only where a broker is between
+_LATENCIES = {"event_latency": "event time", "processing_latency": "processing time", "link_share": "link's share"}
+
 
 def section(records: Records) -> Section:
     lead = (
@@ -181,14 +184,16 @@ def _by_percentile(runs: list[Json]) -> Chart:
     traces: list[Json] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
-        for kind in ("event_latency", "processing_latency"):
+        for kind, named in _LATENCIES.items():
             latency = run.get(kind) or {}
+            if kind == "link_share" and not latency:
+                continue
             values = [latency.get(key) for key in _PERCENTILES]
             rows.append(
                 [
                     load_of(run),
                     number(run.get("rate_events_per_s")),
-                    kind.removesuffix("_latency") + " time",
+                    named,
                     *(number(value) for value in values),
                     count(latency.get("count")),
                     _OUTCOMES.get(run.get("outcome") or "", MISSING),
@@ -218,7 +223,8 @@ def _by_percentile(runs: list[Json]) -> Chart:
             ],
             rows,
         ),
-        "At fractions of the sustainable rate. Latency: emission time − the latest event time of the contributors.",
+        "At fractions of the sustainable rate. Latency: emission time − the latest event time of the contributors. A "
+        "link's share is part of each latency: the time from when a row was due until the broker had it.",
     )
 
 

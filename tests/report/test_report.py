@@ -397,7 +397,7 @@ def test_latency_is_split_into_parts_in_total_and_over_time(measured: Page) -> N
     assert {area["stackgroup"] for area in time["data"]} == {"parts"}
 
 
-def test_parts_that_an_engine_cannot_tell_are_left_out(store: Store, tmp_path: Path) -> None:
+def test_parts_that_an_engine_cannot_tell_are_left_out_and_a_link_has_its_share(store: Store, tmp_path: Path) -> None:
     made = benchmark(tmp_path / "source.csv", **CELLS)
     place = store.run(RUN) / "cells" / made.all_cells()[0].name
     place.mkdir(parents=True)
@@ -405,9 +405,15 @@ def test_parts_that_an_engine_cannot_tell_are_left_out(store: Store, tmp_path: P
     run["details"]["latency_split_ns"] |= {"watermark_hold": None, "commit": None}
     run["details"]["system"] = {"batches": 17}
     (place / "latency-trials.jsonl").write_text(json.dumps(run))
-    (place / "latency.json").write_text(json.dumps([latency(0.5, 18.0, wrong=False)]))
+    share = {"link_share": {"count": 70, "p50_ms": 3.5, "p90_ms": 8.0, "p99_ms": 21.0, "p999_ms": 30.0, "max_ms": 31.0}}
+    (place / "latency.json").write_text(json.dumps([latency(0.5, 18.0, wrong=False) | share]))
     page = Page(build(made, store, RUN))
     assert [bar["name"] for bar in page.figures[2]["data"]] == ["disorder", "queue wait", "micro-batch"]
+    # behind Kafka, what the link took stands below the latencies that it is part of
+    wanted = ["event time", "processing time", "link's share"]
+    kinds = [row[2:8] for row in page.rows if len(row) > 7 and row[2] in wanted]
+    assert [kind for kind, *_ in kinds] == wanted
+    assert kinds[-1][1:] == ["3.5", "8", "21", "30", "31"]
 
 
 def test_disorder_sweep_compares_latency_at_a_fraction_sound_in_every_cell(measured: Page) -> None:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.closed_loop import OVERLOAD
+from streamgauge.driver.observed import summary
 from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.job.following import Follower
 from streamgauge.engines.job.running import Command, Publishing
@@ -58,6 +59,9 @@ class _Trial:
 
 class JobSystem:
     """A job as a `SystemUnderTest`, started anew for each trial; driver/system.py says what each method does."""
+
+    #: False for a link that may limit a trial
+    link_is_checked: ClassVar[bool] = True
 
     def __init__(self, system: JobSettings, work: Path) -> None:
         self.name = system.name
@@ -168,23 +172,10 @@ class JobSystem:
             "bootstrap": system.bootstrap, "input": f"{name}-in", "output": f"{name}-out", "group": name,
             "attempt": setup.attempt, "work": str(work), "version": system.version or "",
         }  # fmt: skip
-        self._kept.mkdir(parents=True, exist_ok=True)
-        self._made += [values["input"], values["output"]]
-        write_json(self._list, self._made)
-        for topic in self._made[-2:]:
-            self._topics.make(topic, queues)
-        group, folder = system.progress.group, system.progress.checkpoint
-        if folder is not None:
-            progress: Progress = Checkpoint(Path(filled(folder, values)), values["input"])
-        else:
-            progress = Group(self._access, self._topics, filled(str(group), values), values["input"], queues)
+        publishing, progress = self._input(setup, values)
         closed = setup.rate_events_per_s >= OVERLOAD
-        task = Task(
-            setup.attempt, setup.endpoints, system.bootstrap, system.security, values["input"], system.format,
-            system.sentinel or "", setup.tick, str(self._kept if closed else work), KEPT_ROWS if closed else None,
-        )  # fmt: skip
-        publishing = Publishing(task)
         try:
+            self._make(values["output"], queues)
             command = Command(
                 [filled(part, values) for part in system.command],
                 {key: filled(text, values) for key, text in system.environment.items()},
@@ -203,9 +194,35 @@ class JobSystem:
         ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(
             setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
-            lambda: publishing.published, closed, warming, work,
+            lambda: publishing.published, closed and self.link_is_checked, warming, work,
         )  # fmt: skip
         return _Trial(setup, values, progress, publishing, command, follower)
+
+    def _input(self, setup: TrialSetup, values: dict[str, str]) -> tuple[Publishing, Progress]:
+        """Makes the input topic; returns who fills it, and who tells what was taken from it."""
+        system, topic, queues = self._system, values["input"], sum(endpoint.partitions for endpoint in setup.endpoints)
+        assert self._topics is not None, "start first"
+        self._make(topic, queues)
+        group, folder = system.progress.group, system.progress.checkpoint
+        if folder is not None:
+            progress: Progress = Checkpoint(Path(filled(folder, values)), topic)
+        else:
+            progress = Group(self._access, self._topics, filled(str(group), values), topic, queues)
+        closed = setup.rate_events_per_s >= OVERLOAD
+        self._kept.mkdir(parents=True, exist_ok=True)
+        task = Task(
+            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.format,
+            system.sentinel or "", setup.tick, str(self._kept if closed else values["work"]),
+            KEPT_ROWS if closed else None,
+        )  # fmt: skip
+        return Publishing(task.told()), progress
+
+    def _make(self, topic: str, queues: int) -> None:
+        assert self._topics is not None, "start first"
+        self._made.append(topic)
+        self._list.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self._list, self._made)
+        self._topics.make(topic, queues)
 
     def _sign(self, command: Command, progress: Progress) -> Callable[[], bool]:
         """The sign that the job waits for rows."""
@@ -245,13 +262,12 @@ class JobSystem:
         told = trial.publishing.end()
         slip = Histogram.from_dict(told.pop("slip")) if "slip" in told else Histogram()
         link = told | {"starved_share": round(trial.follower.starving.share, 4)}
-        quantiles = {name: slip.quantile(q) for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))}
         self._cpu, self._trial = self._cpu + session.cpu_seconds(), None
-        return used | {"link": link, "link_slip_ns": quantiles, "invalid": self._invalid(trial, link)}
+        return used | {"link": link, "link_slip_ns": summary(slip), "invalid": self._invalid(trial, link)}
 
     def _invalid(self, trial: _Trial, link: dict[str, Any]) -> str | None:
         """Reason why the trial says nothing about the job; None if there is none."""
-        if self._failure is not None or trial.closed:
+        if self._failure is not None or trial.closed or not self.link_is_checked:
             return None
         if link["starved_share"] > MOST_STARVED:
             return (

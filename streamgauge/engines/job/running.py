@@ -15,7 +15,6 @@ from streamgauge.base.process_sessions import Leader
 from streamgauge.driver.child import spawn
 from streamgauge.engines.processes import Session
 from streamgauge.kafka import publisher
-from streamgauge.kafka.publisher import Task
 
 _SHOWN = 300
 END_S = 5.0
@@ -58,10 +57,13 @@ class Command:
 
 
 class Publishing:
-    """The process of a publisher; a thread keeps the last line that it printed."""
+    """The process of a publisher; a thread keeps the last line that it printed.
 
-    def __init__(self, task: Task) -> None:
-        self._process = spawn(publisher.__name__, task.told())
+    module: what runs there; it is told the task.
+    """
+
+    def __init__(self, task: str, module: str = publisher.__name__) -> None:
+        self._process = spawn(module, task)
         self._last: dict[str, Any] = {}
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

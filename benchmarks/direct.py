@@ -1,0 +1,193 @@
+"""A link without a queue, for the comparison in links.py alone: rows are written into the system's socket when due.
+
+The generator blocks when TCP is full, and so falls behind its schedule. A row that was written is gone: nothing is kept
+for replay. `engine: benchmarks.direct:DirectSystem` is `engine: job`, but for its input: {input} is an address.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.base.arrow import ints
+from streamgauge.base.units import Tick
+from streamgauge.driver.child import end_with_parent
+from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.ports import free_port
+from streamgauge.driver.system import Endpoint, TrialSetup
+from streamgauge.engines.job.job_system import JobSystem
+from streamgauge.engines.job.running import Publishing
+from streamgauge.engines.job.settings import JobSettings, filled
+from streamgauge.kafka.progress import Checkpoint, Progress, Reached
+from streamgauge.kafka.publisher import kept_columns
+from streamgauge.kafka.records import objects
+from streamgauge.search.histogram import Histogram
+
+ROWS, WAIT_S, TELL_S = 500, 0.01, 0.05
+#: of ours; the system's own side of the connection keeps what its kernel allows
+SEND_BUFFER_BYTES = 65_536
+
+
+@dataclass(frozen=True)
+class Task:
+    """Settings of one trial: the only queue that is pushed, the port that waits for the system, a folder for rows."""
+
+    attempt: str
+    endpoint: Endpoint
+    port: int
+    tick: Tick
+    events: str
+
+    def told(self) -> str:
+        return json.dumps(asdict(self))
+
+
+class Pusher:
+    """The generator: it writes each row as a line of JSON when it is due, or as soon as the socket takes it."""
+
+    def __init__(self, task: Task, stop: threading.Event) -> None:
+        self._task, self._stop = task, stop
+        self._listener = socket.create_server(("127.0.0.1", task.port))
+        self.sent, self.finished, self._connected = 0, 0, False
+        self._slip, self._blocked_s, self._longest_s = Histogram(), 0.0, 0.0
+
+    def run(self) -> None:
+        """Pushes until `stop` is set; prints a line of figures now and then. Raises WireError or OSError."""
+        threading.Thread(target=self._tell, daemon=True).start()
+        self._listener.settimeout(0.2)
+        with Connection(self._task.endpoint, self._task.attempt) as wire, self._kept(wire.schema) as kept:
+            objects(pa.RecordBatch.from_pylist([], wire.schema))  # loads the code that makes lines
+            system = self._accept()
+            if system is None:
+                return
+            with system:
+                begun_ns = 0
+                while not self._stop.is_set() and not self.finished:
+                    # a list, as an answer must have been read to its end before the next request
+                    for batch in list(wire.read(0, self.sent, max_rows=ROWS, wait_s=WAIT_S)):
+                        begun_ns = begun_ns or int(wire.status()["start_wall_ns"])
+                        self._push(system, batch, begun_ns)
+                        kept.write_batch(batch.select(kept_columns(batch.schema)))
+                self._stop.wait()
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "published": [self.sent], "finished": self.finished, "slip": self._slip.to_dict(), "filled_s": 0.0,
+            "blocked_s": round(self._blocked_s, 3), "longest_blocked_s": round(self._longest_s, 3),
+            "cpu_seconds": round(time.process_time(), 3),
+        }  # fmt: skip
+
+    def _push(self, system: socket.socket, batch: pa.RecordBatch, begun_ns: int) -> None:
+        lines = b"\n".join(objects(batch)) + b"\n"
+        began = time.monotonic()
+        try:
+            system.sendall(lines)
+        except OSError:  # the system has left, and what was on its way is lost
+            self._stop.wait()
+            return
+        took_s = time.monotonic() - began
+        self._blocked_s, self._longest_s = self._blocked_s + took_s, max(self._longest_s, took_s)
+        due = ints(batch.column("offered_wall"))
+        self._slip.add(np.maximum(0, time.time_ns() - due[due >= begun_ns]))
+        self.sent += batch.num_rows
+        self.finished += batch.column("sentinel")[batch.num_rows - 1].as_py()
+
+    def _kept(self, schema: pa.Schema) -> Any:
+        """A file of the rows that were pushed, for the oracle."""
+        fields = pa.schema([schema.field(name) for name in kept_columns(schema)])
+        return pa.ipc.new_stream(str(Path(self._task.events) / "events-0.arrow"), fields)
+
+    def _accept(self) -> socket.socket | None:
+        while not self._stop.is_set():
+            with suppress(TimeoutError):
+                system, _ = self._listener.accept()
+                system.settimeout(None)
+                system.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+                self._connected = True
+                return system
+        return None
+
+    def _tell(self) -> None:
+        while not self._stop.wait(TELL_S):
+            if self._connected:
+                print(json.dumps({"published": [self.sent]}), flush=True)
+
+
+class Pushed:
+    """The progress of a system that tells of none: what was pushed is taken, and lost with the system."""
+
+    name = "the socket"
+
+    def __init__(self, publishing: Publishing) -> None:
+        self._publishing = publishing
+
+    def reached(self) -> Reached:
+        sent = dict(enumerate(self._publishing.published))
+        return Reached(sent, sent)
+
+    def begun(self) -> bool:
+        return bool(self._publishing.published)
+
+    def close(self) -> None: ...
+
+
+class SocketCheckpoint(Checkpoint):
+    """The checkpoint of a Spark query over a socket: its offset is the number of lines."""
+
+    def ends(self, line: str) -> dict[int, int]:
+        told = json.loads(line) if line.startswith('{"row"') else {}
+        return {0: told["row"]} if told else {}
+
+
+class DirectSettings(JobSettings):
+    """Settings of a job."""
+
+    engine: str  # type: ignore[assignment]
+
+
+class DirectSystem(JobSystem):
+    """A job whose input is a socket."""
+
+    Settings: ClassVar[type[JobSettings]] = DirectSettings
+    link_is_checked: ClassVar[bool] = False
+
+    def _input(self, setup: TrialSetup, values: dict[str, str]) -> tuple[Publishing, Progress]:
+        port = free_port()
+        values["input"] = f"127.0.0.1:{port}"
+        (endpoint,) = setup.endpoints
+        task = Task(setup.attempt, endpoint, port, setup.tick, str(setup.work.absolute()))
+        publishing = Publishing(task.told(), __name__)
+        folder = self._system.progress.checkpoint
+        if folder is None:
+            return publishing, Pushed(publishing)
+        return publishing, SocketCheckpoint(Path(filled(folder, values)), "")
+
+
+def main() -> int:
+    """Pushes one trial: the first line of standard input is its task; it ends when standard input closes."""
+    given = json.loads(sys.stdin.readline())
+    stop = threading.Event()
+    threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()
+    pusher = Pusher(Task(**given | {"endpoint": Endpoint(**given["endpoint"])}), stop)
+    try:
+        pusher.run()
+    except (OSError, WireError) as problem:
+        if not stop.is_set():
+            print(problem, file=sys.stderr)
+            return 2
+    print(json.dumps(pusher.figures()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
