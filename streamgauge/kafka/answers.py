@@ -22,7 +22,8 @@ from streamgauge.search.histogram import Histogram
 
 EPOCH_NS = NS // 2
 LOOK_S = 0.1
-READ_RECORDS = 10_000
+#: most records of one look, and seconds that it waits for them
+READ_RECORDS, READ_S = 10_000, 0.05
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Output:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 10,  # the end of a partition is told after an empty fetch
         }
         with told(access, "the consumer cannot be made"):
             self._consumer = Consumer(access.settings() | settings)
@@ -79,7 +81,7 @@ class Output:
             self._consumer.assign(self._places)
             last = time.monotonic()
             while len(ends) < len(self._places):
-                for message in self._consumer.consume(READ_RECORDS, 0.5):
+                for message in self._consumer.consume(READ_RECORDS, READ_S):
                     last, error = time.monotonic(), message.error()
                     if error is None:
                         values.append(message.value() or b"")
