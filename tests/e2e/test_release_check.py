@@ -150,7 +150,7 @@ systems: [{name: one}, {name: other, engine: known}, {name: gone, python: envs/n
         ("release: {rate: 9}", "one", "no", "--candidate: found 'no', allowed: one, other, gone"),
         ("release: {rate: 9, repetitions: 3}", "one", "one",
          "release.repetitions: found 3, allowed: at least 4"),
-        ("release: {rate: 9, tolerance: {speed: 1}}", "one", "one",
+        ("release: {rate: 9, tolerance: {speed: 0.5}}", "one", "one",
          "release.tolerance: found 'speed', allowed: event_latency_ms_p50, event_latency_ms_p99, "
          "system_cpu_us_per_event"),
         ("release: {rate: 9, queries: [q99]}", "one", "one",
