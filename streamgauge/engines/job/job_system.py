@@ -322,8 +322,10 @@ class JobSystem:
         self._remove_topics()
 
     def _remove_topics(self) -> None:
-        # a broker that does not answer now may be back later
-        if self._made and self._topics is not None and self._topics.remove(self._made, self._made[0][: -len("-in")]):
+        if not self._made or self._topics is None:
+            return
+        group = self._made[0].rpartition("-")[0]  # the first topic may be the output, where the input is none
+        if self._topics.remove(self._made, group):  # a broker that does not answer now may be back later
             self._made = []
             self._list.unlink(missing_ok=True)
 
