@@ -31,9 +31,8 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.base.schemas import FILE_ROWS, events_schema
-from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
-from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
+from streamgauge.config import Benchmark, Experiment, Source, TimeColumn
 from streamgauge.spark import analyze, generate, ingest
 from streamgauge.spark.workers import Forked, Workers
 
@@ -41,13 +40,14 @@ MILLION, MS = 1_000_000, 1_000_000
 BEGIN = 1_700_000_000_000 * MS
 
 
-def experiment(longest: str) -> Experiment:
-    return Experiment(name="e", target_percent=20, delay=DelaySpec(max=Duration.parse(longest)), seed=42)
+def experiment(delay: dict[str, str], target: int = 20) -> Experiment:
+    asked = {"name": "e", "target_percent": target, "delay": delay, "seed": 42, "on_infeasible": "closest"}
+    return Experiment.model_validate(asked)
 
 
 def benchmark_of(file: Path) -> Benchmark:
     source = Source(files=(str(file),), header=False, quote=None, time=TimeColumn(column=1, unit="ms"))
-    return Benchmark(name="b", source=source, experiments=(experiment("2s"),))
+    return Benchmark(name="b", source=source, experiments=(experiment({"max": "2s"}),))
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def steps(workers: Workers, rows: int, work: Path) -> Iterator[tuple[str, Callab
 def steps_after_ingest(workers: Workers, rows: int, work: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yields the same from events that are made here: a source of half a billion lines would need 50 GB."""
     with folder(work / f"events-{rows}") as place, folder(work / "stream") as out:
-        events, asked = written(range(rows), place), experiment("2s")
+        events, asked = written(range(rows), place), experiment({"max": "2s"})
         source = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ms"))
         yield "analyze events", lambda: analyze.measure(workers, events)
         yield (
@@ -103,13 +103,22 @@ def growth(sizes: list[int], work: Path, steps: Callable[..., Iterator[tuple[str
     return table
 
 
-#: how the times of n events are made, and the longest delay; `length` is that of the ordered stream
-SHAPES: dict[str, tuple[Callable[[int], Any], str]] = {
-    "a millisecond apart, delays to 2 s": (lambda n: np.arange(n), "2s"),
-    "delays longer than a chunk, 10 min": (lambda n: np.arange(n), "10min"),
-    "delays as long as the stream": (lambda n: np.arange(n), "{length}ms"),
-    "one event ten years ahead": (lambda n: np.where(np.arange(n) == n // 2, 315_360_000_000, np.arange(n)), "2s"),
-    "all events at one time": (np.zeros, "2s"),
+#: how the times of n events are made, the delay, and the target in percent; `length` is that of the ordered stream
+SHAPES: dict[str, tuple[Callable[[int], Any], dict[str, str], int]] = {
+    "a millisecond apart, delays to 2 s": (lambda n: np.arange(n), {"max": "2s"}, 20),
+    "delays longer than a chunk, 10 min": (lambda n: np.arange(n), {"max": "10min"}, 20),
+    "delays as long as the stream": (lambda n: np.arange(n), {"max": "{length}ms"}, 20),
+    "one event ten years ahead": (
+        lambda n: np.where(np.arange(n) == n // 2, 315_360_000_000, np.arange(n)),
+        {"max": "2s"},
+        20,
+    ),
+    "all events at one time": (np.zeros, {"max": "2s"}, 20),
+    "half of them at one time, delayed to one time": (
+        lambda n: np.maximum(np.arange(n) - n // 2, 0),
+        {"min": "2s", "max": "2s"},
+        50,
+    ),
 }
 
 
@@ -144,10 +153,10 @@ def shapes(rows: int, work: Path) -> Table:
     )  # fmt: skip
     source = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ms"))
     meter = Meter()
-    for number, (name, (times, longest)) in enumerate(SHAPES.items()):
+    for number, (name, (times, delay, target)) in enumerate(SHAPES.items()):
         # footers are remembered by the file's name
         with folder(work / f"events-{number}") as place, folder(work / "stream") as out:
-            wanted = experiment(longest.format(length=rows)).model_copy(update={"on_infeasible": "closest"})
+            wanted = experiment({key: text.format(length=rows) for key, text in delay.items()}, target)
             make = partial(generate.write_stream, Forked(2), written(times(rows), place), source, wanted, out)
             found: dict[str, Any] = {}
             cpu, wall, peak = meter.run(

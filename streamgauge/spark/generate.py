@@ -221,19 +221,17 @@ class _Writer:
 
     def _tables(self, chunk: Chunk, tally: _Tally) -> Iterator[pa.Table]:
         """Yields the rows of a chunk, some at a time, and adds their figures to the tally."""
-        output = generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection)
-        if output is None:
-            return
-        tally.add(output)
-        fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
-        for start in range(0, len(output.seq), SLICE_ROWS):
-            part = slice(start, start + SLICE_ROWS)
-            columns = self._columns(output, part)
-            tally.digest.add(output.ingestion[part], output.seq[part], output.time[part], columns.column("line"))
-            yield pa.table(
-                [fixed[f.name][part] if f.name in fixed else columns.column(f.name) for f in self.schema],
-                schema=self.schema,
-            )
+        for output in generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection):
+            tally.add(output)
+            fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
+            for start in range(0, len(output.seq), SLICE_ROWS):
+                part = slice(start, start + SLICE_ROWS)
+                columns = self._columns(output, part)
+                tally.digest.add(output.ingestion[part], output.seq[part], output.time[part], columns.column("line"))
+                yield pa.table(
+                    [fixed[f.name][part] if f.name in fixed else columns.column(f.name) for f in self.schema],
+                    schema=self.schema,
+                )
 
     @contextmanager
     def _texts(self, number: int) -> Iterator[dict[str, tuple[str, Any]]]:

@@ -75,7 +75,8 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     groups = write(tmp_path / "events", array, seq_array, rng)
     times, seq = array.tolist(), seq_array.tolist()
     longest = int(rng.choice([0, 1, 7, 100, 2_000, 10**5]))
-    table = DelayTable((int(rng.integers(0, longest + 1)) if case % 3 == 0 else 0, longest))
+    smallest = (int(rng.integers(0, longest + 1)), longest, 0)[case % 3]  # 1: one delay brings all to the same times
+    table = DelayTable((smallest, longest))
     target = Fraction(int(rng.choice([5, 20, 50, 80])), 100)
     source_late = sum(naive.out_of_order(times))
 
@@ -85,8 +86,9 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     )
     known = {p: brute_force_count(times, seq, table, p) for p in (0, 3_000, 9_000, generation.BINS)}
     streams = set()
-    for count, together, piece_rows in ((1, 1, 10**6), (3, 1, 70), (8, 3, 1), (30, 10, 1)):
+    for count, together, piece_rows, held in ((1, 1, 10**6, 10**6), (3, 1, 70, 40), (8, 3, 1, 2), (30, 10, 1, 9)):
         monkeypatch.setattr(chunks, "PIECE_ROWS", piece_rows)
+        monkeypatch.setattr(generation, "HELD_ROWS", held)
         cuts = chunks.chunks(groups, count)
         parts = []
         for some in (cuts[at : at + together] for at in range(0, len(cuts), together)):
@@ -106,13 +108,8 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
         assert solution.maximum == curve_maximum
         assert solution.aimed == min(max(wanted, source_late), curve_maximum)
 
-        outputs = [generation.generate_chunk(groups, c, table, SEED, solution.selection) for c in cuts]
-        rows = [
-            row
-            for o in outputs
-            if o is not None
-            for row in zip(o.ingestion.tolist(), o.seq.tolist(), o.time.tolist(), strict=True)
-        ]
+        outputs = [o for c in cuts for o in generation.generate_chunk(groups, c, table, SEED, solution.selection)]
+        rows = [row for o in outputs for row in zip(o.ingestion.tolist(), o.seq.tolist(), o.time.tolist(), strict=True)]
         delay = {
             s: g - base
             for (g, s, _), base in zip(sorted(rows, key=lambda r: r[1]), naive.bases(times), strict=True)
@@ -120,7 +117,7 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
         }
         assert rows == brute_force_stream(times, seq, delay)
         assert sum(naive.out_of_order([t for _, _, t in rows])) == solution.aimed
-        assert len(delay) == solution.aimed - source_late == sum(len(o.delayed) for o in outputs if o is not None)
+        assert len(delay) == solution.aimed - source_late == sum(len(o.delayed) for o in outputs)
         assert all(table.minimum <= d <= table.maximum for d in delay.values())
         still_late = dict(zip([s for _, s, _ in rows], naive.out_of_order([t for _, _, t in rows]), strict=True))
         assert all(still_late[s] for s, was in zip(seq, naive.out_of_order(times), strict=True) if was)
@@ -129,12 +126,10 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     assert len(streams) == 1, "the stream depends on how it was cut"
 
 
-def assert_running_maxima(outputs: list[generation.Output | None]) -> None:
-    """Checks that each chunk knows the largest event time before it."""
+def assert_running_maxima(outputs: list[generation.Output]) -> None:
+    """Checks that each part knows the largest event time before it."""
     before: list[int] = []
     for output in outputs:
-        if output is None:
-            continue
         if before:
             assert output.running_before == max(before)
         before += output.time.tolist()
