@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.base.arrow import ints
+from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
-from streamgauge.driver.child import end_with_parent
+from streamgauge.driver.child import run_task
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.ports import free_port
 from streamgauge.driver.system import Endpoint, TrialSetup
@@ -173,21 +174,16 @@ class DirectSystem(JobSystem):
         return publishing, SocketCheckpoint(Path(filled(folder, values)), "")
 
 
-def main() -> int:
-    """Pushes one trial: the first line of standard input is its task; it ends when standard input closes."""
-    given = json.loads(sys.stdin.readline())
-    stop = threading.Event()
-    threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()
+def push(given: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
+    """Pushes one trial; returns its figures."""
     pusher = Pusher(Task(**given | {"endpoint": Endpoint(**given["endpoint"])}), stop)
     try:
         pusher.run()
     except (OSError, WireError) as problem:
         if not stop.is_set():
-            print(problem, file=sys.stderr)
-            return 2
-    print(json.dumps(pusher.figures()))
-    return 0
+            raise UserError(str(problem)) from None
+    return pusher.figures()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_task(push))

@@ -1,6 +1,6 @@
 """Calibrates what is measured through Kafka: the known system over the wire, and the same one behind a broker.
 
-    .venv/bin/python -m benchmarks.known_job [--seeds 5] [--seconds 10] [--out FILE]
+    .venv/bin/python -m benchmarks.known_job [--seeds 7] [--seconds 10] [--out FILE]
 
 Prints two tables. The first has whole searches on the real clock: bias and coverage of the sustainable rate. The second
 has trials of systems whose delay is set: their latency, the link's share of it, and what is left. The broker is a local
@@ -23,6 +23,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.kept import Kept
 from streamgauge.base.units import Duration
 from streamgauge.config import Search
 from streamgauge.kafka.broker import Broker
@@ -100,25 +101,29 @@ def trial(system: Json, seconds: float) -> Measured:
                 bench.close()
 
 
+def grouped(found: list[Json], key: str) -> Iterator[tuple[Any, str, list[Json]]]:
+    """Yields a key's value, a side and their figures, for each pair that has any, in the order of the first ones."""
+    for value in dict.fromkeys(one[key] for one in found):
+        for side in (WIRE, KAFKA):
+            if ours := [one for one in found if (one[key], one["side"]) == (value, side)]:
+                yield value, side, ours
+
+
 def rates_table(found: list[Json]) -> Table:
     table = Table(
         "system", "", "truth", "median found", "lowest and highest", "bias", "covers", "outcomes", "s a search",
     )  # fmt: skip
-    for name in SYSTEMS:
-        for side in (WIRE, KAFKA):
-            ours = [one for one in found if (one["system"], one["side"]) == (name, side)]
-            if not ours:
-                continue
-            truth, rates = ours[0]["truth"], [one["rate"] for one in ours]
-            held = sum(bool(one["interval"]) and one["interval"][0] <= truth <= one["interval"][1] for one in ours)
-            outcomes = [one["outcome"] for one in ours]
-            table.add_row(
-                name if side == WIRE else "", side, f"{truth:,.0f}", f"{median(rates):,.0f}",
-                f"{min(rates):,.0f} to {max(rates):,.0f}", f"{median(rates) / truth - 1:+.1%}",
-                f"{held} of {len(ours)}",
-                ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes))),
-                f"{median(one['seconds'] for one in ours):.0f}",
-            )  # fmt: skip
+    for name, side, ours in grouped(found, "system"):
+        truth, rates = ours[0]["truth"], [one["rate"] for one in ours]
+        held = sum(bool(one["interval"]) and one["interval"][0] <= truth <= one["interval"][1] for one in ours)
+        outcomes = [one["outcome"] for one in ours]
+        table.add_row(
+            name if side == WIRE else "", side, f"{truth:,.0f}", f"{median(rates):,.0f}",
+            f"{min(rates):,.0f} to {max(rates):,.0f}", f"{median(rates) / truth - 1:+.1%}",
+            f"{held} of {len(ours)}",
+            ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes))),
+            f"{median(one['seconds'] for one in ours):.0f}",
+        )  # fmt: skip
     return table
 
 
@@ -126,38 +131,31 @@ def latency_table(found: list[Json]) -> Table:
     table = Table(
         "delay set (ms)", "", "trials", "p50", "p99", "link's share: p50", "p99", "left of p50", "off by (ms)",
     )  # fmt: skip
-    for delay_s in DELAYS_S:
-        for side in (WIRE, KAFKA):
-            ours = [one["figures"] for one in found if (one["delay_s"], one["side"]) == (delay_s, side)]
-            ours = [figures for figures in ours if figures["valid"]]
-            if not ours:
-                continue
+    for delay_s, side, all_ours in grouped([one for one in found if one["figures"]["valid"]], "delay_s"):
+        ours = [one["figures"] for one in all_ours]
 
-            def middle(what: str, quantile: str, ours: list[Json] = ours) -> float:
-                return median((figures[what] or {}).get(f"{quantile}_ms") or 0.0 for figures in ours)
+        def middle(what: str, quantile: str, ours: list[Json] = ours) -> float:
+            return median((figures[what] or {}).get(f"{quantile}_ms") or 0.0 for figures in ours)
 
-            left = middle("processing_latency", "p50") - middle("link_share", "p50")
-            table.add_row(
-                f"{delay_s * 1000:g}", side, str(len(ours)),
-                *(f"{middle(what, q):.1f}" for what in ("processing_latency", "link_share") for q in ("p50", "p99")),
-                f"{left:.1f}", f"{left - delay_s * 1000:+.1f}",
-            )  # fmt: skip
+        left = middle("processing_latency", "p50") - middle("link_share", "p50")
+        table.add_row(
+            f"{delay_s * 1000:g}", side, str(len(ours)),
+            *(f"{middle(what, q):.1f}" for what in ("processing_latency", "link_share") for q in ("p50", "p99")),
+            f"{left:.1f}", f"{left - delay_s * 1000:+.1f}",
+        )  # fmt: skip
     return table
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The known system over the wire, and behind Kafka")
-    parser.add_argument("--seeds", type=int, default=5, help="searches of each system on each side; 0: none")
+    parser.add_argument("--seeds", type=int, default=7, help="searches of each system on each side; 0: none")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=3, help="trials of each delay on each side; 0: none")
     parser.add_argument("--seconds", type=float, default=10.0, help="length of each of these trials")
     parser.add_argument("--only", default="", help="only those whose name holds this text")
-    parser.add_argument("--out", type=Path, help="JSON lines of all figures, to add to")
-    parser.add_argument("--print", action="store_true", help="only the tables of what --out holds")
+    Kept.options(parser)
     args = parser.parse_args()
-    found: list[Json] = []
-    if args.out and args.out.exists():
-        found = [json.loads(line) for line in args.out.read_text().splitlines()]
+    kept = Kept(args)
     if not args.print:
         with tempfile.TemporaryDirectory() as place:
             broker = Broker(Path(place) / "broker")
@@ -168,15 +166,12 @@ def main() -> int:
                     latencies(broker.bootstrap, args.repeats, args.seconds, args.only),
                     searches(broker.bootstrap, args.seeds, args.first_seed, args.only),
                 ):
-                    found.append(measured)
-                    if args.out:
-                        with args.out.open("a") as out:
-                            out.write(json.dumps(measured) + "\n")
+                    kept.add(measured)
             finally:
                 broker.stop()
     console = Console(width=180)
-    console.print(rates_table([one for one in found if one["kind"] == "search"]))
-    console.print(latency_table([one for one in found if one["kind"] == "latency"]))
+    console.print(rates_table([one for one in kept.all if one["kind"] == "search"]))
+    console.print(latency_table([one for one in kept.all if one["kind"] == "latency"]))
     return 0
 
 

@@ -6,7 +6,7 @@ Every link carries the same stream to the same query (flights per carrier and ho
 command searches the sustainable rate of each. Then it runs one trial at a rate below the smallest of an engine's three:
 latency and CPU for --seconds; the system is stopped for --stall seconds (SIGSTOP); then it goes on. The direct link is
 in direct.py, the jobs that read it or Kafka in link_jobs/. Needs `make kafka jvm-link flink`. Takes about 15 minutes on
-two cores; with one engine, half. --out adds the figures to a file, --print prints the table of such a file.
+two cores; with one engine, half. --out adds the figures to a file, --print prints the table of that file.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.kept import Kept
 from streamgauge import config
 from streamgauge.catalog.artifacts import Store
 from streamgauge.cli.measurements import prepared
@@ -50,7 +51,7 @@ ENGINES = ("spark", "flink")
 #: of the smallest sustainable rate of an engine's links, that at which all are tried
 SHARE = 0.6
 #: the first seconds of a trial, in which a system warms up: a job is new, and the direct link has no rows to warm it
-SETTLE_S = 12.0
+SETTLE_S = 30.0
 #: after the stall, for the system to catch up
 AFTER_S = 10.0
 CAUGHT_UP_S = 1.0
@@ -233,10 +234,9 @@ def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse
     }  # fmt: skip
 
 
-def measure(args: argparse.Namespace, place: Path) -> list[Json]:
+def measure(args: argparse.Namespace, place: Path, kept: Kept) -> None:
     """Measures all cells: first the rates, then the trials, whose rate follows from them."""
     broker = Broker(place / "broker")
-    found: list[Json] = []
     try:
         given = benchmark(broker.bootstrap, compiled(place / "classes"))
         store = Store(place / "artifacts")
@@ -253,14 +253,10 @@ def measure(args: argparse.Namespace, place: Path) -> list[Json]:
                     cell = Cell(experiment="late20", workload="hourly", system=f"{engine}-{link}")
                     with ready(given, store, cell, place / "work" / cell.name) as bench:
                         told = trial(bench, round(rate, -2), token, int(broker.pid or 0), args)
-                    found.append({"engine": engine, "link": link, **rates[link], **told})
-                    print(json.dumps(found[-1]), file=sys.stderr, flush=True)
-                    if args.out:
-                        with args.out.open("a") as out:
-                            out.write(json.dumps(found[-1]) + "\n")
+                    kept.add({"engine": engine, "link": link, **rates[link], **told})
+                    print(json.dumps(kept.all[-1]), file=sys.stderr, flush=True)
     finally:
         broker.stop()
-    return found
 
 
 def spread(values: list[float]) -> str:
@@ -316,17 +312,15 @@ def main() -> int:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--seconds", type=float, default=10.0, help="steady part of a trial")
     parser.add_argument("--stall", type=float, default=5.0, help="seconds for which the system is stopped")
-    parser.add_argument("--out", type=Path, help="JSON lines of all figures, to add to")
-    parser.add_argument("--print", type=Path, help="only the table of such a file")
+    Kept.options(parser)
     parser.add_argument("--markdown", action="store_true", help="for docs/links.md")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    if args.print:
-        found = [json.loads(line) for line in args.print.read_text().splitlines()]
-    else:
+    kept = Kept(args)
+    if not args.print:
         with tempfile.TemporaryDirectory(prefix="streamgauge-links-") as place:
-            found = measure(args, Path(place))
-    made = table(found)
+            measure(args, Path(place), kept)
+    made = table(kept.all)
     if args.markdown:
         cells = [[str(cell) for cell in column.cells] for column in made.columns]
         heads = [str(column.header) for column in made.columns]

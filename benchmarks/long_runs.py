@@ -22,6 +22,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.kept import Kept
 from streamgauge import config
 from streamgauge.search.records import Sample, TrialObservation
 from streamgauge.search.verdict import judge
@@ -70,13 +71,10 @@ def main() -> int:
     parser.add_argument("file")
     parser.add_argument("--cells", default="", help="only those whose name holds this text")
     parser.add_argument("--seconds", type=float, default=120.0, help="0: the searches alone")
-    parser.add_argument("--out", type=Path, help="JSON lines of all records, to add to")
     parser.add_argument("--artifacts", type=Path)
-    parser.add_argument("--print", action="store_true", help="only the table of what --out holds")
+    Kept.options(parser)
     args = parser.parse_args()
-    records: list[Json] = []
-    if args.out and args.out.exists():
-        records = [json.loads(line) for line in args.out.read_text().splitlines()]
+    kept = Kept(args)
     if not args.print:
         benchmark = config.load(Path(args.file))
         with tempfile.TemporaryDirectory() as scratch:
@@ -88,16 +86,13 @@ def main() -> int:
                     "search", args.file, "--experiment", cell.experiment, "--workload", cell.workload, "--system",
                     cell.system, "--artifacts", str(args.artifacts or scratch), "--long-runs", f"{args.seconds:g}",
                 )  # fmt: skip
-                records.append({"name": cell.name, "at": began, "seconds": time.time() - began, **found})
-                if args.out:
-                    with args.out.open("a") as out:
-                        out.write(json.dumps(records[-1]) + "\n")
+                kept.add({"name": cell.name, "at": began, "seconds": time.time() - began, **found})
     table = Table(
         "cell", "rate", "90 % interval", "overlaps the first", "limited by", "outcome", "s",
         "age predicted at 0.9 (s)", "measured (s)", "within 20 %", "output", "last age at 1.1 (s)", "grows",
     )  # fmt: skip
     firsts: dict[str, Json] = {}
-    for record in records:
+    for record in kept.all:
         table.add_row(*row(record, firsts.get(record["name"])))
         firsts.setdefault(record["name"], record)
     Console(width=230).print(table)

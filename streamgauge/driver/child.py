@@ -1,14 +1,18 @@
-"""Starts a child process with its task, binds it to CPUs, and ends it with its parent."""
+"""Starts a child process with its task, runs the task in it, binds it to CPUs, and ends it with its parent."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from streamgauge.base.errors import UserError
+from streamgauge.driver.client import WireError
 
 
 def spawn(module: str, task: str) -> subprocess.Popen[str]:
@@ -42,3 +46,19 @@ def end_with_parent(done: threading.Event) -> None:
     while os.read(0, 4096):
         pass
     done.set()
+
+
+def run_task(work: Callable[[dict[str, Any], threading.Event], dict[str, Any]]) -> int:
+    """Gives `work` its task, the first line of standard input, and prints the figures that it returns; both are JSON.
+
+    The event is set when standard input closes. Returns the exit code: 2, with the problem as a line, if it fails.
+    """
+    task, stop = json.loads(sys.stdin.readline()), threading.Event()
+    threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()
+    try:
+        figures = work(task, stop)
+    except (UserError, WireError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    print(json.dumps(figures))
+    return 0

@@ -21,8 +21,8 @@ import pyarrow as pa
 from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
-from streamgauge.driver.child import end_with_parent
-from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.child import run_task
+from streamgauge.driver.client import Connection
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import Endpoint
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
@@ -264,20 +264,12 @@ def kept_columns(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name not in ("ingestion_time", "line")]
 
 
-def main() -> int:
-    """Publishes one trial: the first line of standard input is its task; it ends when standard input closes."""
-    task = Task.of(json.loads(sys.stdin.readline()))
-    stop = threading.Event()
-    threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()
-    try:
-        publisher = Publisher(task, stop)
-        publisher.run()
-    except (UserError, WireError) as problem:
-        print(problem, file=sys.stderr)
-        return 2
-    print(json.dumps(publisher.figures()))
-    return 0
+def publish(given: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
+    """Publishes one trial; returns its figures."""
+    publisher = Publisher(Task.of(given), stop)
+    publisher.run()
+    return publisher.figures()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_task(publish))

@@ -80,9 +80,10 @@ def _next_rung(
     if estimate is None:
         return first, "the first rung", False
     if limits.continuous:
-        # its rate is measured at two backlogs: a quarter and half of the allowed age
+        # its rate is measured at two backlogs: a quarter and half of the allowed age, or what a long pipeline needs
+        plateau = max((w.held_rows for w in warm), default=0)
         for part in _PARTS:
-            rows = int(min(most, max(first, estimate.rate_events_per_s * age * part)))
+            rows = int(min(most, max(first, estimate.rate_events_per_s * age * part, plateau * part / _PARTS[-1])))
             if not _has(held, rows):
                 return rows, f"a backlog of {part * age:.3g} s", True
         return None, "", False

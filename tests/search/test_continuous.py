@@ -31,10 +31,21 @@ def test_the_backlog_grows_fourfold_until_no_more_is_carried() -> None:
     assert [round(carried(w)) for w in near_the_top(windows)] == [2_000_000] * 3
 
 
-def test_half_of_the_allowed_age_is_always_enough() -> None:
-    windows = [pipeline(FIRST_ROWS)]  # 50,000 a second, so 25,000 are half a second
-    assert warm_up_rows(windows, 1, 1e9) == 25_000
-    assert warm_up_rows(windows, 10, 60_000) == 60_000, "nor more than the queues hold"
+def test_a_long_pipeline_is_told_from_a_slow_engine_by_a_larger_backlog() -> None:
+    """Both carry 5,000 a second of 20,000 rows that wait: a job that commits after 4 s, and one of that capacity."""
+    for capacity, expected in ((60_000, [20_000, 80_000, 320_000, 320_000]), (5_000, [20_000, 80_000, 80_000, 80_000])):
+        windows: list[Window] = []
+        for _ in expected:
+            windows.append(pipeline(warm_up_rows(windows, 5, 1e9), capacity, 4.0))
+        assert [w.held_rows for w in windows] == expected
+    windows = [pipeline(FIRST_ROWS, 1_000)]
+    assert warm_up_rows(windows, 5, 1e9) == FIRST_ROWS, "20 s of rows tell enough"
+
+
+def test_half_of_the_allowed_age_is_enough_once_more_rows_bring_less() -> None:
+    windows = [window(20_000, 50_000), window(80_000, 80_000)]  # 4^0.34
+    assert warm_up_rows(windows, 3, 1e9) == 120_000
+    assert warm_up_rows(windows, 3, 100_000) == 100_000, "nor more than the queues hold"
 
 
 def test_a_plateau_needs_a_smaller_backlog_that_carried_as_much() -> None:
@@ -51,7 +62,7 @@ def test_the_largest_backlog_is_near_the_top_and_none_is_smaller_than_two_fifths
     assert sorted(found) == sorted(rows for rows in held if rows >= 0.4 * max(held))
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.4, 2.0])
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.4, 2.0, 4.0, 7.0])
 def test_a_search_finds_the_capacity_of_a_pipeline_however_long_it_is(seconds: float) -> None:
     behaviour = Behaviour(1e6, noise=0.1, between=0.05, compile_s=10, continuous=True, pipeline_s=seconds)
     found = calibrate(behaviour, Search(processes=3), 12)

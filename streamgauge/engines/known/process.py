@@ -6,7 +6,6 @@ its service time, until absolute instants. So no error adds up, and the capacity
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import sys
@@ -20,8 +19,7 @@ from typing import Any
 import psutil
 
 from streamgauge.base.arrow import flags, ints
-from streamgauge.base.errors import UserError
-from streamgauge.driver.child import end_with_parent, pin
+from streamgauge.driver.child import pin, run_task
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.schedule import NS, Ints
 from streamgauge.driver.system import Endpoint
@@ -202,22 +200,14 @@ def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[in
     return sum(rows)
 
 
-def main() -> int:
-    """Runs one trial: the first line of standard input is its task; it ends when standard input closes."""
-    task = json.loads(sys.stdin.readline())
-    stop = threading.Event()
-    threading.Thread(target=end_with_parent, args=(stop,), daemon=True).start()
-    try:
-        pin(task["cpus"])
-        endpoints = [Endpoint(**endpoint) for endpoint in task["endpoints"]]
-        wired = Wired(**{**task["wired"], "behaviour": Behaviour(**task["wired"]["behaviour"])})
-        figures = run(wired, endpoints, task["attempt"], stop)
-    except (UserError, WireError) as problem:
-        print(problem, file=sys.stderr)
-        return 2
-    print(json.dumps({**figures, "memory_bytes": psutil.Process(os.getpid()).memory_info().rss}))
-    return 0
+def take_part(task: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
+    """Runs one trial; returns its figures."""
+    pin(task["cpus"])
+    endpoints = [Endpoint(**endpoint) for endpoint in task["endpoints"]]
+    wired = Wired(**{**task["wired"], "behaviour": Behaviour(**task["wired"]["behaviour"])})
+    figures = run(wired, endpoints, task["attempt"], stop)
+    return figures | {"memory_bytes": psutil.Process(os.getpid()).memory_info().rss}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_task(take_part))
