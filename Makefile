@@ -44,7 +44,7 @@ lint: setup ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/mypy benchmarks
+	@$(BIN)/mypy --explicit-package-bases benchmarks
 
 docs: setup ## Render the documentation as web pages, in site/; a broken link is an error
 	@UV_PROJECT_ENVIRONMENT=.venv $(BIN)/uv sync --quiet --frozen --inexact --all-extras --group docs

@@ -1,6 +1,6 @@
 """Compares ingest, analyze and generate with the same work in Polars and DuckDB, and with Spark copying rows unsorted.
 
-    .venv/bin/python benchmarks/batch.py [--rows 5000000] [--repeats 5] [--fsync] [--only WORK] [--work DIR]
+    .venv/bin/python -m benchmarks.batch [--rows 5000000] [--repeats 5] [--fsync] [--only WORK] [--work DIR]
 
 The figures are CPU seconds (user + system) and wall seconds of the whole process tree, and the peak memory of the
 largest worker process: medians and spread of the repeats. Contestants take turns within every repeat, so that a drift
@@ -22,10 +22,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contest import COLUMNS, Meter, command, make_source, polars, rows, take_turns
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.contest import COLUMNS, Meter, command, make_source, polars, rows, take_turns
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn

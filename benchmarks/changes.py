@@ -1,6 +1,6 @@
 """Counts how often injected changes are found, and absent ones reported, by our judges and by Apache Otava.
 
-    .venv/bin/python benchmarks/changes.py [--series 200] [--together 1] [--jobs 2] [--without-otava] [--json FILE]
+    .venv/bin/python -m benchmarks.changes [--series 200] [--together 1] [--jobs 2] [--without-otava] [--json FILE]
 
 Every series has 60 nights of history. Then a month of nights begins, and after each night all values so far are
 judged. A change counts as a report if none was reported within four nights of its place before. Three judges see the

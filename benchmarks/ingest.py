@@ -1,6 +1,6 @@
 """Compares ingest with the same work in Polars, for sources that are not plain text with numbers.
 
-    .venv/bin/python benchmarks/ingest.py [--rows 2000000] [--repeats 5] [--only KIND] [--work DIR]
+    .venv/bin/python -m benchmarks.ingest [--rows 2000000] [--repeats 5] [--only KIND] [--work DIR]
 
 Both keep the line (of Parquet: the columns as a line) beside seq and event time, and write Parquet. The figures are
 those of benchmarks/batch.py: medians and spread, contestants in turns.
@@ -21,10 +21,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from contest import COLUMNS, Meter, make_source, polars, rows, take_turns
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.contest import COLUMNS, Meter, make_source, polars, rows, take_turns
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn

@@ -1,6 +1,6 @@
 """Measures what each link costs, beside Spark's own sources: CPU-µs per event and events/s, in one run.
 
-    python benchmarks/link.py [--batch-rows 1000000] [--batches 10] [--rounds 2] [--only "JVM link, no-op"] [--socket]
+    python -m benchmarks.link [--batch-rows 1000000] [--batches 10] [--rounds 2] [--only "JVM link, no-op"] [--socket]
 
 Each case is a process of its own; CPU is that of the engine and its Python workers, not of whoever sends the rows. All
 cases have the same columns, the same batch sizes and the pass-through query; warm-up batches are left out. The rate

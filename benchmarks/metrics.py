@@ -1,6 +1,6 @@
 """Measures the cost of 20 metrics updated per Arrow batch: the same Spark job with and without them, side by side.
 
-    .venv/bin/python benchmarks/metrics.py [--rows 1000000] [--pairs 80] [--warmups 10] [--cores 2] [--json]
+    .venv/bin/python -m benchmarks.metrics [--rows 1000000] [--pairs 80] [--warmups 10] [--cores 2] [--json]
 
 The job parses lines with mapInArrow, 10,000 rows a batch. The figure is the CPU time (user + system) of the whole
 process tree: the JVM, the workers, and this process with its pusher, which posts to an HTTP server. Short runs take
@@ -29,10 +29,10 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from contest import Meter
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.contest import Meter
 from streamgauge import metrics
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Compares the Nexmark generator with Spark's rate source, and with Spark's speed on the fastest queries.
 
-    python benchmarks/nexmark.py [--events 2000000] [--json]
+    python -m benchmarks.nexmark [--events 2000000] [--json]
 
 The figures are events per CPU second, all on one core, of:
 

@@ -1,6 +1,6 @@
 """Measures how work and memory grow with the rows, what hostile streams take, and what a second worker brings.
 
-    .venv/bin/python benchmarks/scale.py [--rows 5000000 50000000] [--work DIR] [--events | --shapes | --cluster]
+    .venv/bin/python -m benchmarks.scale [--rows 5000000 50000000] [--work DIR] [--events | --shapes | --cluster]
 
 - By default: CPU seconds per million rows, and peak memory of the largest process, of ingest, analyze and exact
   generation to Parquet, in two processes. Both should not depend on the number of rows.
@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from contest import Meter, make_source
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.contest import Meter, make_source
 from streamgauge.base.schemas import FILE_ROWS, events_schema
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.config import Benchmark, Experiment, Source, TimeColumn

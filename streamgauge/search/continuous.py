@@ -65,7 +65,7 @@ def warm_up_rows(windows: Sequence[Window], allowed_age_s: float, most_rows: flo
     exponent = growth(told)
     if exponent is not None and exponent < _FLAT:
         return highest.held_rows
-    rows = _STEP * highest.held_rows
+    rows = float(_STEP * highest.held_rows)
     is_proportional = exponent is None or exponent > _PROPORTIONAL
     if not is_proportional or highest.held_rows > carried(highest) * allowed_age_s:
         rows = min(rows, max(FIRST_ROWS, carried(highest) * allowed_age_s / 2))

@@ -24,8 +24,9 @@ from streamgauge.disorder import generation
 from streamgauge.disorder.chunks import Chunk, chunks
 from streamgauge.disorder.definitions import running_maximum
 from streamgauge.disorder.delays import DelayTable, table
-from streamgauge.disorder.generation import Output, Selection
+from streamgauge.disorder.generation import Selection
 from streamgauge.disorder.hash import StreamHash, join
+from streamgauge.disorder.output import Output, generate_chunk
 from streamgauge.disorder.profile import Spread
 from streamgauge.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.nexmark.generator import HEADER
@@ -221,7 +222,7 @@ class _Writer:
 
     def _tables(self, chunk: Chunk, tally: _Tally) -> Iterator[pa.Table]:
         """Yields the rows of a chunk, some at a time, and adds their figures to the tally."""
-        for output in generation.generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection):
+        for output in generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection):
             tally.add(output)
             fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
             for start in range(0, len(output.seq), SLICE_ROWS):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.errors import Infeasible
-from streamgauge.disorder import chunks, generation
+from streamgauge.disorder import chunks, generation, output
 from streamgauge.disorder.delays import DelayTable, draw
 from streamgauge.disorder.row_groups import RowGroup, row_groups
 from tests.oracle import naive
@@ -88,7 +88,7 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     streams = set()
     for count, together, piece_rows, held in ((1, 1, 10**6, 10**6), (3, 1, 70, 40), (8, 3, 1, 2), (30, 10, 1, 9)):
         monkeypatch.setattr(chunks, "PIECE_ROWS", piece_rows)
-        monkeypatch.setattr(generation, "HELD_ROWS", held)
+        monkeypatch.setattr(output, "HELD_ROWS", held)
         cuts = chunks.chunks(groups, count)
         parts = []
         for some in (cuts[at : at + together] for at in range(0, len(cuts), together)):
@@ -108,7 +108,7 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
         assert solution.maximum == curve_maximum
         assert solution.aimed == min(max(wanted, source_late), curve_maximum)
 
-        outputs = [o for c in cuts for o in generation.generate_chunk(groups, c, table, SEED, solution.selection)]
+        outputs = [o for c in cuts for o in output.generate_chunk(groups, c, table, SEED, solution.selection)]
         rows = [row for o in outputs for row in zip(o.ingestion.tolist(), o.seq.tolist(), o.time.tolist(), strict=True)]
         delay = {
             s: g - base
@@ -126,13 +126,13 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     assert len(streams) == 1, "the stream depends on how it was cut"
 
 
-def assert_running_maxima(outputs: list[generation.Output]) -> None:
+def assert_running_maxima(outputs: list[output.Output]) -> None:
     """Checks that each part knows the largest event time before it."""
     before: list[int] = []
-    for output in outputs:
+    for part in outputs:
         if before:
-            assert output.running_before == max(before)
-        before += output.time.tolist()
+            assert part.running_before == max(before)
+        before += part.time.tolist()
 
 
 def test_without_new_delay_the_stream_is_the_source() -> None:
