@@ -64,6 +64,7 @@ class Task:
     security: dict[str, str]
     topic: str
     format: str
+    headers: bool
     sentinel: str
     tick: Tick
     events: str | None
@@ -199,7 +200,9 @@ class Publisher:
         task, values = self._task, self._values(batch)
         offered = ints(batch.column("offered_wall")).tolist()
         produce, topic, last = self._producer.produce, task.topic, len(values) - 1
-        for at, (value, header) in enumerate(zip(values, headers(batch, task.attempt), strict=True)):
+        for at, (value, header) in enumerate(
+            zip(values, headers(batch, task.attempt, wanted=task.headers), strict=True)
+        ):
             # an idempotent producer loses no record between two that arrive: these tell of the others
             report = self._reported(offered[at]) if every and (not at % every or at == last) else None
             while True:

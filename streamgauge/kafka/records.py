@@ -23,8 +23,10 @@ _AVRO = {"string": "string", "int64": "long", "double": "double"}
 _SPECIAL = r'[\x00-\x1f"\\]'
 
 
-def headers(rows: pa.RecordBatch, attempt: str) -> list[Headers]:
-    """Headers of each row's record: seq, and the wall clocks in ns, as decimal text."""
+def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> list[Headers | None]:
+    """Headers of each row's record: seq, and the wall clocks in ns, as decimal text; None for each if not wanted."""
+    if not wanted:
+        return [None] * rows.num_rows
     named = [
         [(name, text) for text in pc.cast(rows.column(name), pa.string()).to_pylist()]
         for name in ("seq", "offered_wall", "event_wall")
@@ -34,7 +36,7 @@ def headers(rows: pa.RecordBatch, attempt: str) -> list[Headers]:
     for at, sentinel in enumerate(rows.column("sentinel").to_pylist()):
         if sentinel:
             found[at].append(("sentinel", "1"))
-    return found
+    return [*found]
 
 
 def lines(rows: pa.RecordBatch, sentinel: str, tick: Tick) -> list[bytes]:

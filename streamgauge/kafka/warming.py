@@ -22,7 +22,7 @@ from streamgauge.kafka.clients import Access, told
 from streamgauge.kafka.records import headers, maker
 
 #: the most rows that are kept of a queue, and those that are published at a time
-KEPT_ROWS, CHUNK_ROWS = 200_000, 500
+KEPT_ROWS, CHUNK_ROWS = 1_000_000, 500
 #: chunks that wait for the job, so that it never waits for them
 AHEAD = 20
 FLUSH_S = 30.0
@@ -67,10 +67,10 @@ class Warming:
     """Publishes those rows bit by bit for `seconds`, always some ahead of the job."""
 
     def __init__(
-        self, access: Access, topic: str, attempt: str, form: str, rows: list[pa.Table], seconds: float
+        self, access: Access, topic: str, attempt: str, form: str, headers: bool, rows: list[pa.Table], seconds: float
     ) -> None:
         self._access, self._topic, self._attempt, self._rows, self._seconds = access, topic, attempt, rows, seconds
-        self._values = maker(form, rows[0].schema)
+        self._values, self._headers = maker(form, rows[0].schema), headers
         #: rows of each partition that come before the trial's
         self.base = [0] * len(rows)
         self._kept: list[pa.RecordBatch] = []
@@ -115,7 +115,7 @@ class Warming:
             for wall in ("offered_wall", "event_wall"):
                 place = batch.schema.get_field_index(wall)
                 batch = batch.set_column(place, batch.schema.field(place), walls)
-            records.append(zip(self._values(batch), headers(batch, self._attempt), strict=True))
+            records.append(zip(self._values(batch), headers(batch, self._attempt, wanted=self._headers), strict=True))
             self._kept.append(batch)
             self.base[partition] += batch.num_rows
         for row in zip(*records, strict=True):

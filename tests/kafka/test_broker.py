@@ -39,7 +39,7 @@ def records(access: Access, topic: str, partition: int, count: int) -> list[Any]
 
 def test_row_n_of_a_queue_is_the_record_at_offset_n(serve: Serve, access: Access, topic: Make, tmp_path: Path) -> None:
     endpoint, name, stop = serve([i * 1000 for i in range(100)], partitions=2), topic(2), threading.Event()
-    task = Task("a", (endpoint,), access.bootstrap, {}, name, "json", "", "ns", str(tmp_path))
+    task = Task("a", (endpoint,), access.bootstrap, {}, name, "json", True, "", "ns", str(tmp_path))
     with Connection(endpoint) as control:
         control.open("a", 2000, 0.2)
         publisher = Publisher(task, stop)

@@ -70,6 +70,7 @@ def test_headers_are_decimal_text_and_mark_the_sentinel() -> None:
     first = [("seq", "4"), ("offered_wall", "7"), ("event_wall", "5"), ("attempt", "a")]
     last = [("seq", "-1"), ("offered_wall", "7"), ("event_wall", "5"), ("attempt", "a"), ("sentinel", "1")]
     assert headers(given, "a") == [first, last]
+    assert headers(given, "a", wanted=False) == [None, None]
 
 
 def test_lines_lose_their_ends_and_the_sentinel_is_made_of_the_template() -> None:

@@ -21,6 +21,8 @@ LOOK_S = 0.05
 AWAY_S = 5.0
 #: beyond the time that it is meant to take
 WARM_S = 60.0
+#: in a closed loop, the time without a commit after which the job is given one more row in each look
+IDLE_S = 0.25
 #: looks that decide whether a job only waits for its link, and the share of them that is too much
 LOOKS, NEARLY_ALL = 60, 0.8
 
@@ -52,6 +54,27 @@ class Starving:
         return self.starved / self.looks if self.looks else 0.0
 
 
+@dataclass
+class Trickle:
+    """Rows beyond those held in a closed loop, one at a time, for a job that waits for rows before it commits.
+
+    Kafka's consumer sends a commit with its next poll, and a poll may wait for rows for ten seconds, as Flink's does. In
+    an open loop there always is a next row. The trickle ends with the next commit.
+    """
+
+    committed: dict[int, int] = field(default_factory=dict)
+    since: float = 0.0
+    rows: int = 0
+
+    def look(self, committed: dict[int, int], is_idle: bool, now: float) -> int:
+        """The rows of each queue beyond the committed ones that count as read. is_idle: all that is there was published."""
+        if committed != self.committed or not any(committed.values()):
+            self.committed, self.since, self.rows = dict(committed), now, 0
+        elif is_idle and now - self.since > IDLE_S:
+            self.rows += 1
+        return self.rows
+
+
 class Follower:
     """A thread that lasts for one trial; `failure` says in one line why it gave up.
 
@@ -76,7 +99,7 @@ class Follower:
         self._is_ready, self._ready_s, self._published, self._closed = is_ready, ready_s, published, closed
         self._warming, self._work = warming, work
         self.failure: str | None = None
-        self.starving = Starving()
+        self.starving, self._trickle = Starving(), Trickle()
         self.rows = 0  # that the job has planned
         self._base = [0] * sum(endpoint.partitions for endpoint in endpoints)
         self._over = threading.Event()
@@ -153,15 +176,19 @@ class Follower:
 
     def _look(self, wires: Sequence[Connection]) -> None:
         reached = self._reached()
-        offered, first = 0, 0
-        for wire in wires:
-            latest = wire.latest()
-            offered += sum(latest.rows)
+        all_latest = [wire.latest() for wire in wires]
+        offered, first = sum(sum(latest.rows) for latest in all_latest), 0
+        planned = reached.planned
+        if self._closed and planned == reached.committed:
+            is_idle = sum(self._published()) >= offered
+            more = self._trickle.look(reached.committed, is_idle, time.monotonic())
+            planned = {place: offset + more for place, offset in planned.items()}
+        for wire, latest in zip(wires, all_latest, strict=True):
             queues = range(wire.partitions)
             # a record is there only once its row was offered; a clock that lags a little must not break the trial
             commit, plan = (
                 {queue: min(found[first + queue], latest.rows[queue]) for queue in queues if first + queue in found}
-                for found in (reached.committed, reached.planned)
+                for found in (reached.committed, planned)
             )
             if plan != commit:
                 wire.planned(plan)

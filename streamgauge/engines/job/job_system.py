@@ -188,7 +188,7 @@ class JobSystem:
         warming = None
         if not closed and system.warm.ps and system.format != "line":
             rows = begin_of(self._kept, queues, setup.tick)
-            about = (self._access, values["input"], setup.attempt, system.format)
+            about = (self._access, values["input"], setup.attempt, system.format, system.headers)
             warming = Warming(*about, rows, system.warm.seconds) if rows else None
         sign = self._sign(command, progress)
         ready_s = READY_S if system.ready is None else math.inf
@@ -211,7 +211,7 @@ class JobSystem:
         closed = setup.rate_events_per_s >= OVERLOAD
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
-            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.format,
+            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.format, system.headers,
             system.sentinel or "", setup.tick, str(self._kept if closed else values["work"]),
             KEPT_ROWS if closed else None,
         )  # fmt: skip
