@@ -105,7 +105,7 @@ def system(engine: str, link: str, bootstrap: str, classes: Path) -> Json:
         return {"name": name, "engine": engine, **own}
     source = "kafka" if link == "kafka" else "socket"
     told: Json = {
-        "name": name, "bootstrap": bootstrap, "warm": "6s", "answer": _ANSWER, "directory": str(ROOT),
+        "name": name, "bootstrap": bootstrap, "warm": "6s", "headers": False, "answer": _ANSWER, "directory": str(ROOT),
         "engine": "job" if link == "kafka" else "benchmarks.direct:DirectSystem",
     }  # fmt: skip
     if engine == "spark":

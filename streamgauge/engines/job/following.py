@@ -58,8 +58,8 @@ class Starving:
 class Trickle:
     """Rows beyond those held in a closed loop, one at a time, for a job that waits for rows before it commits.
 
-    Kafka's consumer sends a commit with its next poll, and a poll may wait for rows for ten seconds, as Flink's does. In
-    an open loop there always is a next row. The trickle ends with the next commit.
+    Kafka's consumer sends a commit with its next poll, and a poll may wait for rows, Flink's for ten seconds. In an
+    open loop there always is a next row. The trickle ends with the next commit.
     """
 
     committed: dict[int, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Trickle:
     rows: int = 0
 
     def look(self, committed: dict[int, int], is_idle: bool, now: float) -> int:
-        """The rows of each queue beyond the committed ones that count as read. is_idle: all that is there was published."""
+        """The rows of each queue that count as read beyond the committed ones. is_idle: all rows were published."""
         if committed != self.committed or not any(committed.values()):
             self.committed, self.since, self.rows = dict(committed), now, 0
         elif is_idle and now - self.since > IDLE_S:

@@ -127,8 +127,8 @@ class JobSettings(System):
     )
     headers: bool = Field(
         default=True,
-        description="give each record the headers seq, offered_wall, event_wall and attempt; without them the publisher "
-        "takes less than half of the CPU",
+        description="give each record the headers seq, offered_wall, event_wall and attempt; "
+        "without them the publisher takes less than half of the CPU",
     )
     sentinel: str | None = Field(
         default=None,

@@ -1,0 +1,21 @@
+"""Tests what a follower concludes from its looks at a job."""
+
+from __future__ import annotations
+
+from streamgauge.engines.job.following import Trickle
+
+
+def test_a_job_that_waits_for_rows_is_given_one_more_at_each_look_until_it_commits() -> None:
+    trickle = Trickle()
+    looks = [
+        ({}, True, 0.0),  # it has committed nothing: it may not have begun
+        ({0: 0}, True, 1.0),
+        ({0: 500}, True, 2.0),
+        ({0: 500}, True, 2.2),  # not for long yet
+        ({0: 500}, False, 2.5),  # rows are on their way to it
+        ({0: 500}, True, 2.6),
+        ({0: 500}, True, 2.7),
+        ({0: 502}, True, 2.8),
+        ({0: 502}, True, 2.9),
+    ]
+    assert [trickle.look(*look) for look in looks] == [0, 0, 0, 0, 0, 1, 2, 0, 0]
