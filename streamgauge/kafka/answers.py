@@ -115,7 +115,8 @@ def offered(folder: Path, queues: int, earlier: Sequence[Path] = ()) -> pa.Table
         ranks[np.argsort(walls, kind="stable")] = np.arange(first, first + len(walls))
         first += len(walls)
         for name, values in (*((wall, ranks) for wall in WALLS), ("warm", np.ones(len(walls), bool))):
-            parts[number] = parts[number].set_column(part.schema.get_field_index(name), name, pa.array(values))
+            place = part.schema.get_field_index(name)
+            parts[number] = parts[number].set_column(place, part.schema.field(place), pa.array(values))
     return pa.concat_tables(parts)
 
 
