@@ -27,6 +27,7 @@ from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.ports import free_port
 from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.engines.job.job_system import JobSystem
+from streamgauge.engines.job.life import Job
 from streamgauge.engines.job.running import Publishing
 from streamgauge.engines.job.settings import JobSettings, filled
 from streamgauge.kafka.progress import Checkpoint, Progress, Reached
@@ -162,16 +163,18 @@ class DirectSystem(JobSystem):
     Settings: ClassVar[type[JobSettings]] = DirectSettings
     link_is_checked: ClassVar[bool] = False
 
-    def _input(self, setup: TrialSetup, values: dict[str, str]) -> tuple[Publishing, Progress]:
-        port = free_port()
-        values["input"] = f"127.0.0.1:{port}"
+    def _make_input(self, name: str, queues: int) -> str:  # noqa: ARG002 a socket has neither
+        return f"127.0.0.1:{free_port()}"
+
+    def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
         (endpoint,) = setup.endpoints
-        task = Task(setup.attempt, endpoint, port, setup.tick, str(setup.work.absolute()))
+        port = int(job.values["input"].rpartition(":")[2])
+        task = Task(setup.attempt, endpoint, port, setup.tick, str(rows))
         publishing = Publishing(task.told(), __name__)
         folder = self._system.progress.checkpoint
         if folder is None:
             return publishing, Pushed(publishing)
-        return publishing, SocketCheckpoint(Path(filled(folder, values)), "")
+        return publishing, SocketCheckpoint(Path(filled(folder, job.values)), "")
 
 
 def push(given: dict[str, Any], stop: threading.Event) -> dict[str, Any]:

@@ -12,6 +12,7 @@ _SYSTEM = """\
     #   sasl.username: me, sasl.password: "${{KAFKA_PASSWORD}}"}}
     # the names in braces are filled in for each trial; your job reads the topic {{input}} and writes {{output}}
     command: [{command}]
+    # started: once # trials share the job; by default each has a new one
     {progress}
     answer:
       key: [event_time] # columns that tell one answer from another

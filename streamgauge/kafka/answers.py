@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.base.arrow import Ints
+from streamgauge.base.arrow import Ints, ints
 from streamgauge.base.errors import UserError
 from streamgauge.driver.client import Connection
 from streamgauge.driver.schedule import NS
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
 from streamgauge.kafka.publisher import HALF_MS_NS
-from streamgauge.oracle.own_sql import Timed
+from streamgauge.oracle.own_sql import WALLS, Timed
 from streamgauge.search.histogram import Histogram
 
 EPOCH_NS = NS // 2
@@ -99,11 +99,28 @@ class Output:
 WARM = "warm.arrow"
 
 
-def offered(folder: Path, queues: int) -> pa.Table:
-    """The rows that the publisher has written down, and those that warmed the job up; `warm` is true for these.
+def offered(folder: Path, queues: int, earlier: Sequence[Path] = ()) -> pa.Table:
+    """The rows that the publisher has written down, and those that the job took before; `warm` is true for these.
 
-    Raises UserError if some are missing.
+    earlier: folders of the trials before, if the job goes on; their walls become small numbers in the same order.
+    Raises UserError if rows are missing.
     """
+    parts = [_offered(folder, queues)]
+    first = 1
+    for before in reversed(earlier):
+        parts.insert(0, _offered(before, queues))
+    for number, part in enumerate(parts[:-1]):
+        walls = ints(part.column("offered_wall").combine_chunks())
+        ranks = np.empty(len(walls), np.int64)
+        ranks[np.argsort(walls, kind="stable")] = np.arange(first, first + len(walls))
+        first += len(walls)
+        for name, values in (*((wall, ranks) for wall in WALLS), ("warm", np.ones(len(walls), bool))):
+            place = part.schema.get_field_index(name)
+            parts[number] = parts[number].set_column(place, part.schema.field(place), pa.array(values))
+    return pa.concat_tables(parts)
+
+
+def _offered(folder: Path, queues: int) -> pa.Table:
     names = [*(f"events-{number}.arrow" for number in range(queues)), *([WARM] if (folder / WARM).exists() else [])]
     try:
         tables = [(name == WARM, pa.ipc.open_stream(str(folder / name)).read_all()) for name in names]

@@ -152,6 +152,19 @@ class Topics:
         return len(taken)
 
 
+def ends(access: Access, topic: str, partitions: int) -> list[int]:
+    """The number of records that each partition of a topic has had. Raises UserError."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    with told(access, f"the topic {topic} cannot be read"):
+        consumer = Consumer(access.settings() | {"group.id": f"{topic}-ends", "enable.auto.commit": False})
+        try:
+            places = [TopicPartition(topic, number) for number in range(partitions)]
+            return [consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1] for place in places]
+        finally:
+            consumer.close()
+
+
 class Offsets:
     """Reads what a consumer group has committed, without joining it. Every method raises UserError.
 

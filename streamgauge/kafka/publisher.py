@@ -26,6 +26,7 @@ from streamgauge.driver.client import Connection
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import Endpoint
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
+from streamgauge.kafka.moving import After, Mover
 from streamgauge.kafka.records import headers, maker, objects
 from streamgauge.search.histogram import Histogram
 
@@ -55,6 +56,7 @@ _PRODUCER = {
 class Task:
     """Settings of one trial.
 
+    after: what the job took in earlier trials.
     events: directory to which the offered rows are written too, or the first `kept` of each queue; None for none.
     """
 
@@ -69,10 +71,13 @@ class Task:
     tick: Tick
     events: str | None
     kept: int | None = None
+    after: After | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Task:
-        return cls(**given | {"endpoints": tuple(Endpoint(**endpoint) for endpoint in given["endpoints"])})
+        after = given["after"]
+        made = {"endpoints": tuple(Endpoint(**endpoint) for endpoint in given["endpoints"])}
+        return cls(**given | made | {"after": None if after is None else After(**after)})
 
     def told(self) -> str:
         return json.dumps(asdict(self))
@@ -98,7 +103,7 @@ class Publisher:
     def __init__(self, task: Task, stop: threading.Event) -> None:
         from confluent_kafka import Producer
 
-        self._task, self._stop, self._seen = task, stop, _Seen()
+        self._task, self._stop, self._seen, self._mover = task, stop, _Seen(), Mover(task.after, task.tick)
         self._access = Access(task.bootstrap, task.security)
         with told(self._access, "the producer cannot be made"):
             self._producer = Producer({**self._access.settings(), **_PRODUCER, "error_cb": self._error})
@@ -146,6 +151,7 @@ class Publisher:
             "published": self._counts,
             "finished": self.finished,
             "queue_full": self._seen.full,
+            "latest": [self._mover.latest, self._mover.seq],
             "filled_s": (self._filled_ns - self._start_ns) / NS if self._filled_ns else None,
             "slip": self._seen.slip.to_dict(),
             "clock_offset_ns": self._seen.clock,
@@ -169,7 +175,7 @@ class Publisher:
                     self._begun(wire.status())
                 if sum(batch.num_rows for batch in batches) < FEW_ROWS:
                     self._stop.wait(PAUSE_S)  # else it would ask for each row by itself
-                for batch in batches:
+                for batch in map(self._mover.moved, batches):
                     self._produce(number, batch)
                     if kept is not None:
                         kept.write_batch(batch.select(kept_columns(batch.schema)))

@@ -56,8 +56,13 @@ def started(given: JobSettings, artifact: Path, work: Path, partitions: int = 1)
             yield system, fleet
         finally:
             system.stop()
-    ours = {str(JOB), given.bootstrap}  # other test files start the job at the same time, with brokers of their own
-    assert not [p for p in psutil.process_iter(["cmdline"]) if ours <= set(p.info["cmdline"] or [])]
+    assert not jobs(given.bootstrap)
+
+
+def jobs(bootstrap: str) -> set[int]:
+    """Ids of the job's processes; other test files start it at the same time, with brokers of their own."""
+    ours = {str(JOB), bootstrap}
+    return {process.pid for process in psutil.process_iter(["cmdline"]) if ours <= set(process.info["cmdline"] or [])}
 
 
 def trial(system: JobSystem, fleet: Fleet, work: Path, seconds: float = 1.5, **more: Any) -> TrialRun:
@@ -101,6 +106,31 @@ def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
         assert run.details["emitted"] == 900
         assert told["check"]["answers"] > 900 + 1000
         assert topics(broker) == set()
+
+
+def test_a_job_that_is_started_once_goes_on_from_trial_to_trial_until_it_dies(
+    broker: Broker, artifact: Path, tmp_path: Path
+) -> None:
+    with started(settings(broker, started="once"), artifact, tmp_path, partitions=2) as (system, fleet):
+        processes = []
+        for number in (1, 2, 3):
+            run = trial(system, fleet, tmp_path / str(number))
+            told, processes = run.details["system"], [*processes, jobs(broker.bootstrap)]
+            assert run.observation.invalid is None
+            assert (told["check"]["wrong"], told["check"]["duplicates"]) == (None, 0)
+            assert told["check"]["answers"] == 900 * number, "those of earlier trials are checked again"
+            assert run.details["emitted"] == 900, "and are not timed again"
+            assert 0 < run.details["event_latency_ns"]["p50"] < 10 * 10**9
+        assert processes[0] == processes[1] == processes[2] != set()
+
+        for process in processes[0]:
+            psutil.Process(process).kill()
+        run = trial(system, fleet, tmp_path / "new")
+        assert (run.observation.invalid, run.details["system"]["check"]["answers"]) == (None, 900)
+        assert not jobs(broker.bootstrap) & processes[0]
+        assert len(topics(broker)) == 2
+    assert topics(broker) == set()
+    assert list((tmp_path / "system").glob("streamgauge-*")) == []
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def test_how_what_was_measured_is_installed_again() -> None:
         ("command: [a], security: {sasl.password: hunter2}", "sasl.password: found a secret (not shown), allowed: ${"),
         ("command: [a], progress: {group: g, checkpoint: c}", "give group or checkpoint, one of the two"),
         ("command: [a], headers: false, answer: {carried: {}}", "headers: found false, but answer.carried needs what"),
+        ("command: [a], started: once", "started: once needs answer.sql, and format json or avro"),
         ("command: [a], format: line", "sentinel: needed by format line, and by that alone"),
         ("command: [a], ready: {log: '('}", "found '(', allowed: a regular expression"),
         ("command: [a], answer: {sql: none.sql}", "answer.sql: "),

@@ -80,7 +80,7 @@ class Follower:
 
     is_ready: looked at until it is true, for at most ready_s. published: rows that were given to the producer, per
     queue. closed: a closed loop, of which the link must not be the limit. warming: rows that the job takes before it is
-    ready; they are written to `work`.
+    ready; they are written to `work`. base: records of each queue that were there before, if the job goes on.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Follower:
         closed: bool,
         warming: Warming | None,
         work: Path,
+        base: list[int] | None = None,
     ) -> None:
         self._attempt, self._endpoints, self._progress = attempt, endpoints, progress
         self._is_ready, self._ready_s, self._published, self._closed = is_ready, ready_s, published, closed
@@ -101,7 +102,7 @@ class Follower:
         self.failure: str | None = None
         self.starving, self._trickle = Starving(), Trickle()
         self.rows = 0  # that the job has planned
-        self._base = [0] * sum(endpoint.partitions for endpoint in endpoints)
+        self._base = base or [0] * sum(endpoint.partitions for endpoint in endpoints)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name="follow", daemon=True)
         self._thread.start()

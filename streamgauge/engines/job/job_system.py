@@ -9,21 +9,20 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.driver.client import Connection, WireError
-from streamgauge.driver.closed_loop import OVERLOAD
 from streamgauge.driver.observed import summary
 from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.job.following import Follower
+from streamgauge.engines.job.life import Job, Trial, is_closed
 from streamgauge.engines.job.running import Command, Publishing
 from streamgauge.engines.job.settings import JobSettings, filled
 from streamgauge.kafka.answers import Output, offered, report
-from streamgauge.kafka.clients import Access, Topics
+from streamgauge.kafka.clients import Access, Topics, ends
 from streamgauge.kafka.progress import Checkpoint, Group, Progress
 from streamgauge.kafka.publisher import Task
 from streamgauge.kafka.rights import try_rights
@@ -32,33 +31,10 @@ from streamgauge.search.histogram import Histogram
 
 READY_S = 30.0
 LOOK_S = 0.1
-#: a share of looks at which the job waited for its link, above which a trial says nothing about the job
-MOST_STARVED = 0.25
-
-
-@dataclass
-class _Trial:
-    """Processes, threads and names of one trial."""
-
-    setup: TrialSetup
-    values: dict[str, str]  # of the places in templates
-    progress: Progress
-    publishing: Publishing
-    command: Command
-    follower: Follower
-
-    @property
-    def queues(self) -> int:
-        return sum(endpoint.partitions for endpoint in self.setup.endpoints)
-
-    @property
-    def closed(self) -> bool:
-        """True for a closed loop, whose output nobody checks."""
-        return self.setup.rate_events_per_s >= OVERLOAD
 
 
 class JobSystem:
-    """A job as a `SystemUnderTest`, started anew for each trial; driver/system.py says what each method does."""
+    """A job as a `SystemUnderTest`; driver/system.py says what each method does."""
 
     #: False for a link that may limit a trial
     link_is_checked: ClassVar[bool] = True
@@ -70,7 +46,8 @@ class JobSystem:
         self._system, self._work = system, work
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
-        self._trial: _Trial | None = None
+        self._trial: Trial | None = None
+        self._job: Job | None = None  # that runs
         self._made: list[str] = []  # topics that are there still
         self._list = work / "topics.json"  # of them, which outlives this process
         self._failure: str | None = None
@@ -99,7 +76,7 @@ class JobSystem:
 
     def begin_trial(self, setup: TrialSetup) -> None:
         """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only."""
-        self._end()
+        self._end(keep=self._goes_on and self._trial is None and not is_closed(setup))
         self._failure = None
         setup.work.mkdir(parents=True, exist_ok=True)
         try:
@@ -107,6 +84,12 @@ class JobSystem:
         except UserError as problem:
             self._failure = f"the job did not begin: {problem}"
             self._end()
+
+    @property
+    def _goes_on(self) -> bool:
+        """True if the job that runs may take part in the next trial."""
+        is_running = self._job is not None and self._job.command.exit_code() is None
+        return self._system.started == "once" and is_running and self._failure is None
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
         """Returns what the job used, how its link did, and how its answers compare."""
@@ -118,29 +101,32 @@ class JobSystem:
         try:
             drained = self._drained(trial)
             if drained and not trial.closed:
-                output = Output(self._access, trial.values["output"], trial.queues)
+                output = Output(self._access, trial.job.values["output"], trial.queues)
                 output.wait_until_quiet(self._system.answer.quiet.seconds, timeout_s)
                 while not trial.progress.reached().whole and time.monotonic() < deadline:
                     time.sleep(LOOK_S)
                     output.wait_until_quiet(self._system.answer.quiet.seconds, timeout_s)
-            figures = self._ended(trial) | {"drained": drained}
+            keep = drained and not trial.closed and self._goes_on
+            figures = self._ended(trial, keep=keep) | {"drained": drained}
             if output is not None and self._failure is None:
                 figures |= self._answers(trial, output, figures["link"])
+            if keep:
+                trial.job.has_taken(trial.rows, figures["link"]["latest"])
         except (UserError, WireError) as problem:
             self._failure = self._failure or self._access.masked(str(problem))
-            figures = self._ended(trial) | {"drained": False}
+            keep, figures = False, self._ended(trial) | {"drained": False}
         finally:
             if output is not None:
                 output.close()
-            self._end()
+            self._end(keep=keep)
         software = {"job": self._system.version} if self._system.version else {}
         return figures | {"failure": self._failure, "software": software}
 
     def alive(self) -> bool:
         trial = self._trial
         if self._failure is None and trial is not None:
-            if (code := trial.command.exit_code()) is not None:
-                self._failure = self._access.masked(f"the job ended with {code}: {trial.command.last_line()}")
+            if (code := trial.job.command.exit_code()) is not None:
+                self._failure = self._access.masked(f"the job ended with {code}: {trial.job.command.last_line()}")
             else:
                 self._failure = trial.publishing.failure() or trial.follower.failure
         return self._failure is None
@@ -150,70 +136,80 @@ class JobSystem:
         return self._failure
 
     def pin(self) -> None:
-        if self._system.cpus and self._trial is not None:
-            self._trial.command.session.pin(self._system.cpus)
+        if self._system.cpus and self._job is not None:
+            self._job.command.session.pin(self._system.cpus)
 
     def frozen(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._trial is None else self._trial.command.session.frozen()
+        return nullcontext() if self._job is None else self._job.command.session.frozen()
 
     def cpu_seconds(self) -> float | None:
-        return self._cpu + (self._trial.command.session.cpu_seconds() if self._trial else 0.0)
+        return self._cpu + (self._job.command.session.cpu_seconds() if self._job else 0.0)
 
     def stop(self) -> None:
         self._end()
 
-    def _begin(self, setup: TrialSetup) -> _Trial:
-        assert self._topics is not None, "start first"
-        system, queues = self._system, sum(endpoint.partitions for endpoint in setup.endpoints)
-        # the end of an attempt's name is its time, so that what is left of a long one still differs
-        name = "streamgauge-" + re.sub(r"[^A-Za-z0-9._-]", "-", setup.attempt)[-150:]
-        work = setup.work.absolute()
-        values = {
-            "bootstrap": system.bootstrap, "input": f"{name}-in", "output": f"{name}-out", "group": name,
-            "attempt": setup.attempt, "work": str(work), "version": system.version or "",
-        }  # fmt: skip
-        publishing, progress = self._input(setup, values)
-        closed = setup.rate_events_per_s >= OVERLOAD
-        try:
-            self._make(values["output"], queues)
-            command = Command(
-                [filled(part, values) for part in system.command],
-                {key: filled(text, values) for key, text in system.environment.items()},
-                Path(system.directory or ".").absolute(),
-                work / "job.log",
-            )
-        except UserError:
-            publishing.end()
-            raise
+    def _begin(self, setup: TrialSetup) -> Trial:
+        queues = sum(endpoint.partitions for endpoint in setup.endpoints)
+        begun, system, closed = self._job, self._system, is_closed(setup)
+        job = begun or self._named(setup, queues)
+        rows = setup.work.absolute() if job.folder is None else job.folder / f"rows-{len(job.trials)}"
+        rows.mkdir(parents=True, exist_ok=True)
+        base = ends(self._access, job.values["input"], queues) if begun else None
+        publishing, progress = self._input(setup, job, rows)
+        if begun is None:
+            try:
+                job.start(system)
+            except UserError:
+                publishing.end()
+                raise
+            self._job = job
         warming = None
-        if not closed and system.warm.ps and system.format != "line":
-            rows = begin_of(self._kept, queues, setup.tick)
-            about = (self._access, values["input"], setup.attempt, system.format, system.headers)
-            warming = Warming(*about, rows, system.warm.seconds) if rows else None
-        sign = self._sign(command, progress)
+        if not closed and begun is None and system.warm.ps and system.format != "line":
+            kept = begin_of(self._kept, queues, setup.tick)
+            about = (self._access, job.values["input"], setup.attempt, system.format, system.headers)
+            warming = Warming(*about, kept, system.warm.seconds) if kept else None
+        sign = self._sign(job.command, progress) if begun is None else progress.begun
         ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(
             setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
-            lambda: publishing.published, closed and self.link_is_checked, warming, work,
+            lambda: publishing.published, closed and self.link_is_checked, warming, rows, base,
         )  # fmt: skip
-        return _Trial(setup, values, progress, publishing, command, follower)
+        return Trial(setup, job, rows, progress, publishing, follower)
 
-    def _input(self, setup: TrialSetup, values: dict[str, str]) -> tuple[Publishing, Progress]:
-        """Makes the input topic; returns who fills it, and who tells what was taken from it."""
-        system, topic, queues = self._system, values["input"], sum(endpoint.partitions for endpoint in setup.endpoints)
+    def _named(self, setup: TrialSetup, queues: int) -> Job:
+        """Names a new job, and makes its topics."""
+        # the end of an attempt's name is its time, so that what is left of a long one still differs
+        name = "streamgauge-" + re.sub(r"[^A-Za-z0-9._-]", "-", setup.attempt)[-150:]
+        folder = self._work.absolute() / name if self._system.started == "once" else None
+        work = folder or setup.work.absolute()
+        work.mkdir(parents=True, exist_ok=True)
+        values = {
+            "bootstrap": self._system.bootstrap, "input": self._make_input(name, queues), "output": f"{name}-out",
+            "group": name, "attempt": setup.attempt, "work": str(work), "version": self._system.version or "",
+        }  # fmt: skip
+        self._make(values["output"], queues)
+        return Job(values, folder)
+
+    def _make_input(self, name: str, queues: int) -> str:
+        """Makes the input topic of a job; returns its name."""
+        self._make(f"{name}-in", queues)
+        return f"{name}-in"
+
+    def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
+        """Returns who fills the input, and who tells what was taken from it. rows: folder for what is offered."""
+        system, topic, queues = self._system, job.values["input"], sum(end.partitions for end in setup.endpoints)
         assert self._topics is not None, "start first"
-        self._make(topic, queues)
         group, folder = system.progress.group, system.progress.checkpoint
         if folder is not None:
-            progress: Progress = Checkpoint(Path(filled(folder, values)), topic)
+            progress: Progress = Checkpoint(Path(filled(folder, job.values)), topic)
         else:
-            progress = Group(self._access, self._topics, filled(str(group), values), topic, queues)
-        closed = setup.rate_events_per_s >= OVERLOAD
+            progress = Group(self._access, self._topics, filled(str(group), job.values), topic, queues)
+        closed, lateness = is_closed(setup), system.answer.lateness
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
             setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.format, system.headers,
-            system.sentinel or "", setup.tick, str(self._kept if closed else values["work"]),
-            KEPT_ROWS if closed else None,
+            system.sentinel or "", setup.tick, str(self._kept if closed else rows), KEPT_ROWS if closed else None,
+            job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
         )  # fmt: skip
         return Publishing(task.told()), progress
 
@@ -235,7 +231,7 @@ class JobSystem:
         pattern = re.compile(str(ready.log), re.MULTILINE)
         return lambda: pattern.search(command.output()) is not None
 
-    def _drained(self, trial: _Trial) -> bool:
+    def _drained(self, trial: Trial) -> bool:
         """True if every row was committed."""
         if not self.alive():
             return False
@@ -251,46 +247,36 @@ class JobSystem:
                 )
         return True
 
-    def _ended(self, trial: _Trial) -> dict[str, Any]:
-        """Ends the trial's processes; returns their figures."""
+    def _ended(self, trial: Trial, *, keep: bool = False) -> dict[str, Any]:
+        """Ends the trial's processes, but for a job that is kept; returns their figures."""
         self.alive()  # looks for a failure before the processes are ended
         trial.follower.stop()
         trial.progress.close()
-        session = trial.command.session
-        used = {"cpu_seconds": round(session.cpu_seconds(), 3), "rss_bytes": session.peak_rss_bytes()}
-        trial.command.end()
+        used = {
+            "cpu_seconds": round(trial.job.cpu_seconds(), 3),
+            "rss_bytes": trial.job.command.session.peak_rss_bytes(),
+        }
+        if not keep:
+            self._end_job()
         told = trial.publishing.end()
         slip = Histogram.from_dict(told.pop("slip")) if "slip" in told else Histogram()
         link = told | {"starved_share": round(trial.follower.starving.share, 4)}
-        self._cpu, self._trial = self._cpu + session.cpu_seconds(), None
-        return used | {"link": link, "link_slip_ns": summary(slip), "invalid": self._invalid(trial, link)}
+        self._trial, unjudged = None, self._failure is not None or not self.link_is_checked
+        return used | {
+            "link": link,
+            "link_slip_ns": summary(slip),
+            "invalid": None if unjudged else trial.invalid(link),
+        }
 
-    def _invalid(self, trial: _Trial, link: dict[str, Any]) -> str | None:
-        """Reason why the trial says nothing about the job; None if there is none."""
-        if self._failure is not None or trial.closed or not self.link_is_checked:
-            return None
-        if link["starved_share"] > MOST_STARVED:
-            return (
-                f"the link limited this trial: at {link['starved_share']:.0%} of all looks the job had read all that "
-                "publisher and broker had handed on, though more was offered"
-            )
-        if link.get("filled_s") is None and trial.follower.rows:
-            return (
-                "the link limited this trial: publisher and broker did not catch up with the backlog of its start; "
-                "lower the rate, or give them CPUs or a host of their own"
-            )
-        if not trial.follower.rows and sum(link.get("published", [])):
-            return f"the job read nothing: {trial.progress.name} has no offset of its input topic"
-        return None
-
-    def _answers(self, trial: _Trial, output: Output, link: dict[str, Any]) -> dict[str, Any]:
+    def _answers(self, trial: Trial, output: Output, link: dict[str, Any]) -> dict[str, Any]:
         """Reads, checks and reports the answers. Raises UserError for answers that cannot be used."""
         from streamgauge.oracle.own_sql import Answers, OwnCheck
 
         wanted, topic = self._system.answer, output.read()
         if not topic.values:
             raise UserError("the job wrote nothing to its output topic")
-        answers = Answers(topic.values, topic.appended_ns, offered(trial.setup.work, trial.queues))
+        rows = offered(trial.rows, trial.queues, trial.job.trials)
+        answers = Answers(topic.values, topic.appended_ns, rows)
         try:
             found = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
             if garbage := answers.garbage():
@@ -310,16 +296,22 @@ class JobSystem:
         told = found.to_dict()
         return {"answers": told} | ({} if found.unchecked else {"check": told})
 
-    def _end(self) -> None:
-        """Ends all that runs for a trial, and removes what was made for it."""
+    def _end(self, *, keep: bool = False) -> None:
+        """Ends all that runs for a trial, and removes what was made for it; the job and its topics may be kept."""
         trial, self._trial = self._trial, None
         if trial is not None:
             trial.follower.stop()
-            self._cpu += trial.command.session.cpu_seconds()
-            trial.command.end()
             trial.publishing.end()
             trial.progress.close()
-        self._remove_topics()
+        if not keep:
+            self._end_job()
+            self._remove_topics()
+
+    def _end_job(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            job.end()
+            self._cpu += job.command.session.cpu_seconds()
 
     def _remove_topics(self) -> None:
         if not self._made or self._topics is None:

@@ -125,6 +125,11 @@ class JobSettings(System):
     format: Literal["json", "avro", "line"] = Field(
         default="json", description="value of a record: the declared columns as JSON or Avro, or the source's line"
     )
+    started: Literal["trial", "once"] = Field(
+        default="trial",
+        description="start the job anew for each trial, or once for all trials that follow the ladder of a search; "
+        "once needs answer.sql and a format other than line",
+    )
     headers: bool = Field(
         default=True,
         description="give each record the headers seq, offered_wall, event_wall and attempt; "
@@ -173,6 +178,13 @@ class JobSettings(System):
             raise ValueError("answer: give sql or carried, not both: the sql tells who contributed")
         if self.answer.carried is not None and not self.headers:
             raise ValueError("headers: found false, but answer.carried needs what the headers carry")
+        return self
+
+    @model_validator(mode="after")
+    def _trials_that_are_told_apart(self) -> Self:
+        """A job that goes on takes later event times in each trial, and answers of earlier ones stay in its topic."""
+        if self.started == "once" and (self.format == "line" or self.answer.sql is None):
+            raise ValueError("started: once needs answer.sql, and format json or avro: a line cannot take a later time")
         return self
 
     @model_validator(mode="after")
