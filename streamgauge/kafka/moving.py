@@ -16,7 +16,7 @@ _EVENT_TS = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class After:
-    """What a job has taken before, which the rows of its next trial follow."""
+    """The end of what a job has taken before, which the rows of its next trial follow."""
 
     event_time: int
     """the latest, ticks"""
