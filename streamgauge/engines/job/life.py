@@ -51,7 +51,7 @@ class Job:
         )
 
     def after(self, lateness_s: float, tick: Tick) -> After | None:
-        """Returns what the next trial's rows follow, None for the first; the gap is so long that none of them is late."""
+        """Returns what the next trial's rows follow, None for the first. The gap is so long that none is late."""
         gap = max(PS["d"], round(lateness_s * PS["s"])) // PS[tick]
         return After(*self.latest, gap) if self.trials else None
 
