@@ -133,7 +133,7 @@ class JobSettings(System):
     headers: bool = Field(
         default=True,
         description="give each record the headers seq, offered_wall, event_wall and attempt; "
-        "without them the publisher takes less than half of the CPU",
+        "without them the publisher takes less CPU",
     )
     sentinel: str | None = Field(
         default=None,
