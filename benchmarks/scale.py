@@ -12,7 +12,9 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -22,20 +24,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.contest import Meter, make_source
+from benchmarks.contest import make_source
 from streamgauge.base.schemas import FILE_ROWS, events_schema
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.config import Benchmark, Experiment, Source, TimeColumn
 from streamgauge.spark import analyze, generate, ingest
 from streamgauge.spark.workers import Forked, Workers
 
+T = TypeVar("T")
 MILLION, MS = 1_000_000, 1_000_000
 BEGIN = 1_700_000_000_000 * MS
 
@@ -64,7 +67,7 @@ def folder(path: Path) -> Iterator[Path]:
 def steps(workers: Workers, rows: int, work: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yields name and function of each work; each needs what the one before has made."""
     file = work / f"rows-{rows}.csv"
-    make_source(file, rows)
+    measured(lambda: make_source(file, rows))
     benchmark, store = benchmark_of(file), ScratchStore(work / "store")
     with folder(store.root), folder(work / "stream") as out:
         yield "ingest → Parquet", lambda: ingest.run(workers, benchmark, store)
@@ -90,14 +93,38 @@ def steps_after_ingest(workers: Workers, rows: int, work: Path) -> Iterator[tupl
         )
 
 
+def measured(work: Callable[[], T]) -> tuple[float, float, float, T]:
+    """Returns CPU seconds, wall seconds, the largest process's peak in MiB, and the result of work.
+
+    The work runs in a copy of this process, so that no memory of earlier work counts.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def run() -> None:
+        begin = time.perf_counter()
+        result = work()
+        wall = time.perf_counter() - begin
+        peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        sender.send((sum(os.times()[:4]), wall, peak / 1024, result))
+
+    copy = context.Process(target=run)
+    copy.start()
+    sender.close()
+    try:
+        found: tuple[float, float, float, T] = receiver.recv()
+    finally:
+        copy.join()
+    return found
+
+
 def growth(sizes: list[int], work: Path, steps: Callable[..., Iterator[tuple[str, Callable[[], Any]]]]) -> Table:
     table = Table(
         "work", "rows", "CPU s per million rows", "wall s", "peak MiB of a process", title="growth, 2 processes"
     )
-    meter = Meter()
     for rows in sizes:
         for name, step in steps(Forked(2), rows, work):
-            cpu, wall, peak = meter.run(step)
+            cpu, wall, peak, _ = measured(step)
             table.add_row(name, f"{rows:,}", f"{cpu / rows * MILLION:.3f}", f"{wall:.1f}", f"{peak:.0f}")
         table.add_section()
     return table
@@ -152,16 +179,12 @@ def shapes(rows: int, work: Path) -> Table:
         title=f"generation from {rows:,} events, 2 processes",
     )  # fmt: skip
     source = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ms"))
-    meter = Meter()
     for number, (name, (times, delay, target)) in enumerate(SHAPES.items()):
         # footers are remembered by the file's name
         with folder(work / f"events-{number}") as place, folder(work / "stream") as out:
             wanted = experiment({key: text.format(length=rows) for key, text in delay.items()}, target)
             make = partial(generate.write_stream, Forked(2), written(times(rows), place), source, wanted, out)
-            found: dict[str, Any] = {}
-            cpu, wall, peak = meter.run(
-                partial(lambda found, make: found.update(make(outputs={"parquet"})), found, make)
-            )
+            cpu, wall, peak, found = measured(partial(make, outputs={"parquet"}))
             late = f"{100 * found['achieved_out_of_order'] / rows:.1f} %"
             table.add_row(name, late, f"{cpu / rows * MILLION:.3f}", f"{wall:.1f}", f"{peak:.0f}")
     return table

@@ -37,8 +37,9 @@ from streamgauge.text.splits import header
 
 #: with these a task's arrays are small enough for the allocator to use the same pages again, which saves system time
 CHUNK_ROWS = 120_000
-#: counts of so many chunks are added up where they are made: each takes 256 KiB
-PART_CHUNKS = 16
+#: counts of at least so many chunks are added up where they are made. Each sum takes 256 KiB in the driver, so there
+#: are at most so many of them, unless there are more cores
+PART_CHUNKS, MOST_PARTS = 16, 64
 #: largest number of rows whose lines a task holds at a time, however many rows a chunk has
 SLICE_ROWS = 1_000_000
 #: a Parquet file has the rows of so many chunks that it has about these rows
@@ -122,7 +123,8 @@ def write_stream(
     shares = _split(cuts, workers.cores)
     seed = experiment.seed
 
-    parts = [share[at : at + PART_CHUNKS] for share in shares for at in range(0, len(share), PART_CHUNKS)]
+    size = max(PART_CHUNKS, -(-len(cuts) // MOST_PARTS))
+    parts = [share[at : at + size] for share in shares for at in range(0, len(share), size)]
 
     def count(part: list[tuple[int, Chunk]]) -> generation.ChunkCounts:
         first, *rest = (generation.count_chunk(groups, chunk, delay, seed) for _, chunk in part)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import zipfile
 from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -162,13 +163,20 @@ def driver_address(master: str) -> dict[str, str]:
 
 
 def library_zip() -> Path:
-    """Writes this library as a zip, for executors on other hosts, into a new temporary folder; returns its path."""
+    """Writes this library as a zip, for executors on other hosts, into a new temporary folder; returns its path.
+
+    Modules that Python has compiled are in it in that form too, else each worker would compile them when it starts.
+    Python takes the source where it is newer, or where the executor has another Python.
+    """
     package = Path(__file__).resolve().parents[1]
     target = Path(tempfile.mkdtemp(prefix="streamgauge-")) / "streamgauge.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(package.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
-                archive.write(file, file.relative_to(package.parent))
+                name = file.relative_to(package.parent)
+                archive.write(file, name)
+                if file.suffix == ".py" and (compiled := Path(cache_from_source(str(file)))).exists():
+                    archive.write(compiled, name.with_suffix(".pyc"))
     return target
 
 

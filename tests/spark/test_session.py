@@ -1,13 +1,18 @@
-"""Tests the address at which executors find the driver, however the master was named."""
+"""Tests the address at which executors find the driver, however the master was named, and what they are given."""
 
 from __future__ import annotations
 
+import py_compile
+import shutil
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.spark.session import session_conf
+from streamgauge.disorder import generation
+from streamgauge.spark.session import library_zip, session_conf
 
 
 def own_address() -> str:
@@ -49,3 +54,16 @@ def test_alone_on_this_host_it_is_reachable_from_nowhere_else(monkeypatch: pytes
     assert session_conf({}, None, {})["spark.driver.host"] == "127.0.0.1"
     assert session_conf({"spark.master": "local[*]"}, "local[1]", {})["spark.master"] == "local[1]"
     assert "spark.driver.host" not in session_conf({"spark.master": "yarn"}, None, {})
+
+
+def test_what_executors_get_is_this_library_with_the_modules_that_are_compiled() -> None:
+    py_compile.compile(generation.__file__)
+    library = library_zip()
+    try:
+        asked = (
+            f"import sys; sys.path.insert(0, {str(library)!r}); import {generation.__name__} as it; print(it.__file__)"
+        )
+        told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, cwd=library.parent)
+        assert told.stdout == f"{library}/streamgauge/disorder/generation.pyc\n", told.stderr
+    finally:
+        shutil.rmtree(library.parent)
