@@ -5,10 +5,14 @@ pyarrow's own conversions import pandas at their first call, which takes each pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -37,3 +41,11 @@ def flags(array: pa.Array) -> Mask:
     bits = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     found: Mask = np.unpackbits(bits, bitorder="little")[array.offset : array.offset + len(array)].view(np.bool_)
     return found
+
+
+def replaced(rows: Rows, columns: Mapping[str, Any]) -> Rows:
+    """The rows with these values in place of their own, by the column's name."""
+    for name, values in columns.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), values)
+    return rows

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.base.arrow import bools, int64s, ints
+from streamgauge.base.arrow import bools, int64s, ints, replaced
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.base.schemas import COLUMN_TYPES
@@ -130,25 +130,21 @@ def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
     count = stream.table.num_rows
     table = stream.table.take(pa.array(np.repeat(np.arange(count), copies))).combine_chunks()
     copy = np.tile(np.arange(copies), count)
-
-    def replace(name: str, values: Any) -> None:
-        nonlocal table
-        position = table.schema.get_field_index(name)
-        table = table.set_column(position, table.schema.field(position), values)
-
-    replace("seq", pc.add(pc.multiply(table.column("seq"), copies), pa.array(copy)))
+    changed = {"seq": pc.add(pc.multiply(table.column("seq"), copies), pa.array(copy))}
     for name in salted:
         old, kind = table.column(name), stream.columns.get(name)
         if kind == "string":
             suffix = pc.binary_join_element_wise("#", pc.cast(pa.array(copy), pa.string()), "")
-            replace(name, pc.binary_join_element_wise(old, suffix, ""))
+            changed[name] = pc.binary_join_element_wise(old, suffix, "")
         elif kind == "int64":
-            replace(name, pc.add(pc.multiply(old, copies), pa.array(copy)))
+            changed[name] = pc.add(pc.multiply(old, copies), pa.array(copy))
         else:
             raise UserError(
                 f"replay.densify: key column {name!r} is {kind}, allowed: a declared string or int64 column"
             )
-    return Stream(table.combine_chunks(), stream.tick, stream.columns, stream.rows_in_artifact * copies)
+    return Stream(
+        replaced(table, changed).combine_chunks(), stream.tick, stream.columns, stream.rows_in_artifact * copies
+    )
 
 
 class Passing:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.base.arrow import Ints, ints
+from streamgauge.base.arrow import Ints, bools, int64s, ints, replaced
 from streamgauge.base.errors import UserError
 from streamgauge.driver.client import Connection
 from streamgauge.driver.schedule import NS
@@ -114,9 +114,9 @@ def offered(folder: Path, queues: int, earlier: Sequence[Path] = ()) -> pa.Table
         ranks = np.empty(len(walls), np.int64)
         ranks[np.argsort(walls, kind="stable")] = np.arange(first, first + len(walls))
         first += len(walls)
-        for name, values in (*((wall, ranks) for wall in WALLS), ("warm", np.ones(len(walls), bool))):
-            place = part.schema.get_field_index(name)
-            parts[number] = parts[number].set_column(place, part.schema.field(place), pa.array(values))
+        parts[number] = replaced(
+            part, {**dict.fromkeys(WALLS, int64s(ranks)), "warm": bools(np.ones(len(walls), bool))}
+        )
     return pa.concat_tables(parts)
 
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.base.arrow import flags, int64s, ints
+from streamgauge.base.arrow import Ints, Rows, flags, int64s, ints, replaced
 from streamgauge.base.units import PS, Tick
-
-_EVENT_TS = pa.timestamp("us", tz="UTC")
+from streamgauge.driver.replay import EVENT_TS
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,17 @@ class After:
     """ticks from that event time to the first of the next trial"""
 
 
+def in_event_time(rows: Rows, event_time: Ints, seq: Ints, tick: Tick) -> Rows:
+    """The rows with these event times (ticks) and seqs."""
+    microseconds = int64s(event_time // (PS["us"] // PS[tick])).view(EVENT_TS)
+    return replaced(rows, {"event_time": int64s(event_time), "event_ts": microseconds, "seq": int64s(seq)})
+
+
 class Mover:
     """Moves all rows of a trial by the same time, which follows from the first batch; notes the latest row."""
 
     def __init__(self, after: After | None, tick: Tick) -> None:
-        self._after, self._ticks_per_us = after, PS["us"] // PS[tick]
+        self._after, self._tick = after, tick
         self._lock, self._by = threading.Lock(), None if after else 0
         #: the latest event time and the largest seq of all rows so far
         self.latest, self.seq = -(2**63), -1
@@ -43,13 +48,6 @@ class Mover:
                     self._by = self._after.event_time + self._after.gap - int(event_time.min())
                 event_time = event_time + self._by
                 seq = np.where(flags(rows.column("sentinel")), seq, seq + self._after.seq + 1)
-                microseconds = int64s(event_time // self._ticks_per_us).view(_EVENT_TS)
-                for name, values in (
-                    ("event_time", int64s(event_time)),
-                    ("event_ts", microseconds),
-                    ("seq", int64s(seq)),
-                ):
-                    place = rows.schema.get_field_index(name)
-                    rows = rows.set_column(place, rows.schema.field(place), values)
+                rows = in_event_time(rows, event_time, seq, self._tick)
             self.latest, self.seq = max(self.latest, int(event_time.max())), max(self.seq, int(seq.max()))
         return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -23,7 +23,7 @@ _AVRO = {"string": "string", "int64": "long", "double": "double"}
 _SPECIAL = r'[\x00-\x1f"\\]'
 
 
-def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> list[Headers | None]:
+def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> Sequence[Headers | None]:
     """Headers of each row's record: seq, and the wall clocks in ns, as decimal text; None for each if not wanted."""
     if not wanted:
         return [None] * rows.num_rows
@@ -36,7 +36,7 @@ def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> list[
     for at, sentinel in enumerate(rows.column("sentinel").to_pylist()):
         if sentinel:
             found[at].append(("sentinel", "1"))
-    return [*found]
+    return found
 
 
 def lines(rows: pa.RecordBatch, sentinel: str, tick: Tick) -> list[bytes]:
@@ -96,9 +96,8 @@ def avro(schema: pa.Schema) -> Callable[[pa.RecordBatch], list[bytes]]:
     def values(rows: pa.RecordBatch) -> list[bytes]:
         found = []
         stamps = pc.cast(rows.column("event_ts").cast(pa.timestamp("us")), pa.int64())
-        for row in (
-            rows.set_column(rows.schema.get_field_index("event_ts"), "event_ts", stamps).select(names).to_pylist()
-        ):
+        plain = rows.set_column(rows.schema.get_field_index("event_ts"), "event_ts", stamps)
+        for row in plain.select(names).to_pylist():
             out = BytesIO()
             fastavro.schemaless_writer(out, parsed, row)
             found.append(out.getvalue())

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.base.arrow import bools, int64s, ints
-from streamgauge.base.units import PS, Tick
-from streamgauge.driver.replay import EVENT_TS
+from streamgauge.base.arrow import int64s, ints, replaced
+from streamgauge.base.units import Tick
 from streamgauge.kafka.clients import Access, told
+from streamgauge.kafka.moving import in_event_time
 from streamgauge.kafka.records import headers, maker
 
 #: the most rows that are kept of a queue, and those that are published at a time
@@ -51,16 +51,8 @@ def begin_of(folder: Path, queues: int, tick: Tick) -> list[pa.Table]:
 def _moved(table: pa.Table, back: int, tick: Tick) -> pa.Table:
     event_time = ints(table.column("event_time").chunk(0)) - back
     seq = ints(table.column("seq").chunk(0))
-    changed = {
-        "event_time": int64s(event_time),
-        "event_ts": int64s(event_time // (PS["us"] // PS[tick])).view(EVENT_TS),
-        "seq": int64s(seq - seq.max() - 2),  # -1 is the sentinel's
-        "sentinel": bools(np.zeros(len(seq), bool)),
-    }
-    for name, values in changed.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), values)
-    return table
+    earlier = seq - seq.max() - 2  # -1 is the sentinel's
+    return in_event_time(table, event_time, earlier, tick)
 
 
 class Warming:
@@ -112,9 +104,7 @@ class Warming:
             batch = table.slice(self.base[partition], CHUNK_ROWS).combine_chunks().to_batches()[0]
             # before every instant of the trial, whose backlog is due before its start
             walls = int64s(1 + partition + queues * (self.base[partition] + np.arange(batch.num_rows)))
-            for wall in ("offered_wall", "event_wall"):
-                place = batch.schema.get_field_index(wall)
-                batch = batch.set_column(place, batch.schema.field(place), walls)
+            batch = replaced(batch, {"offered_wall": walls, "event_wall": walls})
             records.append(zip(self._values(batch), headers(batch, self._attempt, wanted=self._headers), strict=True))
             self._kept.append(batch)
             self.base[partition] += batch.num_rows
