@@ -34,9 +34,12 @@ from streamgauge.measure.measured import Measured
 from streamgauge.search.behaviour import Behaviour
 
 Json = dict[str, Any]
-#: the first is seen by the offsets that its group commits, the others by their micro-batches
+SLOW = "row by row, commits each second"
+#: the first two are seen by the offsets that their group commits, the others by their micro-batches. Over the wire
+#: nothing is committed, so there the first two are the same
 SYSTEMS = {
     "row by row, 5 % noise": Behaviour(capacity=10_000, continuous=True, noise=0.05),
+    SLOW: Behaviour(capacity=10_000, continuous=True, noise=0.05),
     "limited by the batch cap": Behaviour(capacity=10_000, batch_cost_s=0.2, batch_rows=1_000),
     "limited by the age, 5 % noise": Behaviour(capacity=10_000, batch_cost_s=0.1, noise=0.05),
 }
@@ -45,9 +48,9 @@ WIRE, KAFKA = "without Kafka", "behind Kafka"
 DELAYS_S, RATE = (0.05, 0.2, 1.0), 5_000
 
 
-def job(behaviour: Behaviour, bootstrap: str, delay_s: float = 0.0) -> Json:
+def job(behaviour: Behaviour, bootstrap: str, delay_s: float = 0.0, commit_s: float = 0.0) -> Json:
     """The known system behind Kafka, as the keys of a benchmark file."""
-    told: Json = {"behaviour": asdict(behaviour), "delay_s": delay_s}
+    told: Json = {"behaviour": asdict(behaviour), "delay_s": delay_s, "commit_s": commit_s}
     if not behaviour.continuous:
         told["checkpoint"] = "{work}/checkpoint"
     return {
@@ -66,7 +69,8 @@ def searches(bootstrap: str, seeds: int, first: int, wanted: str) -> Iterator[Js
             for side in (WIRE, KAFKA):
                 if wanted not in f"{name}, {side}":
                     continue
-                system = job(behaviour, bootstrap) if side == KAFKA else None
+                commit_s = 1.0 if name == SLOW else 0.0
+                system = job(behaviour, bootstrap, commit_s=commit_s) if side == KAFKA else None
                 found = calibrate_for_real(behaviour, PLAN, 1, seed, system=system)
                 (done,) = found.searches
                 yield {

@@ -258,7 +258,7 @@ def _cell_params(benchmark: Benchmark) -> dict[str, Param]:
         ),
         "proof_steps": Param(
             None, type=["null", "integer"], title="Proof steps of each search", minimum=0, maximum=4,
-            description="loads on each side of the rate that recovery trials are run at; 0 is quickest and proves "
+            description="rates tried on each side as proof, by recovery trials; 0 is quickest and proves "
             f"nothing. If it is empty, the file's {search.proof_steps}",
         ),
     }  # fmt: skip

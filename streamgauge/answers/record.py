@@ -76,7 +76,7 @@ def judged(
     """Compares the answer found with the wanted one, and returns the record.
 
     counted: what the engine counts as late (see oracle.batches.Rules). expected, reported: how many of these were
-    dropped; None if the engine does not know it. wrong_watermark: see oracle.Expectation.
+    dropped; None if the engine does not know it. wrong_watermark: see late_rows.Expectation.
     """
     why = None
     if found[0] != wanted[0]:

@@ -46,7 +46,7 @@ Master = Annotated[
     str | None,
     typer.Option(
         help="work on Spark: local[2], spark://host:7077, yarn or k8s://…; by default processes of this command do, or "
-        "local[*] for files beyond 4 GB",
+        "local[*] for files beyond 4 GiB, or beyond 1 GiB if --order sorts them",
         show_default=False,
     ),
 ]

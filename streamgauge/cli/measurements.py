@@ -186,7 +186,7 @@ def search(
     ] = None,
     proof_steps: Annotated[
         int | None,
-        typer.Option(min=0, max=4, help="loads on each side that prove the rate; by default search.proof_steps"),
+        typer.Option(min=0, max=4, help="rates tried on each side as proof; by default search.proof_steps"),
     ] = None,
     long_runs: Annotated[
         float, typer.Option(min=0, help="then run 0.9 and 1.1 of the rate for so many seconds each: does it hold?")

@@ -179,7 +179,7 @@ def run(
         int | None, typer.Option(help="number of fresh processes of each search; by default search.processes")
     ] = None,
     proof_steps: Annotated[
-        int | None, typer.Option(help="loads on each side that prove a rate; by default search.proof_steps")
+        int | None, typer.Option(help="rates tried on each side as proof; by default search.proof_steps")
     ] = None,
     only: Annotated[
         str | None, typer.Option(help="only this stage and those that it needs, such as generate; without Airflow")

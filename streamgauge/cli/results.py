@@ -137,7 +137,7 @@ def export(
 
 @results.command()
 def rebuild(
-    others: Annotated[bool, typer.Option("--others", help="drop results that are in no record here")] = False,
+    others: Annotated[bool, typer.Option("--others", help="also drop results whose records are not here")] = False,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     database: Database = None,
     as_json: AsJson = False,
@@ -224,7 +224,7 @@ def gc(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Remove leftovers, and the oldest data that can be made again until the artifacts fit the budget."""
+    """Remove leftovers, then the oldest data that can be made again, until the artifacts fit the budget."""
     from streamgauge.index import garbage_collection
 
     try:

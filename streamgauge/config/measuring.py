@@ -118,8 +118,8 @@ class Search(Model):
     )
     in_turns: bool = Field(
         default=False,
-        description="the cells of a run take turns, a fresh process of each a round, so that a day's noise meets all "
-        "of them alike; otherwise one cell follows another",
+        description="search the cells in rounds, with one fresh process of each cell in a round, so that a slow hour "
+        "of the machine affects all cells alike; false: one cell after another",
     )
     min_rate: PositiveFloat = Field(
         default=1.0,
@@ -142,7 +142,7 @@ class Search(Model):
     )
     proof_steps: Annotated[int, Field(ge=0, le=4)] = Field(
         default=2,
-        description="most loads of recovery trials on each side, each twice as far away as the one before; 0: no proof",
+        description="most rates tried on each side as proof, each twice as far away as the one before; 0: no proof",
     )
     recovery_seconds: PositiveFloat = Field(
         default=40.0, description="longest recovery trial; it ends earlier once the sign of its drift is clear"

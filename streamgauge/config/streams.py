@@ -85,7 +85,7 @@ class Experiment(Model):
     )
     outputs: Outputs = Field(
         default=("parquet",),
-        description="forms of the stream: parquet, and csv (one ordered file) or csv-parts (ordered parts)",
+        description="forms of the stream: parquet; csv (one ordered file) or csv-parts (ordered parts); jsonl; kafka",
     )
 
     @property

@@ -88,6 +88,11 @@ class System(Model):
         return False
 
     @property
+    def start_s(self) -> float:
+        """Seconds that it takes to be ready, as far as the settings ask for them."""
+        return 0.0
+
+    @property
     def state(self) -> str | None:
         """Kind of state store, in words; None if nobody has declared it."""
         return None

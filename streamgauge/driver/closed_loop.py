@@ -82,14 +82,15 @@ class ClosedLoop:
     def _watch(self, enough: Callable[[Sequence[Batch]], bool], deadline: float) -> tuple[Batch, ...]:
         since = max(status["wall_ns"] for status in self._talk.status())
         seen: list[tuple[int, int]] = []  # (wall, rows taken before), of the first driver process's instants
+        before: int | None = None
         while time.monotonic() < deadline:
             told = self._talk.samples(since)
             each = [s["clock" if self._continuous else "samples"] for s in told]
             if each and all(each):
                 found = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
                 since = found[-1][0]
-                # before its first row is taken, a job behind a broker still connects
-                seen += [(wall, taken) for wall, taken in found if taken or not self._continuous]
+                seen += changes(found, before) if self._continuous else found
+                before = found[-1][1]
             batches = self._batches(seen, min(s["start_wall_ns"] for s in told))
             if enough(batches):
                 return batches
@@ -101,3 +102,13 @@ class ClosedLoop:
         pairs = pairwise(seen)
         found = [Batch((b[0] - start_ns) / NS, b[1] - a[1], (b[0] - a[0]) / NS) for a, b in pairs]
         return tuple(batch for batch in found if batch.rows > 0 or self._continuous)
+
+
+def changes(instants: Sequence[tuple[int, int]], before: int | None) -> list[tuple[int, int]]:
+    """Instants (wall, rows taken) at which more rows were taken than at the one before; before: rows taken earlier.
+
+    A job that commits now and then takes no row in between. A window that begins and ends with a commit has neither
+    the time in which the job connects or fills its pipeline, nor a part of a commit's rows.
+    """
+    taken = [instants[0][1] if before is None else before, *(rows for _, rows in instants)]
+    return [instant for instant, last in zip(instants, taken, strict=False) if instant[1] > last]

@@ -184,17 +184,18 @@ def _epoch(
 ) -> dict[str, Any]:
     """Returns one point of the latency over time, and adds it to the totals of its part.
 
-    An epoch is steady when it began within the steady part, even if its last rows came out later: leaving those out
-    would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes early are kept apart.
-    log: the engine's micro-batches by number; without it an epoch begins when its rows were offered, on average.
+    A micro-batch is steady when it began within the steady part, even if its last rows came out later: leaving those
+    out would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes are kept apart.
+    log: the engine's micro-batches by number. Without it an epoch is steady if its rows came out within the steady
+    part, on average: what comes out later may be of windows that the sentinel has closed.
     """
     body = report["body"]
     own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])
     walls = body.get("emitted_wall_ns") or None
     batch = log.get(report["epoch"])
     mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)
-    begun = batch["at"] * NS if batch else mean - (other.mean or 0)
-    within = bool(walls) and steady_part[0] <= begun <= steady_part[1]
+    at = batch["at"] * NS if batch else mean
+    within = bool(walls) and steady_part[0] <= at <= steady_part[1]
     part = steady if within else outside
     part.event.merge(own)
     part.processing.merge(other)

@@ -1,1 +1,1 @@
-"""Judges lists of numbers: A/B comparison, change points, what to rerun. It needs no clock and no database."""
+"""Judges nights and releases, by change points, comparisons of A with B, and reruns."""

@@ -1,6 +1,6 @@
 """Judges a night against earlier nights: answers at once, figures by change points that a rerun confirms.
 
-Index.history -> changes.find -> nightly.suspects -> reruns in turns -> nightly.confirm -> a judgement in the run.
+Index.history -> changes.find -> suspects.suspects -> reruns.in_turns -> suspects.confirm -> a judgement in the run.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from streamgauge.driver.client import Connection
 from streamgauge.driver.schedule import NS
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
 from streamgauge.kafka.publisher import HALF_MS_NS
-from streamgauge.oracle.own_sql import WALLS, Timed
+from streamgauge.oracle.own_sql import EARLIER, WALLS, Timed
 from streamgauge.search.histogram import Histogram
 
 EPOCH_NS = NS // 2
@@ -100,7 +100,7 @@ WARM = "warm.arrow"
 
 
 def offered(folder: Path, queues: int, earlier: Sequence[Path] = ()) -> pa.Table:
-    """The rows that the publisher has written down, and those that the job took before; `warm` is true for these.
+    """The rows that the publisher has written down, and those that the job took before, whose column EARLIER is true.
 
     earlier: folders of the trials before, if the job goes on; their walls become small numbers in the same order.
     Raises UserError if rows are missing.
@@ -115,7 +115,7 @@ def offered(folder: Path, queues: int, earlier: Sequence[Path] = ()) -> pa.Table
         ranks[np.argsort(walls, kind="stable")] = np.arange(first, first + len(walls))
         first += len(walls)
         parts[number] = replaced(
-            part, {**dict.fromkeys(WALLS, int64s(ranks)), "warm": bools(np.ones(len(walls), bool))}
+            part, {**dict.fromkeys(WALLS, int64s(ranks)), EARLIER: bools(np.ones(len(walls), bool))}
         )
     return pa.concat_tables(parts)
 
@@ -124,7 +124,7 @@ def _offered(folder: Path, queues: int) -> pa.Table:
     names = [*(f"events-{number}.arrow" for number in range(queues)), *([WARM] if (folder / WARM).exists() else [])]
     try:
         tables = [(name == WARM, pa.ipc.open_stream(str(folder / name)).read_all()) for name in names]
-        parts = [table.append_column("warm", pa.repeat(pa.scalar(warm), table.num_rows)) for warm, table in tables]
+        parts = [table.append_column(EARLIER, pa.repeat(pa.scalar(warm), table.num_rows)) for warm, table in tables]
     except (OSError, pa.ArrowException) as problem:
         raise UserError(f"the offered rows cannot be read: {problem}") from None
     return pa.concat_tables(parts)

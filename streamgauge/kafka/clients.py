@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +66,8 @@ def told(access: Access, what: str) -> Iterator[None]:
         error = problem.args[0] if problem.args else problem
         said = error.str() if hasattr(error, "str") else str(error)
         raise UserError(access.masked(f"{what}: {said}")) from None
+    except TimeoutError:
+        raise UserError(f"{what}: the broker {access.bootstrap} does not answer") from None
     except ValueError as problem:  # a setting that librdkafka does not know
         raise UserError(access.masked(f"{what}: {problem}")) from None
 
@@ -119,25 +121,29 @@ class Topics:
         with told(self._access, f"the topic {name} cannot be removed"):
             self._admin.delete_topics([name])[name].result(TIMEOUT_S)
 
-    def remove(self, names: Collection[str], group: str | None = None) -> bool:
-        """Removes topics and a consumer group, as far as they are there; False if the broker does not answer."""
-        from concurrent.futures import TimeoutError as Late
-
-        from confluent_kafka import KafkaException
+    def remove(self, names: Collection[str], groups: Collection[str] = ()) -> bool:
+        """Removes topics and consumer groups, as far as they are there; False if a topic may still be there."""
+        from confluent_kafka import KafkaError, KafkaException
 
         try:
             # librdkafka may abort the process when a broker leaves in the middle of such a request
             self._admin.list_topics(timeout=LOOK_S)
         except KafkaException:
             return False
-        futures = [*self._admin.delete_topics(list(names)).values()] if names else []
-        futures += [*self._admin.delete_consumer_groups([group]).values()] if group else []
-        for future in futures:
+        # there is none, or its owner alone may remove it
+        over = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        gone = True
+        for future in self._admin.delete_topics(list(names)).values() if names else ():
             try:
                 future.result(TIMEOUT_S)
-            except (KafkaException, Late):
-                continue  # there is none, or its owner alone may remove it
-        return True
+            except TimeoutError:
+                gone = False
+            except KafkaException as problem:
+                gone = gone and problem.args[0].code() in over
+        for future in self._admin.delete_consumer_groups(list(groups)).values() if groups else ():
+            with suppress(KafkaException, TimeoutError):  # the broker forgets a group without members by itself
+                future.result(TIMEOUT_S)
+        return gone
 
     def assigned(self, group: str, topic: str) -> int:
         """Number of the topic's partitions that members of a consumer group have."""

@@ -40,7 +40,7 @@ EVERY = 8
 #: a broker stamps whole milliseconds, cut: half of one on average is missing
 HALF_MS_NS = 500_000
 PATIENCE_S = 60.0
-#: a wait from which on the broker has caught up with a backlog that was there from the start
+#: a wait, beyond half of a round trip, from which on the broker has caught up with a backlog of the start
 CAUGHT_UP_NS = 50_000_000
 _PRODUCER = {
     "enable.idempotence": True,  # each record once, in its order: its offset is its row's number
@@ -136,7 +136,7 @@ class Publisher:
             self._take()
             if time.monotonic() > next_line:
                 next_line = time.monotonic() + TELL_S
-                print(json.dumps({"published": self._counts, "queued": len(self._producer)}), flush=True)
+                print(json.dumps({"published": self._counts}), flush=True)
         self._stop.set()
         for thread in threads:
             thread.join(1.0)
@@ -237,17 +237,20 @@ class Publisher:
                     self._seen.failure = f"the broker did not take a record: {error.str()}"
             else:
                 appended_ns = message.timestamp()[1] * 1_000_000 + HALF_MS_NS
-                if offered_ns >= self._start_ns:
-                    self._waited(appended_ns, max(0, appended_ns - offered_ns))
                 back_ns = time.time_ns()
                 error_ns = (back_ns - sent_ns) // 2 + HALF_MS_NS
                 if self._seen.clock is None or error_ns < self._seen.clock[1]:
                     self._seen.clock = ((sent_ns + back_ns) // 2 - appended_ns, error_ns)
+                if offered_ns >= self._start_ns:
+                    self._waited(appended_ns + self._seen.clock[0], offered_ns)
 
         return report
 
-    def _waited(self, appended_ns: int, wait_ns: int) -> None:
-        if not self._filled_ns and wait_ns < CAUGHT_UP_NS:
+    def _waited(self, appended_ns: int, offered_ns: int) -> None:
+        """Counts the wait of a row; appended_ns: by our clock."""
+        assert self._seen.clock is not None
+        wait_ns = max(0, appended_ns - offered_ns)
+        if not self._filled_ns and wait_ns < CAUGHT_UP_NS + self._seen.clock[1]:
             self._filled_ns = appended_ns
         if self._filled_ns:
             self._seen.waits.append(wait_ns)

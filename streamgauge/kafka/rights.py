@@ -15,9 +15,9 @@ def try_rights(access: Access, topics: Topics, topic: str, group: str | None) ->
 
     Raises UserError that names the first right that is missing.
     """
-    with _needs("Create and Describe on topics"):
-        topics.make(topic, 1)
     try:
+        with _needs("Create and Describe on topics"):
+            topics.make(topic, 1)
         with _needs("Write on topics"):
             _write(access, topic)
         with _needs("Read on topics"):

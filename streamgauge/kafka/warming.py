@@ -45,14 +45,12 @@ def begin_of(folder: Path, queues: int, tick: Tick) -> list[pa.Table]:
     times = [ints(table.column("event_time").chunk(0)) for table in tables]
     least, most = min(int(time.min()) for time in times), max(int(time.max()) for time in times)
     gap = max(1, (most - least) // (rows * queues))
-    return [_moved(table, most - least + gap, tick) for table in tables]
-
-
-def _moved(table: pa.Table, back: int, tick: Tick) -> pa.Table:
-    event_time = ints(table.column("event_time").chunk(0)) - back
-    seq = ints(table.column("seq").chunk(0))
-    earlier = seq - seq.max() - 2  # -1 is the sentinel's
-    return in_event_time(table, event_time, earlier, tick)
+    seqs = [ints(table.column("seq").chunk(0)) for table in tables]
+    last, back = max(int(seq.max()) for seq in seqs), most - least + gap
+    return [  # -1 is the sentinel's seq
+        in_event_time(table, time - back, seq - last - 2, tick)
+        for table, time, seq in zip(tables, times, seqs, strict=True)
+    ]
 
 
 class Warming:

@@ -1,1 +1,1 @@
-"""Measures a cell: a trial, its sustainable rate, latency at fractions of that rate. Judges nights and releases."""
+"""Measures a cell: its trials, its sustainable rate, and its latency at fractions of that rate."""

@@ -230,6 +230,7 @@ class ReadyCell:
             max_slip_s=replay.max_slip.seconds,
             max_clock_offset_s=replay.max_clock_offset.seconds,
             settle_s=SETTLE_S,
+            ready_s=Bounds.ready_s + self.settings.start_s,
         )
 
     def _beyond_us(self) -> int:

@@ -18,12 +18,12 @@ class Rules:
     """An engine's rules for event time in a query, as its adapter declares them: `rules` of end_trial().
 
     late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none. each_queue: the
-    watermark is the least of all queues' own, not that of the latest event of any. each_key: every key has a watermark
-    of its own, which moves with each event of that key, and an event below it is late, whether its window is still
-    open or not. equal_is_late: an event at the watermark itself is late, where a query judges each event by itself.
-    joins_first: an event is in the open session that it touches, and only else judged by a session of its own. lags:
-    for each frame of the query, by how many windows the watermark of the operator that it reaches lies behind; none:
-    by none.
+    watermark is the least of the queues' own ones; otherwise it follows the latest event of all queues. each_key: every
+    key has a watermark of its own, which moves with each event of that key, and an event below it is late, whether its
+    window is still open or not. equal_is_late: an event at the watermark itself is late, where a query judges each
+    event by itself. joins_first: an event joins the open session that it touches; any other event is judged as a
+    session of its own. lags: for each frame of the query, how many windows the watermark of its operator lies behind;
+    empty: 0.
     """
 
     late_counted: str = "rows"

@@ -53,7 +53,7 @@ class Check:
 def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]], spec: Spec) -> Check:
     """Compares a trial's output with the oracle's answer.
 
-    rows: all that was offered (see oracle.expectation); figures: those of end_trial; reports: bodies of all epochs.
+    rows: all that was offered (see late_rows.expectation); figures: those of end_trial; reports: bodies of all epochs.
     Raises ValueError if the figures lack batches or rows, or if the answer exceeds 64 bits.
     """
     rules = Rules(**figures.get("rules", {}))

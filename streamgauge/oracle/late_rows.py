@@ -153,7 +153,7 @@ def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
 def touches_no_open_session(
     rows: pa.Table, read: NDArray[np.bool_], watermarks_us: Ints, spec: Spec
 ) -> NDArray[np.bool_]:
-    """See sessions.left_out. Raises ValueError where the order of events decides, of several queues."""
+    """See session_deals.left_out. Raises ValueError if the answer depends on the order of events in several queues."""
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     late_alone = event_ts + spec.window_us <= watermarks_us
     if len(pc.unique(rows["partition"])) > 1 and (late_alone & read).any():

@@ -7,7 +7,8 @@ yields the columns of an answer and, of the largest of each answer's contributor
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 
 WALLS = ("event_wall", "offered_wall")
+#: a column of the offered rows: true for those that the job took before the trial
+EARLIER = "streamgauge_earlier"
 _SHOWN = 120
 
 
@@ -48,6 +51,15 @@ class Timed:
     offered_wall: Ints | None = None
 
 
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turns any other error of the database, such as that of a full disk, into a UserError."""
+    try:
+        yield
+    except duckdb.Error as problem:
+        raise UserError(f"the answers cannot be compared: {str(problem).splitlines()[0]}") from None
+
+
 class Answers:
     """The values of an output topic, with the instants at which they were appended, and the offered rows."""
 
@@ -64,9 +76,8 @@ class Answers:
         self._base.execute("create table raw as select value, appended from given")
         if events is not None:
             self._base.register("offered", events)
-            self._base.execute(
-                "create table marks as select coalesce(max(offered_wall), 0) as offered_wall from offered where warm"
-            )
+            last = "coalesce(max(offered_wall), 0) as offered_wall"
+            self._base.execute(f"create table marks as select {last} from offered where {EARLIER}")
 
     def close(self) -> None:
         self._base.close()
@@ -91,25 +102,27 @@ class Answers:
         if odd is not None:
             names = " and ".join(dict.fromkeys(columns[wall] for wall in WALLS))
             raise UserError(f"answer.carried: an answer has no whole number in {names}: {str(odd[0])[:_SHOWN]}")
-        return self._timed("timed where event_wall not in (select offered_wall from offered where sentinel or warm)")
+        return self._timed(
+            f"timed where event_wall not in (select offered_wall from offered where sentinel or {EARLIER})"
+        )
 
     def compare(self, sql: str, key: Sequence[str], lateness_ms: float | None) -> tuple[OwnCheck, Timed]:
         """Compares with the SQL's answer; the timed answers are the first of each key. Raises UserError for bad SQL."""
-        plain = "create or replace view events as select * exclude (sentinel, warm) from offered"
+        plain = f"create or replace view events as select * exclude (sentinel, {EARLIER}) from offered"
         self._base.execute(f"{plain} where not sentinel")
         columns = self._asked(sql, "expected")
-        for name in key:
-            if name not in columns:
-                raise UserError(f"answer.key: found {name!r}, allowed: {', '.join(columns)} (columns of answer.sql)")
         names = [name for name in columns if name not in WALLS]
+        if not names:
+            raise UserError("answer.sql: needs a column of the answers, beside those of the contributors")
+        for name in key:
+            if name not in names:
+                raise UserError(f"answer.key: found {name!r}, allowed: {', '.join(names)} (columns of answer.sql)")
         found = OwnCheck()
         if missing := self._missing(names):
             raise UserError(f"answer.sql: the job's answers have no {missing[0]!r}, but {missing[1]}")
         key = list(key) or names
         # what the sentinel alone answers is none of the stream's answers
-        self._base.execute(
-            "create or replace view events as select * exclude (sentinel, warm) from offered where sentinel"
-        )
+        self._base.execute(f"{plain} where sentinel")
         self._asked(sql, "of_sentinel")
         cast = ", ".join(f"try_cast({_at(name)} as {columns[name]}) as {_name(name)}" for name in names)
         same = " and ".join(f"e.{_name(name)} is not distinct from a.{_name(name)}" for name in key)
@@ -138,10 +151,9 @@ class Answers:
             )
         else:
             found.wrong = self._wrong(every, keys, found)
-        joined = " and ".join(f"e.{_name(name)} is not distinct from a.{_name(name)}" for name in key)
         self._base.execute(
             "create or replace table timed as select e.event_wall, e.offered_wall, min(a.appended) as appended "
-            f"from firsts a join expected e on {joined} group by e.event_wall, e.offered_wall, {self._of('e', key)}"
+            f"from firsts a join expected e on {same} group by e.event_wall, e.offered_wall, {self._of('e', key)}"
         )
         # an answer is timed unless only rows from before the trial contributed to it
         return found, self._timed("timed where offered_wall > (select max(offered_wall) from marks)")

@@ -33,7 +33,7 @@ TERMS = {
     "adjacent descents": "Events that are earlier than the event just before them.",
     "dispersion": "How bursty the events come: 1 for independent events, more for bursts.",
     "yardstick": "A fixed piece of work that is timed beside each measurement, and tells how fast the machine was.",
-    "hold": "A search holds a load until its batches are steady, before it believes their cost.",
+    "watermark hold": "How long a row waits in the engine's state for the watermark to close its window.",
     "noise floor": "95 % of comparisons of a system with itself stay below it.",
     "detectable": "The smallest change that four of five comparisons would find.",
     "driver's ceiling": "The highest rate that the driver itself offers without a system.",

@@ -62,8 +62,9 @@ def _sentence(records: Records, record: CellRecord) -> Note:
     said = [f"With {disorder}, {cell.system} takes {number(record.rate)} events a second without falling ever further "
             f"behind{_cost(records, record)}."]  # fmt: skip
     if not record.confirmed:
-        said.append(f"The rate is not proved: {one_line(search.get('reason')) or 'no reason is given'}. "
-                    "Give the trials more time: raise search.recovery_seconds.")  # fmt: skip
+        is_short = search.get("outcome") == "unproven"
+        advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
+        said.append(f"The rate is not proved: {one_line(search.get('reason')) or 'no reason is given'}.{advice}")
     elif record.interval_of == "the fit alone":
         said.append(
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."

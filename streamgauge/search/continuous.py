@@ -62,9 +62,9 @@ def warm_up_rows(windows: Sequence[Window], allowed_age_s: float, most_rows: flo
     if not told:
         return int(min(FIRST_ROWS, most_rows))
     highest = max(told, key=lambda window: window.held_rows)
-    exponent = growth(told)
-    if exponent is not None and exponent < _FLAT:
+    if is_flat(told):
         return highest.held_rows
+    exponent = growth(told)
     rows = float(_STEP * highest.held_rows)
     is_proportional = exponent is None or exponent > _PROPORTIONAL
     if not is_proportional or highest.held_rows > carried(highest) * allowed_age_s:

@@ -137,10 +137,10 @@ def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
         doubts.append("no recovery trial proved the estimate, as search.proof_steps is 0")
     drift = max((one.drift for one in found), key=abs, default=0.0)
     if abs(drift) > settings.max_drift:
-        became = "cheaper" if drift > 0 else "dearer"
+        compared = "more" if drift > 0 else "less"
         doubts.append(
-            f"a batch still became {abs(drift):.0%} {became} when the ladder ended, which was estimated; raise "
-            "search.warmup_seconds"
+            f"when the ladder ended, a batch still cost {abs(drift):.0%} {compared} than in a warm process, for which "
+            "the rate is estimated; raise search.warmup_seconds"
         )
     if any(one.misfit > 4 for one in found):
         told = "the cost of a batch is no straight line over its rows"

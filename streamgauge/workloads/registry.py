@@ -1,4 +1,4 @@
-"""The registry of queries: each has a row here, or in nexmark/queries.py, and a file with its code."""
+"""The registry of queries: each has a row here or in nexmark/queries.py, and a file with its question in SQL."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import wire_schema
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.job.job_system import JobSystem
+from streamgauge.engines.job.life import Job
 from streamgauge.engines.job.settings import JobSettings
 from streamgauge.kafka.broker import Broker
 from streamgauge.kafka.clients import Access
@@ -202,9 +204,26 @@ def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
         assert str(run.details["system"]["failure"]).startswith("the stream is too short for this trial")
 
 
+def test_the_job_of_a_trial_is_pinned_though_the_search_pins_before_it_starts(
+    broker: Broker, artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpus, end = sorted(os.sched_getaffinity(0))[-1:], Job.end
+    seen: list[set[int]] = []
+
+    def look_and_end(job: Job) -> None:
+        seen.extend(os.sched_getaffinity(process) for process in jobs(broker.bootstrap))
+        end(job)
+
+    monkeypatch.setattr(Job, "end", look_and_end)
+    with started(settings(broker, cpus=cpus), artifact, tmp_path) as (system, fleet):
+        system.pin()
+        trial(system, fleet, tmp_path / "first")
+    assert seen == [set(cpus)] * len(seen) != []
+
+
 def test_settings_that_the_broker_refuses_are_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:
     given = settings(broker, command=["/nowhere/job"])
-    with pytest.raises(UserError, match=r"^systems.mine.command: found no '/nowhere/job', neither on PATH nor in "):
+    with pytest.raises(UserError, match=r"^systems.mine.command: found no '/nowhere/job' in "):
         JobSystem(given, tmp_path).start()
     given = settings(broker).model_copy(update={"bootstrap": "127.0.0.1:1"})
     with pytest.raises(UserError, match=r"^systems.mine.bootstrap: the Kafka broker 127.0.0.1:1 cannot be used: "):

@@ -98,9 +98,12 @@ def test_how_what_was_measured_is_installed_again() -> None:
         ("command: [a], version: '1'", "version: neither command nor environment has the place {version}"),
         ("command: [a, '{topic}']", "found {topic}, allowed: {bootstrap}, "),
         ("command: [a], security: {sasl.password: hunter2}", "sasl.password: found a secret (not shown), allowed: ${"),
+        ("command: [a], security: {sasl.password: 12345678}", "sasl.password: found a secret (not shown), allowed: ${"),
+        ("command: [a], security: 'sasl.password=hunter2'", "security: found no keys (not shown), allowed: "),
         ("command: [a], progress: {group: g, checkpoint: c}", "give group or checkpoint, one of the two"),
         ("command: [a], headers: false, answer: {carried: {}}", "headers: found false, but answer.carried needs what"),
-        ("command: [a], started: once", "started: once needs answer.sql, and format json or avro"),
+        ("command: [a], started: once", "started: once needs answer.sql with answer.key, and format json or avro"),
+        ("command: [a], started: once, answer: {sql: select 1}", "started: once needs answer.sql with answer.key"),
         ("command: [a], format: line", "sentinel: needed by format line, and by that alone"),
         ("command: [a], ready: {log: '('}", "found '(', allowed: a regular expression"),
         ("command: [a], answer: {sql: none.sql}", "answer.sql: "),
@@ -113,6 +116,23 @@ def test_a_mistake_in_a_job_s_keys_is_one_line(tmp_path: Path, keys: str, said: 
     answer = check(bench.file)
     answer.refused(said)
     assert "hunter2" not in answer.err
+    assert "12345678" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("there", "found no 'there' on PATH; to run the file in .*, write ./there"),
+        ("nowhere", "found no 'nowhere' on PATH$"),
+        ("./nowhere", "found no './nowhere' in "),
+    ],
+)
+def test_a_program_is_looked_for_where_it_will_be_started(tmp_path: Path, command: str, said: str) -> None:
+    (tmp_path / "there").touch(0o755)
+    given = {"name": "mine", "engine": "job", "bootstrap": "b:1", "directory": str(tmp_path)}
+    settings_of("job").model_validate({**given, "command": ["./there"]}).check_installed()
+    with pytest.raises(UserError, match=f"^systems.mine.command: {said}"):
+        settings_of("job").model_validate({**given, "command": [command]}).check_installed()
 
 
 def test_a_job_is_recorded_with_its_folder_and_found_again_from_elsewhere(tmp_path: Path) -> None:

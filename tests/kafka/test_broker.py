@@ -84,7 +84,8 @@ def test_progress_is_what_a_group_has_committed(access: Access, topic: Make) -> 
     assert progress.reached() == Reached({1: 3}, {1: 3})
     consumer.close()
     progress.close()
-    topics.remove([], f"{name}-group")
+    assert topics.remove([], [f"{name}-group"])
+    assert topics.remove(["streamgauge-never-made"]), "it is not there"
     progress = Group(access, topics, f"{name}-group", name, 2)
     assert progress.reached() == Reached({}, {})
 

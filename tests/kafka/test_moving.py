@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from streamgauge.kafka.answers import offered
 from streamgauge.kafka.moving import After, Mover
+from streamgauge.kafka.warming import begin_of
+from streamgauge.oracle.own_sql import EARLIER
 from tests.kafka.test_records import rows
 
 US = 10**3
@@ -37,10 +39,24 @@ def test_rows_of_earlier_trials_count_as_warm_and_come_before_all_others(tmp_pat
         with pa.ipc.new_stream(str(tmp_path / name / "events-0.arrow"), table.schema) as out:
             out.write_table(table)
     assert offered(tmp_path / "now", 1, [tmp_path / "a", tmp_path / "b"]).to_pylist() == [
-        {"offered_wall": 2, "event_wall": 2, "name": "a", "warm": True},
-        {"offered_wall": 1, "event_wall": 1, "name": "a", "warm": True},
-        {"offered_wall": 3, "event_wall": 3, "name": "b", "warm": True},
-        {"offered_wall": 4, "event_wall": 4, "name": "b", "warm": True},
-        {"offered_wall": 55, "event_wall": 1, "name": "now", "warm": False},
-        {"offered_wall": 70, "event_wall": 2, "name": "now", "warm": False},
+        {"offered_wall": 2, "event_wall": 2, "name": "a", EARLIER: True},
+        {"offered_wall": 1, "event_wall": 1, "name": "a", EARLIER: True},
+        {"offered_wall": 3, "event_wall": 3, "name": "b", EARLIER: True},
+        {"offered_wall": 4, "event_wall": 4, "name": "b", EARLIER: True},
+        {"offered_wall": 55, "event_wall": 1, "name": "now", EARLIER: False},
+        {"offered_wall": 70, "event_wall": 2, "name": "now", EARLIER: False},
+    ]
+
+
+def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_its_own(tmp_path: Path) -> None:
+    for number, seqs in enumerate(([0, 2, 4], [1, 3])):
+        given = [{"seq": seq, "event_time": 10 * US * seq} for seq in seqs]
+        batch = rows({}, False, *given, {"seq": -1, "event_time": 10**6 * US, "sentinel": True})
+        with pa.ipc.new_stream(str(tmp_path / f"events-{number}.arrow"), batch.schema) as out:
+            out.write_batch(batch)
+    found = [table.select(["seq", "event_time", "sentinel"]).to_pylist() for table in begin_of(tmp_path, 2, "ns")]
+    back = 30 * US + 30 * US // 4  # the span of the rows, and their mean gap
+    assert found == [
+        [{"seq": seq - 5, "event_time": 10 * US * seq - back, "sentinel": False} for seq in seqs]
+        for seqs in ([0, 2], [1, 3])
     ]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.oracle.own_sql import Answers, OwnCheck
+from streamgauge.oracle.own_sql import EARLIER, Answers, OwnCheck
 
 SQL = """
 select key, count(*) as n, max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by key
@@ -29,7 +29,7 @@ def offered(*rows: tuple[str | None, int, int, str]) -> pa.Table:
             "offered_wall": [row[2] for row in rows],
             "event_wall": [row[2] - 1 for row in rows],
             "sentinel": [kind == "sentinel" for kind in kinds],
-            "warm": [kind == "warm" for kind in kinds],
+            EARLIER: [kind == "warm" for kind in kinds],
             "key": pa.array([row[0] for row in rows], pa.string()),
         }
     )
@@ -120,7 +120,7 @@ def test_answers_that_carry_their_walls_need_no_sql(made: list[Answers]) -> None
     [
         ("select nonsense", ["key"], "answer.sql: Binder Error: Referenced column"),
         ("select key from events", ["key"], "answer.sql: needs a bigint column event_wall"),
-        (SQL, ["kee"], "answer.key: found 'kee', allowed: key, n, event_wall, offered_wall"),
+        (SQL, ["kee"], "answer.key: found 'kee', allowed: key, n"),
         (SQL.replace("as n", "as m"), ["key"], "answer.sql: the job's answers have no 'm', but key, n"),
         ("select 1 as n, event_wall, offered_wall from events", [], "answer.sql: its answer has equal rows"),
     ],
@@ -140,3 +140,19 @@ def test_garbage_and_missing_columns_are_told_with_an_example(made: list[Answers
     assert answers(made, A).garbage() is None
     with pytest.raises(UserError, match=r'^answer.carried: an answer has no whole number in e and o: {"key": "a"'):
         answers(made, A).carried({"event_wall": "e", "offered_wall": "o"})
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "said"),
+    [
+        (
+            "select event_wall, offered_wall from events",
+            [],
+            "answer.sql: needs a column of the answers, beside ",
+        ),
+        (SQL, ["event_wall"], "answer.key: found 'event_wall', allowed: key, n "),
+    ],
+)
+def test_walls_alone_are_no_answer(made: list[Answers], sql: str, key: list[str], said: str) -> None:
+    with pytest.raises(UserError, match=f"^{said}"):
+        answers(made, A, B).compare(sql, key, None)

@@ -8,7 +8,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.job.following import Follower
 from streamgauge.engines.job.life import Job, Trial, is_closed
 from streamgauge.engines.job.running import Command, Publishing
-from streamgauge.engines.job.settings import JobSettings, filled
+from streamgauge.engines.job.settings import PLACES, JobSettings, filled
 from streamgauge.kafka.answers import Output, offered, report
 from streamgauge.kafka.clients import Access, Topics, ends
 from streamgauge.kafka.progress import Checkpoint, Group, Progress
@@ -52,6 +52,7 @@ class JobSystem:
         self._list = work / "topics.json"  # of them, which outlives this process
         self._failure: str | None = None
         self._cpu = 0.0  # of earlier trials
+        self._pinned = False  # a job that starts is pinned at once
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
 
     def start(self) -> None:
@@ -69,7 +70,7 @@ class JobSystem:
             self._topics.check()
             probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
             group = self._system.progress.group
-            group = None if group is None else filled(group, {"group": probe, "attempt": probe, "work": probe})
+            group = None if group is None else filled(group, dict.fromkeys(PLACES, probe))
             try_rights(self._access, self._topics, probe, group)
         except UserError as problem:
             raise UserError(f"systems.{self.name}.{problem}") from None
@@ -98,6 +99,7 @@ class JobSystem:
             return {"drained": False, "failure": self._failure}
         deadline = time.monotonic() + timeout_s
         output: Output | None = None
+        figures: dict[str, Any] = {}
         try:
             drained = self._drained(trial)
             if drained and not trial.closed:
@@ -110,11 +112,13 @@ class JobSystem:
             figures = self._ended(trial, keep=keep) | {"drained": drained}
             if output is not None and self._failure is None:
                 figures |= self._answers(trial, output, figures["link"])
-            if keep:
+            # the next trial's answers are compared together with these
+            right = self._failure is None and not figures.get("check", {}).get("wrong")
+            if keep := keep and right and "latest" in figures["link"]:
                 trial.job.has_taken(trial.rows, figures["link"]["latest"])
         except (UserError, WireError) as problem:
             self._failure = self._failure or self._access.masked(str(problem))
-            keep, figures = False, self._ended(trial) | {"drained": False}
+            keep, figures = False, (figures or self._ended(trial)) | {"drained": False}
         finally:
             if output is not None:
                 output.close()
@@ -136,6 +140,7 @@ class JobSystem:
         return self._failure
 
     def pin(self) -> None:
+        self._pinned = True
         if self._system.cpus and self._job is not None:
             self._job.command.session.pin(self._system.cpus)
 
@@ -163,6 +168,8 @@ class JobSystem:
                 publishing.end()
                 raise
             self._job = job
+            if self._pinned:
+                self.pin()
         warming = None
         if not closed and begun is None and system.warm.ps and system.format != "line":
             kept = begin_of(self._kept, queues, setup.tick)
@@ -201,7 +208,8 @@ class JobSystem:
         assert self._topics is not None, "start first"
         group, folder = system.progress.group, system.progress.checkpoint
         if folder is not None:
-            progress: Progress = Checkpoint(Path(filled(folder, job.values)), topic)
+            place = Path(system.directory or ".") / filled(folder, job.values)
+            progress: Progress = Checkpoint(place, topic)
         else:
             progress = Group(self._access, self._topics, filled(str(group), job.values), topic, queues)
         closed, lateness = is_closed(setup), system.answer.lateness
@@ -270,14 +278,13 @@ class JobSystem:
 
     def _answers(self, trial: Trial, output: Output, link: dict[str, Any]) -> dict[str, Any]:
         """Reads, checks and reports the answers. Raises UserError for answers that cannot be used."""
-        from streamgauge.oracle.own_sql import Answers, OwnCheck
+        from streamgauge.oracle.own_sql import Answers, OwnCheck, one_line_errors
 
         wanted, topic = self._system.answer, output.read()
         if not topic.values:
             raise UserError("the job wrote nothing to its output topic")
         rows = offered(trial.rows, trial.queues, trial.job.trials)
-        answers = Answers(topic.values, topic.appended_ns, rows)
-        try:
+        with one_line_errors(), closing(Answers(topic.values, topic.appended_ns, rows)) as answers:
             found = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
             if garbage := answers.garbage():
                 raise UserError(garbage)
@@ -288,8 +295,6 @@ class JobSystem:
                 timed = answers.carried(wanted.carried.model_dump())
             else:
                 timed = answers.counted()
-        finally:
-            answers.close()
         setup = trial.setup
         with Connection(setup.endpoints[0], setup.attempt) as wire:
             report(wire, setup.attempt, timed, _clock(wire.clock_offset(), link.get("clock_offset_ns")))
@@ -316,8 +321,8 @@ class JobSystem:
     def _remove_topics(self) -> None:
         if not self._made or self._topics is None:
             return
-        group = self._made[0].rpartition("-")[0]  # the first topic may be the output, where the input is none
-        if self._topics.remove(self._made, group):  # a broker that does not answer now may be back later
+        groups = {topic.rpartition("-")[0] for topic in self._made}
+        if self._topics.remove(self._made, groups):  # a broker that does not answer now may be back later
             self._made = []
             self._list.unlink(missing_ok=True)
 

@@ -99,7 +99,7 @@ class Trial:
             return None
         if link["starved_share"] > MOST_STARVED:
             return (
-                f"the link limited this trial: at {link['starved_share']:.0%} of all looks the job had read all that "
+                f"the link limited this trial: in {link['starved_share']:.0%} of the samples the job had read all that "
                 "publisher and broker had handed on, though more was offered"
             )
         if link.get("filled_s") is None and self.follower.rows:

@@ -7,9 +7,9 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
@@ -37,9 +37,12 @@ def _known_places(text: str) -> str:
     return text
 
 
-def _no_secrets(settings: dict[str, str]) -> dict[str, str]:
+def _no_secrets(settings: Any) -> Any:
+    """Looks before anything else does, as other messages would show what they found."""
+    if not isinstance(settings, dict):
+        raise ValueError("found no keys (not shown), allowed: settings of librdkafka with their values")
     for key, value in settings.items():
-        if _SECRET.search(key) and not _VARIABLE.fullmatch(value):
+        if _SECRET.search(str(key)) and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
             raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")
     return settings
 
@@ -128,7 +131,7 @@ class JobSettings(System):
     started: Literal["trial", "once"] = Field(
         default="trial",
         description="start the job anew for each trial, or once for all trials that follow the ladder of a search; "
-        "once needs answer.sql and a format other than line",
+        "once needs answer.sql with answer.key, and a format other than line",
     )
     headers: bool = Field(
         default=True,
@@ -144,15 +147,15 @@ class JobSettings(System):
     )
     warm: Delay = Field(
         default=Duration.parse("15s"),
-        description="time for which a job takes rows of the stream's begin, moved into the past, before it is ready; "
-        "formats json and avro",
+        description="time for which a job warms up with the stream's first rows, whose event times are moved into the "
+        "past; formats json and avro",
     )
     ready: JobReady | None = Field(
         default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
     )
     answer: JobAnswer = Field(default=JobAnswer(), description="check of the answers, and who contributed to them")
     environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the command")
-    security: Annotated[dict[str, str], AfterValidator(_no_secrets)] = Field(
+    security: Annotated[dict[str, str], BeforeValidator(_no_secrets)] = Field(
         default_factory=dict,
         description="settings of librdkafka for the broker, such as sasl.username; secrets as ${VARIABLE}",
     )
@@ -183,8 +186,11 @@ class JobSettings(System):
     @model_validator(mode="after")
     def _trials_that_are_told_apart(self) -> Self:
         """A job that goes on takes later event times in each trial, and answers of earlier ones stay in its topic."""
-        if self.started == "once" and (self.format == "line" or self.answer.sql is None):
-            raise ValueError("started: once needs answer.sql, and format json or avro: a line cannot take a later time")
+        if self.started == "once" and (self.format == "line" or self.answer.sql is None or not self.answer.key):
+            raise ValueError(
+                "started: once needs answer.sql with answer.key, and format json or avro: a line cannot take a later "
+                "time"
+            )
         return self
 
     @model_validator(mode="after")
@@ -205,6 +211,10 @@ class JobSettings(System):
     def lines(self) -> bool:
         return self.format == "line"
 
+    @property
+    def start_s(self) -> float:
+        return self.warm.seconds + ((self.ready.seconds or 0.0) if self.ready else 0.0)
+
     def located(self, base: Path) -> Self:
         directory = os.path.normpath(base.absolute() / (self.directory or ""))
         changed: dict[str, object] = {"directory": directory}
@@ -218,8 +228,13 @@ class JobSettings(System):
         if self.format == "avro" and importlib.util.find_spec("fastavro") is None:
             raise UserError(f"systems.{self.name}.format: fastavro is not installed; install the extra kafka")
         program, place = self.command[0], Path(self.directory or ".")
-        if "{" not in program and shutil.which(program) is None and not (place / program).exists():
-            raise UserError(f"systems.{self.name}.command: found no {program!r}, neither on PATH nor in {place}")
+        if "{" in program:
+            return
+        if "/" in program and not (place / program).exists():
+            raise UserError(f"systems.{self.name}.command: found no {program!r} in {place}")
+        if "/" not in program and shutil.which(program) is None:
+            there = f"; to run the file in {place}, write ./{program}" if (place / program).exists() else ""
+            raise UserError(f"systems.{self.name}.command: found no {program!r} on PATH{there}")
 
 
 def _text_of(file: Path, system: str) -> str:
@@ -227,3 +242,5 @@ def _text_of(file: Path, system: str) -> str:
         return file.read_text()
     except OSError as problem:
         raise UserError(f"systems.{system}.answer.sql: {file}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise UserError(f"systems.{system}.answer.sql: {file}: byte {problem.start} is not UTF-8") from None

@@ -26,11 +26,15 @@ WAIT_S = 0.05
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the job: its behaviour, the constant delay of its answers, and a folder for Spark's logs."""
+    """Settings of the job: its behaviour, the constant delay of its answers, and a folder for Spark's logs.
+
+    commit_s: seconds between two commits of its group, as Flink's checkpoints are; 0 for one after each read.
+    """
 
     behaviour: Behaviour = field(default_factory=Behaviour)
     delay_s: float = 0.0
     checkpoint: str | None = None
+    commit_s: float = 0.0
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Settings:
@@ -93,7 +97,11 @@ def run(bootstrap: str, given: str, output: str, group: str, settings: Settings)
     consumer.subscribe([given])
     process = Process(settings.behaviour, secrets.randbelow(2**31), 1)
     limit, worked_s, free_at, idle = min(process.most_rows, 1_000_000), 0.0, 0.0, True
+    committed_at, uncommitted = time.monotonic(), False
     while True:
+        if uncommitted and time.monotonic() - committed_at >= settings.commit_s:
+            consumer.commit(asynchronous=False)
+            committed_at, uncommitted = time.monotonic(), False
         messages = consumer.consume(limit, 0)
         if not messages:
             idle = True
@@ -115,9 +123,7 @@ def run(bootstrap: str, given: str, output: str, group: str, settings: Settings)
         time.sleep(max(0.0, free_at - time.monotonic()))
         if log is not None:
             log.commit()
-        else:
-            consumer.commit(asynchronous=False)
-        idle = False
+        uncommitted, idle = log is None, False
 
 
 if __name__ == "__main__":

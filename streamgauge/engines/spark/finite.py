@@ -84,7 +84,7 @@ class FiniteRun:
         return sum(operator.dropped for batch in self.batches for operator in batch.operators)
 
     def logs(self) -> list[BatchLog]:
-        """The logs that `oracle.expectation` reads."""
+        """The logs that `late_rows.expectation` reads."""
         return [
             BatchLog(batch.number, batch.ends, batch.watermark_ms, batch.watermark_ms if self.one_watermark else None)
             for batch in self.batches
