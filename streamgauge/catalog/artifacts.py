@@ -43,6 +43,7 @@ from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
 
 MANIFEST = "manifest.json"
+OTHER_ARTIFACTS = "choose another --artifacts"
 #: the manifest of an artifact whose data was deleted to save space (index/garbage_collection.py); results need it
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
@@ -197,8 +198,11 @@ class Store:
         runs = self.root / "runs"
         return sorted(runs.iterdir()) if runs.exists() else []
 
-    def require_space(self, byte_count: int) -> None:
-        """Raises UserError if the disk has less free than byte_count, or if the remote store does not answer."""
+    def require_space(self, byte_count: int, other: str = OTHER_ARTIFACTS) -> None:
+        """Raises UserError if the disk has less free than byte_count, or if the remote store does not answer.
+
+        other: says how to choose another disk.
+        """
         there = self.root
         if isinstance(there, Remote):
             there.require()
@@ -208,8 +212,7 @@ class Store:
         free = shutil.disk_usage(there).free
         if free < byte_count:
             raise UserError(
-                f"{there}: {free / 2**20:.0f} MiB free, {byte_count / 2**20:.0f} MiB needed; "
-                "free some space or choose another --artifacts"
+                f"{there}: {free / 2**20:.0f} MiB free, {byte_count / 2**20:.0f} MiB needed; free some space or {other}"
             )
 
     # -- keys: they follow from the inputs alone, so planning needs no Spark

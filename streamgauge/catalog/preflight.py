@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.artifacts import OTHER_ARTIFACTS, Store
 from streamgauge.catalog.source_files import stat_source
 
 JAVA_LEAST = 17
@@ -25,10 +25,15 @@ def check(store: Store, files: Sequence[str]) -> None:
     check_files(store, files)
 
 
-def check_files(store: Store, files: Sequence[str]) -> None:
-    """Checks that all source files exist, and that space is free. Raises UserError."""
+def check_files(
+    store: Store, files: Sequence[str], *, per_byte: int = SPACE_PER_SOURCE_BYTE, other: str = OTHER_ARTIFACTS
+) -> None:
+    """Checks that all source files exist, and that so much space is free for each of their bytes. Raises UserError.
+
+    other: says how to choose another disk.
+    """
     size = sum(stat_source(name).st_size for name in files)
-    store.require_space(SPACE_LEAST + SPACE_PER_SOURCE_BYTE * size)
+    store.require_space(SPACE_LEAST + per_byte * size, other)
 
 
 def check_java() -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,6 +87,8 @@ def analyze(
     if save is not None and not os.access(save.absolute().parent, os.W_OK):  # found now, not after the measurement
         why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
         raise UserError(f"--profile {save}: cannot be written: {why}")
+    if save is not None:
+        workplace.keep_sources("--profile", save, files)
     source = _source(
         files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
         max_bad_fraction, dataset
@@ -162,8 +165,8 @@ def generate(
     columns: Annotated[
         str | None,
         typer.Option(
-            help="columns to keep with their types: names separated by commas, or all; by default all of Parquet, "
-            "none of text"
+            help="columns to keep with their types: names separated by commas, or all; name:string, name:int64 or "
+            "name:float64 where the guess from the first lines is wrong; by default all of Parquet, none of text"
         ),
     ] = None,
     on_infeasible: Annotated[
@@ -200,7 +203,8 @@ def generate(
     with options.speaking():
         table(experiment.delay, source.tick)
     if save_bad is not None:
-        quarantine.check(save_bad)
+        quarantine.check(save_bad, out)
+        workplace.keep_sources("--quarantine", save_bad, files)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.spark import generate as stage
         from streamgauge.spark import ingest, stream_texts
@@ -210,9 +214,8 @@ def generate(
         with workplace.progress("generating the stream"):
             artifact = stage.run(workers, benchmark, store, experiment)
         bad = quarantine.counted(events)
-        if save_bad is not None:
-            quarantine.write(events, save_bad)
-        written = workplace.published(artifact, out)
+        with quarantine.writing(events, save_bad) if save_bad is not None else nullcontext():
+            written = workplace.published(artifact, out)
     _warn(events.manifest["doubts"])
     manifest = artifact.manifest
     keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
@@ -302,18 +305,24 @@ def _source(
 
 
 def _with_columns(source: config.Source, wanted: str | None) -> config.Source:
-    """The source with the columns of that option, whose types are guessed from its first rows. Raises UserError."""
+    """The source with the columns of that option. Raises UserError.
+
+    The type of a column is that of Parquet's schema, or is guessed from the first lines of text, unless it is named.
+    """
     if wanted is None and (source.columns or source.format != "parquet"):
         return source
-    from streamgauge.text.guess import guess
+    from streamgauge.text import guess, splits
 
-    found = guess(source.files[0], source.format, str(source.time.column)).columns
+    with options.speaking():
+        splits.source_splits(source, 1 << 40)  # finds a file that is not as described
+    found = guess.columns_of(source)
     names = list(found) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
-    for name in names:
+    columns = {}
+    for name, colon, kind in (name.partition(":") for name in names):
         if name not in found:
             raise UserError(f"--columns: found {name!r}, allowed: all, or some of {', '.join(found) or 'none'}")
-    raw = {**source.model_dump(), "columns": {name: found[name] for name in names}}
-    return options.parse(config.Source, raw, "source")
+        columns[name] = kind if colon else found[name]
+    return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")
 
 
 def _warn(doubts: list[str]) -> None:

@@ -67,13 +67,14 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
         typer.echo(json.dumps(plan))
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False)
     built = {True: "[green]built[/]", False: "to build"}
-    console.print(f"[bold]{benchmark.name}[/]  {benchmark.description}", soft_wrap=True)
+    console.print(f"[bold]{benchmark.name}[/]  {escape(benchmark.description)}", soft_wrap=True)
     for source in plan["sources"]:
-        console.print(f"  source  {source['file']}  ({source['size']:,} bytes)", soft_wrap=True)
+        console.print(f"  source  {escape(source['file'])}  ({source['size']:,} bytes)", soft_wrap=True)
     if looked := plan["sample"]:
         console.print(
             f"  begins  {looked['events']:,} of {looked['lines']:,} lines are events, from {looked['first']} to "

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import as_user_error, opened
+from streamgauge.base.places import as_user_error, opened, publishing
 from streamgauge.catalog.artifacts import Artifact
 
 _ROWS = 10_000
 
 
-def check(out: Path) -> None:
-    """Raises UserError if the file could not be written."""
+def check(out: Path, stream: Path) -> None:
+    """Raises UserError if the file could not be written, or lies in the folder that the stream will be."""
     folder = out.absolute().parent
     if out.is_dir() or not folder.is_dir() or not os.access(out if out.exists() else folder, os.W_OK):
         raise UserError(f"--quarantine {out}: cannot be written; name a file in a folder that exists")
+    if "://" not in str(stream) and out.absolute().is_relative_to(stream.absolute()):
+        raise UserError(f"--quarantine {out}: lies in --out {stream}; name a file elsewhere")
 
 
 def counted(events: Artifact) -> dict[str, int]:
@@ -33,16 +37,21 @@ def counted(events: Artifact) -> dict[str, int]:
     return dict(found.most_common())
 
 
-def write(events: Artifact, out: Path) -> None:
-    """Writes the lines as they are, or as a table if the name ends in .parquet. Raises UserError."""
-    source = _file(events) if events.manifest.get("quarantined") else None
+@contextmanager
+def writing(events: Artifact, out: Path) -> Iterator[None]:
+    """Writes the lines as they are, or as a table if the name ends in .parquet. Raises UserError.
+
+    The file takes its name when the block has ended without an error.
+    """
+    source = _file(events)
     try:
-        if out.suffix == ".parquet" and source is not None:
-            pq.write_table(source.read(["file", "line_number", "reason", "text"]), out)
-            return
-        with open(out, "wb") as handle:
-            for batch in source.iter_batches(_ROWS, columns=["text"]) if source is not None else ():
-                handle.writelines(text + b"\n" for text in batch.column("text").to_pylist())
+        with publishing(out) as (_, sink):
+            if out.suffix == ".parquet":
+                pq.write_table(source.read(["file", "line_number", "reason", "text"]), sink)
+            else:
+                for batch in source.iter_batches(_ROWS, columns=["text"]):
+                    sink.write(b"".join(text + b"\n" for text in batch.column("text").to_pylist()))
+            yield
     except OSError as problem:
         raise as_user_error(problem, out) from None
 

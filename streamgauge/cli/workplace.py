@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 silent = False
 #: beyond this, Spark reads a source, which spills to disk what does not fit memory; sorting keeps all rows in memory
 _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
+#: packed files and Parquet hold about so many times their size
+_UNPACKED = 5
 
 
 def located(name: str) -> str:
@@ -42,8 +44,12 @@ def located(name: str) -> str:
         raise UserError("-: standard input is a terminal; give it a file or a pipe")
     descriptor, copy = tempfile.mkstemp(prefix="streamgauge-standard-input-")
     atexit.register(os.unlink, copy)
-    with open(descriptor, "wb") as target:  # it is read twice, and by several processes
-        shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
+    try:
+        with open(descriptor, "wb") as target:  # it is read twice, and by several processes
+            shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
+    except OSError as problem:
+        said = problem.strerror or problem
+        raise UserError(f"-: standard input cannot be kept in {copy}: {said}; set TMPDIR to a larger disk") from None
     return copy
 
 
@@ -74,11 +80,17 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
         from streamgauge.spark.session import check_master
 
         check_master(master)
-    preflight.check_files(store, source.files)
+    if name == "analyze":  # which keeps no lines
+        preflight.check_files(store, source.files, per_byte=1, other="set TMPDIR to another disk")
+    else:
+        preflight.check_files(store, source.files, other="choose another --out")
     with options.speaking():
         splits.source_splits(source, 1 << 40)  # finds a file that is not as described before anything starts
     size = sum(stat_source(file).st_size for file in source.files)
-    large = size > (_HERE_BYTES if source.order == "file" else _SORTED_HERE_BYTES)
+    if source.order == "file":
+        large = size > _HERE_BYTES
+    else:
+        large = sum(map(_unpacked_bytes, source.files)) > _SORTED_HERE_BYTES
     try:
         if master is None and not large:
             from streamgauge.spark.workers import Forked
@@ -92,6 +104,14 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
                 yield spark
     except KeyboardInterrupt:
         raise Stopped("stopped; nothing was written") from None
+
+
+def _unpacked_bytes(file: str) -> int:
+    """About the size of a file's rows in memory."""
+    from streamgauge.text.ranges import packing
+
+    packed = file.endswith((".parquet", ".pq")) or packing(file) is not None
+    return stat_source(file).st_size * (_UNPACKED if packed else 1)
 
 
 class _NoPandas:
@@ -175,6 +195,8 @@ def beside(out: Path) -> Iterator[Store]:
         return
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
     try:
+        if os.path.ismount(out):
+            raise UserError(f"--out {out}: found a mount point, which cannot be replaced; name a directory below it")
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
             raise taken(out)
         scratch.mkdir(parents=True)
@@ -189,6 +211,17 @@ def beside(out: Path) -> Iterator[Store]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+_THERE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+
+
+def keep_sources(option: str, out: Path, files: Sequence[str]) -> None:
+    """Raises UserError if a file to be written is one of the source files."""
+    for file in files:
+        with suppress(OSError):
+            if "://" not in file and out.samefile(file):
+                raise UserError(f"{option} {out}: is a source file, which would be lost; name another file")
+
+
 def taken(out: Path) -> UserError:
     return UserError(f"--out {out}: exists already; name a directory that does not")
 
@@ -197,9 +230,12 @@ def published(artifact: Artifact, out: Path) -> Path:
     """Moves an artifact's files to `out`, the manifest last; returns where they are. Raises UserError."""
     target = place(out)
     if not isinstance(target, Remote):
-        if out.exists():
-            out.rmdir()
-        artifact.path.rename(out)
+        try:
+            if out.exists():
+                out.rmdir()
+            artifact.path.rename(out)
+        except OSError as problem:  # somebody else made it meanwhile
+            raise taken(out) if problem.errno in _THERE else as_user_error(problem, out) from None
         return out
     manifest = (artifact.path / MANIFEST).read_bytes()
     (artifact.path / MANIFEST).unlink()

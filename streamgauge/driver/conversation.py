@@ -84,12 +84,14 @@ class Conversation:
 
         def done(all_: list[dict[str, Any]]) -> bool:
             if over is not None and all_[0]["start_wall_ns"]:
-                told = self.samples(max((s[0] for s in seen[0]["clock"]), default=0) if seen else 0)
+                told = self.samples(min((one["clock"][-1][0] if one["clock"] else 0 for one in seen), default=0))
                 if not seen:
                     seen.extend({**one, "final": None} for one in told)
                 else:
                     for one, new in zip(seen, told, strict=True):
-                        one["clock"], one["samples"] = one["clock"] + new["clock"], one["samples"] + new["samples"]
+                        for kind in ("clock", "samples"):  # some were told before
+                            last = one[kind][-1][0] if one[kind] else 0
+                            one[kind] = one[kind] + [sample for sample in new[kind] if sample[0] > last]
                 if over(observation(request, self._bounds, seen)):
                     return True
             return all(s["finished"] for s in all_) or any(s["state"] == "overflow" for s in all_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from streamgauge.driver.schedule import NS
@@ -155,8 +156,7 @@ def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:
 
 def _apart(drivers: Sequence[tuple[int, int]], system: tuple[int, int] | None, allowed_s: float) -> str | None:
     """Reason why a latency would be wrong: the clocks that stamp offers and emissions are too far apart; else None."""
-    first, *others = drivers or [(0, 0)]
-    among = [(offset - first[0], error + first[1]) for offset, error in others]
+    among = [(a - b, error + other) for (a, error), (b, other) in combinations(drivers, 2)]
     worst = worst_clock([*among, *([system] if system else [])])
     if worst is None or abs(worst[0]) + worst[1] <= allowed_s * NS:
         return None

@@ -152,9 +152,11 @@ class Driver:
         share = len(self.partitions) / self._settings.partitions
         rate, seconds = check_rate(request.get("rate", 0)), check_seconds(request.get("seconds", 0))
         name, settings = request.get("attempt", ""), self._settings
-        plan = schedule(rate, seconds, self._replay.loop, mode=settings.mode, profile=settings.profile)
         fits = settings.max_memory_mb * 2**20 // 2 // ROW_BYTES
         behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
+        # the drift of a backlog tells of the rate only if the rate is constant
+        shape = ("constant", "constant") if behind_s else (settings.mode, settings.profile)
+        plan = schedule(rate, seconds, self._replay.loop, mode=shape[0], profile=shape[1])
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
         hold = None if request.get("hold") is None else self._share_of(request["hold"])
         with self._lock:

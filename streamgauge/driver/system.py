@@ -71,6 +71,7 @@ class SystemUnderTest(Protocol):
     cpu_seconds  optional: CPU seconds since the start, or None where they are not known.
 
     An attribute `continuous` that is True says that the engine has no micro-batches (see `is_continuous`). An attribute
+    `lasts` that is False says that each closed loop starts a process of its own, which is cold. An attribute
     `semantics`, a `Semantics` of config/systems.py, tells how a user's own engine treats event time.
     """
 

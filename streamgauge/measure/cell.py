@@ -18,7 +18,7 @@ from streamgauge.base.schemas import NEXMARK_IDS
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
-from streamgauge.driver.closed_loop import ClosedLoop
+from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
 from streamgauge.driver.fleet import Drivers, drivers
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
@@ -137,17 +137,21 @@ class ReadyCell:
         if step.purpose != "compile":
             self._pin()
         with metrics.step(self.cell.name):
-            batches = (loop := self._closed_loop(token)).window(step.rows, step.enough)
+            longest_s = max(LONGEST_WINDOW_S, 4 * self.benchmark.search.max_age.seconds)
+            batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s)
         if loop.invalid is not None:
-            invalid = loop.invalid
             self.end_loop()
-            return Window(step.process, step.purpose, step.rows, (), invalid)
-        return Window(step.process, step.purpose, step.rows, batches)
+        return Window(step.process, step.purpose, step.rows, batches, loop.invalid)
 
     @property
     def pins(self) -> bool:
         """True for an engine whose adapter can pin it to its CPUs."""
         return hasattr(make_system(self.settings, self._work / "system"), "pin")
+
+    @property
+    def lasts(self) -> bool:
+        """True for an engine whose process goes on from a trial to the next window."""
+        return bool(getattr(make_system(self.settings, self._work / "system"), "lasts", True))
 
     def _pin(self) -> None:
         """Pins the system to its CPUs from now on, where its adapter can."""
@@ -231,6 +235,7 @@ class ReadyCell:
             max_clock_offset_s=replay.max_clock_offset.seconds,
             settle_s=SETTLE_S,
             ready_s=Bounds.ready_s + self.settings.start_s,
+            drain_s=max(Bounds.drain_s, 2 * self.benchmark.search.max_age.seconds),
         )
 
     def _beyond_us(self) -> int:

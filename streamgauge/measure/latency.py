@@ -19,7 +19,7 @@ from streamgauge.measure import timing
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of
-from streamgauge.measure.search_stage import cell_directory, settings_hash
+from streamgauge.measure.search_stage import SOUND, cell_directory, settings_hash
 
 log = logging.getLogger("streamgauge")
 #: quantiles that become results
@@ -50,7 +50,10 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
         measured = bench.trial(load, plan.seconds, token=token)
         about = {"fraction": fraction, "common": common}
         append_json(directory / "latency-trials.jsonl", about | measured.record())
-        found.append(figures_of(fraction, measured) | about)
+        figures = figures_of(fraction, measured) | about
+        if not common and (why := no_result(directory)):
+            figures |= {"valid": False, "reason": f"the rate of which this is a fraction is no result: {why}"}
+        found.append(figures)
         log.info("  %s", _one_line(found[-1]))
     write_json(directory / "latency.json", found)
     for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
@@ -68,6 +71,14 @@ def sustainable(directory: Path, cell: Cell) -> float:
     if rate <= 0:
         raise UserError(f"{cell.name}: no rate was sustained, so latency cannot be measured; see search.json")
     return rate
+
+
+def no_result(directory: Path) -> str | None:
+    """Reason why the rate that the search found is no result; None if it is one."""
+    search = json.loads((directory / "search.json").read_text())
+    if search.get("correct") is False:
+        return "a trial's output was wrong"
+    return None if search.get("outcome", "found") in SOUND else str(search.get("reason"))
 
 
 def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:

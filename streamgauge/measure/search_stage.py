@@ -139,7 +139,8 @@ class Searcher:
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         replay = self._bench.benchmark.replay
         rows = min(MOST_ROWS, replay.max_memory_mb * 2**20 // 2 // ROW_BYTES * len(self._bench.fleet.endpoints))
-        return Limits(most, rows, self._bench.continuous, pinned=bool(self._bench.settings.cpus) and self._bench.pins)
+        pinned = bool(self._bench.settings.cpus) and self._bench.pins
+        return Limits(most, rows, self._bench.continuous, pinned, self._bench.lasts)
 
     def _measure(self, step: Hold | Recover) -> Measurement:
         if step.process != self._process and self._bench.running:
@@ -190,12 +191,14 @@ class Searcher:
         return window
 
     def _is_second(self, step: Hold) -> bool:
-        """True if the same window was measured just before.
+        """True if the same window was measured just before, and was invalid.
 
         On a machine that is never quiet, the second one counts; the report tells how much the yardstick moved.
         """
         last = self._records[-1].get("window") if self._records else None
-        return last is not None and (last["held_rows"], last["purpose"]) == (step.rows, step.purpose)
+        if last is None or last["invalid"] is None:
+            return False
+        return (last["held_rows"], last["purpose"]) == (step.rows, step.purpose)
 
     def _yard(self, step: Hold) -> Yard | None:
         """Runs the yardstick while the system waits; returns None in a warm-up, which it would disturb."""
@@ -225,7 +228,7 @@ class Searcher:
         lasted = max((s.at_s for s in (*seen.samples, *seen.clock)), default=0.0)
         record = TrialRecord(
             step.process, step.purpose, step.rate_events_per_s, lasted, measured.verdict,
-            seen.invalid is None, measured.correct,
+            seen.invalid is None, measured.correct, self._life,
         )  # fmt: skip
         full = {
             **measured.record(),

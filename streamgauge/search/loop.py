@@ -29,9 +29,16 @@ def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement])
     begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
     for process in range(begun, settings.processes + 1):
         windows = windows_of(measured, process)
-        if hold := next_window(settings, limits, process, windows, again=refuted(measured, process) > 0):
+        if hold := next_window(settings, limits, process, windows, again=_is_warm_already(limits, measured, process)):
             return hold
     return next_recovery(settings, limits, measured) or _done(settings, limits, measured, None)
+
+
+def _is_warm_already(limits: Limits, measured: Sequence[Measurement], process: int) -> bool:
+    """True if a process climbs its second ladder, and is still the one that climbed the first."""
+    lives = [m.life for m in measured if isinstance(m, Window) and m.process == process]
+    before = [m.life for m in measured[: refuted(measured, process)] if isinstance(m, Window) and m.process == process]
+    return bool(before) and limits.lasts and lives[-1] == before[-1]
 
 
 def run_search(

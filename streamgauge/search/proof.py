@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgauge.config import Search
-from streamgauge.search.records import Measurement, TrialRecord
+from streamgauge.search.records import Measurement, TrialRecord, Window
 
 #: looks at a load: the ladder's prediction, and two trials
 LOOKS = 3
@@ -59,7 +59,10 @@ def refuted(measured: Sequence[Measurement], process: int) -> int:
     A process whose ladder is refuted has changed since, so it climbs a new ladder and earlier measurements are void.
     """
     seen: list[TrialRecord] = []
+    life = 0
     for number, one in enumerate(measured, 1):
+        if isinstance(one, Window) and one.process == process and one.life != life:
+            seen, life = [], one.life  # trials of a process that was lost say nothing about the next one
         if isinstance(one, TrialRecord) and one.process == process:
             seen.append(one)
             same = [t for t in seen if t.rate_events_per_s == one.rate_events_per_s and t.purpose == one.purpose]
@@ -69,7 +72,9 @@ def refuted(measured: Sequence[Measurement], process: int) -> int:
 
 
 def loads_of(settings: Search, measured: Sequence[Measurement]) -> list[Load]:
-    """The recovery trials by rate, ascending."""
+    """The recovery trials of the process that is there now by rate, ascending."""
+    latest = max((m.life for m in measured if isinstance(m, Window) and m.process == settings.processes), default=0)
     trials = [m for m in measured[refuted(measured, settings.processes) :] if isinstance(m, TrialRecord)]
+    trials = [trial for trial in trials if not trial.life or trial.life >= latest]
     rates = sorted({t.rate_events_per_s for t in trials})
     return [Load(rate, tuple(t for t in trials if t.rate_events_per_s == rate)) for rate in rates]

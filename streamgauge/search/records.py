@@ -112,6 +112,7 @@ class TrialRecord:
     verdict: Verdict
     valid: bool = True  # False: it measured nothing, whatever its verdict says
     correct: bool | None = None  # None: its output was not compared
+    life: int = 0  # which start of the system it belongs to, as a window's; 0: not known
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TrialRecord:

@@ -22,6 +22,7 @@ class Limits:
     most_rows: float = math.inf
     continuous: bool = False  # the engine has no micro-batches
     pinned: bool = False  # the system keeps to some CPUs once it has compiled
+    lasts: bool = True  # a process goes on from a recovery trial to the next window
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ _STILL_GROWS = 0.5
 _SIGMAS, _ONE_SIDED = 2.5, 0.994
 _LEAST_LOOKS = 4
 _HALF = 0.5
+#: an age up to so many times that of the first backlog is not one of a system that falls behind
+_NO_OLDER = 1.05
 #: number of batches that the noise from the ladder counts for
 _NOISE_WEIGHT = 8
 #: an engine that plans more often than this is judged by samples of the clock, as if it had no micro-batches
@@ -106,10 +108,13 @@ def recovery(observation: TrialObservation, search: Search) -> Verdict:
 
 
 def looks_of(observation: TrialObservation) -> list[Sample]:
-    """Samples for the verdict: those at micro-batches where there are enough, else those by the clock."""
+    """Samples for the verdict: those at micro-batches or commits; those by the clock if these come all the time.
+
+    Between two of them the age only rises, so the clock tells nothing of an engine that is in its first batch.
+    """
     batches = [s for s in observation.samples if s.warm]
     spans = [b.at_s - a.at_s for a, b in itertools.pairwise(batches)]
-    if observation.clock and (len(batches) < 2 or max(spans) < _CONTINUOUS_S):
+    if observation.clock and spans and max(spans) < _CONTINUOUS_S:
         kept: list[Sample] = []
         for sample in observation.clock:
             if sample.warm and (not kept or sample.at_s - kept[-1].at_s >= _CLOCK_S):
@@ -223,6 +228,9 @@ def _settled(observation: TrialObservation) -> Verdict | None:
     if observation.invalid:
         return Verdict("inconclusive", f"invalid trial: {observation.invalid}")
     if observation.overflow:
+        ages = [s.age_s for s in (*observation.samples, *observation.clock)]
+        if observation.behind_s and max(ages, default=0.0) <= _NO_OLDER * observation.behind_s:
+            return Verdict("inconclusive", "the driver's queues do not hold the backlog: raise replay.max_memory_mb")
         return Verdict("unsustainable", "a queue overflowed")
     if not observation.offered:
         return Verdict("inconclusive", "nothing was offered")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -227,9 +228,10 @@ class _Writer:
         for output in generate_chunk(self.groups, chunk, self.delay, self.seed, self.selection):
             tally.add(output)
             fixed = {"ingestion_time": output.ingestion, "seq": output.seq, "event_time": output.time}
-            for start in range(0, len(output.seq), SLICE_ROWS):
-                part = slice(start, start + SLICE_ROWS)
-                columns = self._columns(output, part)
+            starts = range(0, len(output.seq), SLICE_ROWS)
+            for part, columns in chain.from_iterable(
+                self._slices(output, start, min(start + SLICE_ROWS, len(output.seq))) for start in starts
+            ):
                 tally.digest.add(output.ingestion[part], output.seq[part], output.time[part], columns.column("line"))
                 yield pa.table(
                     [fixed[f.name][part] if f.name in fixed else columns.column(f.name) for f in self.schema],
@@ -248,11 +250,25 @@ class _Writer:
                     texts[one][1].write(self.head)
             yield texts
 
+    def _slices(self, output: Output, start: int, end: int) -> Iterator[tuple[slice, pa.Table]]:
+        """Yields the columns of these rows of the output, in parts whose lines have no more than 2 GiB."""
+        part = slice(start, end)
+        try:
+            columns = self._columns(output, part)
+        except pa.ArrowInvalid:  # more than 32-bit offsets reach
+            if end - start < 2:
+                raise
+            middle = (start + end) // 2
+            yield from self._slices(output, start, middle)
+            yield from self._slices(output, middle, end)
+        else:
+            yield part, columns
+
     def _columns(self, output: Output, part: slice) -> pa.Table:
         """Reads line and the further columns of these rows of the output, in the output's order."""
         names = tuple(name for name in self.schema.names if name not in ("ingestion_time", "seq", "event_time"))
         rows, order = output.rows, output.order
-        if len(order) > SLICE_ROWS:
+        if part.stop - part.start < len(order):
             wanted = rows[order[part]]
             rows = np.sort(wanted)
             order = np.searchsorted(rows, wanted)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote, publishing, reading
 from streamgauge.base.schemas import ARRIVAL, STREAM
 
@@ -46,6 +47,9 @@ def _keyed(rows: pa.Table) -> Iterator[Any]:
     """Joins key and line by a tab, as kafka-console-producer takes them with parse.key; the first column is the key."""
     columns = [name for name in rows.column_names if name not in (*STREAM.names, ARRIVAL.name)]
     key = rows.column(columns[0]).cast(pa.string()) if columns else pa.nulls(len(rows), pa.string())
+    if pc.any(pc.match_substring(key, "\t")).as_py():
+        raise UserError(f"--kafka: a value of the key, the column {columns[0]}, has a tab, which ends a key; "
+                        "choose another first column")  # fmt: skip
     return _joined(pc.fill_null(key, "").cast(pa.binary()), rows.column("line"), separator=b"\t")
 
 
@@ -60,6 +64,10 @@ def _joined(*columns: Any, separator: bytes) -> Iterator[Any]:
 def _json_lines(rows: pa.Table, *, json_source: bool) -> Iterator[Any]:
     """Writes one object a row, some microseconds each. A line that is a JSON object stays one."""
     rest = [name for name in rows.column_names if name != "line"]
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):  # JSON knows neither NaN nor infinity
+            finite = pc.if_else(pc.is_finite(rows.column(place)), rows.column(place), pa.scalar(None, field.type))
+            rows = rows.set_column(place, field, finite)
     for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
         lines = (line.decode().rstrip("\r\n") for line in batch.column("line").to_pylist())
         told = (line if json_source else json.dumps(line, ensure_ascii=False) for line in lines)

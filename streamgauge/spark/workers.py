@@ -30,6 +30,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+_LARGE = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
+
+
 class Workers(Protocol):
     """Several processes that share work."""
 
@@ -82,6 +85,9 @@ class Forked:
     def sort(self, files: list[Path], keys: list[str], schema: pa.Schema, scratch: Path, parts: int) -> list[Path]:
         """Sorts in memory, which takes about three times the rows' size."""
         whole = pa.concat_tables([pq.read_table(opened(file), schema=schema) for file in files])
+        # all lines together may have more than 2 GiB, which is what 32-bit offsets reach
+        whole = whole.cast(pa.schema([field.with_type(_LARGE.get(field.type, field.type)) for field in schema]))
+        whole = whole.combine_chunks()
         ascending = [(key, "ascending") for key in keys]
         order = pc.sort_indices(whole.select(keys), sort_keys=ascending)
         size = -(-whole.num_rows // parts)
@@ -117,8 +123,14 @@ def _work(items: Sequence[Any], work: Callable[[Any], Any], following: Any, resu
                 break
             try:
                 results.send((index, work(items[index])))
+            except MemoryError:
+                results.send((index, UserError("the host has too little memory; name a cluster by --master")))
+                break
             except (UserError, OSError) as problem:
                 results.send((index, problem))
+                break
+            except Exception as problem:  # a fault of ours
+                results.send((index, RuntimeError(f"{type(problem).__name__}: {problem}")))
                 break
         results.send((None, cells()))
 
@@ -141,6 +153,6 @@ def _gathered(count: int, pipes: list[Connection]) -> list[Any]:
             else:
                 results[index] = result
     for index in sorted(results):
-        if isinstance(results[index], UserError | OSError):
+        if isinstance(results[index], UserError | OSError | RuntimeError):
             raise results[index]
     return [results[index] for index in range(count)]

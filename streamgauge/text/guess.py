@@ -6,19 +6,22 @@ import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.base.schemas import RESERVED
-from streamgauge.config import TimeColumn
+from streamgauge.config import Source, TimeColumn
 from streamgauge.text import json_lines, ranges, rows
 from streamgauge.text.fields import READABLE, Lines, texts
+from streamgauge.text.parse import names_in
 from streamgauge.text.times import times
 
 LINES = 1000
@@ -79,9 +82,10 @@ class Guess:
 def guess(path: str, format: str, only: str | None = None) -> Guess:
     """Guesses from the first lines of a file; only: the name or index of the time column, if it is known.
 
-    Raises UserError if no column can be the event time.
+    Raises UserError if the file cannot be read, or if no column can be the event time.
     """
-    table, separator = _read(path, format)
+    with _one_line_errors(path, format):
+        table, separator = _read(path, format)
     if not table:
         raise UserError(f"{path}: no line of data, only a header or nothing; name a file with data")
     first, *others = table
@@ -98,6 +102,49 @@ def guess(path: str, format: str, only: str | None = None) -> Guess:
     return Guess(format, separator, header, found, _kept(columns, names))
 
 
+def columns_of(source: Source) -> dict[str, str]:
+    """Maps the name of each column that a stream may keep to its kind: by the schema of Parquet, else by first lines.
+
+    Raises UserError for a file that cannot be read as described.
+    """
+    path = source.files[0]
+    with _one_line_errors(path, source.format):
+        if source.format == "parquet":
+            schema = rows.flat_schema(pq.read_schema(opened(path)))
+            return {name: _kind_of(schema.field(name).type) for name in _usable(schema.names)}
+        if source.format == "jsonl":
+            names, *lines = _read(path, source.format)[0] or [[]]
+        else:
+            start, first = ranges.first_line(path)
+            named = names_in(ranges.ended(first), source, path) if source.header else []
+            names = list(source.column_names or named)
+            data = _head(path, start + (len(first) if source.header else 0))
+            lines = _fields(data, source.separator, len(names), source.quote) if names else []
+    columns = list(zip(*lines, strict=True)) or [()] * len(names)
+    kinds = {name: _kind([value for value in values if value]) for name, values in zip(names, columns, strict=True)}
+    return {name: kinds[name] for name in _usable(names)}
+
+
+@contextmanager
+def _one_line_errors(path: str, format: str) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowException as problem:
+        raise UserError(f"{path}: not a {format} file: {str(problem).splitlines()[0]}; name another file") from None
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+
+
+def _head(path: str, start: int) -> bytes:
+    """The first lines from that byte on, at most LINES."""
+    if ranges.packing(path) is None:
+        data = ranges.ended(ranges.read_lines(path, start, start, start + _BYTES))
+    else:
+        data = ranges.ended(next(ranges.blocks(path, start, _BYTES), b""))
+    count = min(LINES, ranges.line_count(data))
+    return ranges.first_lines(data, count) if count else b""
+
+
 def _read(path: str, format: str) -> tuple[list[list[str]], str]:
     """(the first lines as fields, names first if the format has them; the separator)."""
     if format == "parquet":
@@ -106,13 +153,7 @@ def _read(path: str, format: str) -> tuple[list[list[str]], str]:
             names = rows.flat_schema(file.schema_arrow).names
         data = rows.lines(batch, ",", '"', path) if batch is not None else b""
         return [names, *_fields(data, ",")] if data else [], ","
-    start, _ = ranges.first_line(path)
-    if ranges.packing(path) is None:
-        data = ranges.ended(ranges.read_lines(path, start, start, start + _BYTES))
-    else:
-        data = ranges.ended(next(ranges.blocks(path, start, _BYTES), b""))
-    count = min(LINES, ranges.line_count(data))
-    data = ranges.first_lines(data, count) if count else b""
+    data = _head(path, ranges.first_line(path)[0])
     if format == "jsonl":
         return _objects(data), "\t"
     separator = _separator(data)
@@ -143,12 +184,12 @@ def _separator(data: bytes) -> str:
     return ","
 
 
-def _fields(data: bytes, separator: str, wanted: int | None = None) -> list[list[str]]:
+def _fields(data: bytes, separator: str, wanted: int | None = None, quote: str | None = '"') -> list[list[str]]:
     """Fields of the lines that have as many as most lines have, or as many as wanted."""
-    lines = Lines(data, separator, '"', 1)
+    lines = Lines(data, separator, quote, 1)
     counts = lines.field_counts
     wanted = wanted or (Counter(counts.tolist()).most_common(1)[0][0] if lines.count else 0)
-    lines = Lines(data, separator, '"', wanted)
+    lines = Lines(data, separator, quote, wanted)
     columns = [[text.decode(errors="replace") for text in texts(lines.buffer, *lines.field(k)).to_pylist()]
                for k in range(wanted)]  # fmt: skip
     whole = (counts == wanted).tolist()
@@ -233,15 +274,28 @@ def _rank(time: Time, names: list[str] | None) -> tuple[int, bool, int]:
 
 def _kept(columns: list[tuple[str, ...]], names: list[str] | None) -> dict[str, str]:
     """The first few columns with a name that a workload may use, and their kinds."""
-    found: dict[str, str] = {}
-    for name, values in zip(names or [], columns, strict=False):
-        usable = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ -]*", name) and (names or []).count(name) == 1
-        if usable and name.lower() not in {*RESERVED, *map(str.lower, found)} and len(found) < 8:
-            found[name] = _kind([value for value in values if value])
-    return found
+    named = dict(zip(names or [], columns, strict=False))
+    return {name: _kind([value for value in named[name] if value]) for name in _usable(names or [])[:8]}
+
+
+def _usable(names: Sequence[str]) -> list[str]:
+    """Names of those given that a column of a stream may have."""
+    found: dict[str, str] = {}  # by the name in lower case, as SQL takes it
+    for name in names:
+        usable = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ -]*", name) and names.count(name) == 1
+        if usable and name.lower() not in RESERVED:
+            found.setdefault(name.lower(), name)
+    return list(found.values())
 
 
 def _kind(values: list[str]) -> str:
     if not values or not all(map(_NUMBER.fullmatch, values)):
         return "string"
     return "float64" if any("." in value for value in values) else "int64"
+
+
+def _kind_of(kind: pa.DataType) -> str:
+    """The kind of a Parquet column whose every value can be read as such."""
+    if pa.types.is_floating(kind):
+        return "float64"
+    return "int64" if pa.types.is_integer(kind) and kind != pa.uint64() else "string"

@@ -41,13 +41,13 @@ class Split:
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yields its lines, each ended by a newline; those of packed files about `size` bytes at a time."""
+        """Yields its lines, each ended by a newline; of packed files and Parquet about `size` bytes at a time."""
         if self.kind == "packed":
             yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
             source = self.layout.source
             with _whole(self.path, self.low), pq.ParquetFile(opened(self.path)) as file:
-                for batch in file.iter_batches(ROW_GROUP_ROWS, row_groups=[self.low]):
+                for batch in file.iter_batches(_rows_of(file, self.low, size), row_groups=[self.low]):
                     yield rows.lines(batch, source.separator, source.quote, self.path)
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
             yield ranges.ended(data)
@@ -55,6 +55,13 @@ class Split:
     def changed(self) -> bool:
         """True if the file is no longer the one that the split was made for, by size and mtime."""
         return mark_of(self.path) != self.mark
+
+
+def _rows_of(file: pq.ParquetFile, group: int, size: int) -> int:
+    """Number of rows of a row group that have about `size` bytes."""
+    about = file.metadata.row_group(group)
+    rows: int = size * about.num_rows // max(1, about.total_byte_size)
+    return max(1, min(ROW_GROUP_ROWS, rows))
 
 
 @contextmanager

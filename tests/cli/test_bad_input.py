@@ -124,3 +124,30 @@ def test_a_driver_s_salt_is_a_column(place: Path) -> None:
     assert answer.err.splitlines()[-1] == (
         "streamgauge: --salt: found 'nope', allowed: none, as the stream has no columns"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["generate", "none.parquet", *SECONDS, *TARGET, "--out", "o"], "none.parquet: "),
+        (["generate", "none.csv", *SECONDS, *TARGET, "--out", "o", "--columns", "v"], "none.csv: "),
+        (["generate", "d.parquet", *SECONDS, *TARGET, "--out", "o"], "d.parquet: "),
+        (["generate", "junk.parquet", *SECONDS, *TARGET, "--out", "o"], "junk.parquet: not a Parquet file"),
+        (["init", "junk.parquet"], "junk.parquet: not a parquet file"),
+        (["generate", "f.csv", *SECONDS, *TARGET, "--out", "o", "--quarantine", "f.csv"], "is a source file"),
+        (["generate", "f.csv", *SECONDS, *TARGET, "--out", "o", "--quarantine", "o/bad"], "--quarantine o/bad: "),
+        (["analyze", "f.csv", *SECONDS, "--profile", "f.csv"], "--profile f.csv: is a source file"),
+    ],
+)
+def test_files_that_are_missing_or_would_be_lost(place: Path, arguments: list[str], said: str) -> None:
+    (place / "d.parquet").mkdir()
+    (place / "junk.parquet").write_bytes(b"PAR1" + b"junk" * 100)
+    before = (place / "f.csv").read_bytes()
+    call(*arguments).refused(said)
+    assert (place / "f.csv").read_bytes() == before
+    assert sorted(file.name for file in place.iterdir()) == ["b.yaml", "d.parquet", "f.csv", "junk.parquet"]
+
+
+def test_a_description_in_brackets_is_shown_as_it_is(place: Path) -> None:
+    (place / "b.yaml").write_text(f"description: 'rate [events/s] [/s]'\n{TINY}")
+    assert "rate [events/s] [/s]" in call("check", "b.yaml", "--artifacts", "art").out

@@ -86,3 +86,49 @@ def test_an_unknown_column_is_one_line_with_those_that_there_are(tmp_path: Path,
         "--columns: found", "allowed: all, or some of user, ts"
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_types_of_parquet_come_from_its_schema_and_no_value_makes_an_event_bad(tmp_path: Path) -> None:
+    """The first thousand rows look like other types."""
+    file, rows = tmp_path / "rows.parquet", 1_500
+    late = [n >= 1_200 for n in range(rows)]
+    table = {
+        "at": pa.array(range(rows), pa.timestamp("ms")),
+        "tip": pa.array([2.5 if one else 0.0 for one in late], pa.float64()),
+        "code": [f"A{n}" if one else f"{n}" for n, one in enumerate(late)],
+        "hash": pa.array([2**64 - 1 - n if one else n for n, one in enumerate(late)], pa.uint64()),
+    }
+    table |= {f"more{n}": pa.array(range(rows), pa.int32()) for n in range(9)}
+    pq.write_table(pa.table(table), file)
+    answer = generate(file, "--time", "at")
+    assert "left out" not in answer.out
+    kept = pq.read_table(tmp_path / "out" / "part-00000.parquet")
+    kinds = {name: str(kept.schema.field(name).type) for name in table if name != "at"}
+    assert kinds == {"tip": "double", "code": "string", "hash": "string"} | {f"more{n}": "int64" for n in range(9)}
+    assert kept.num_rows == rows
+    assert kept.column("tip").to_pylist() == table["tip"].to_pylist()  # type: ignore[attr-defined]
+
+
+def test_columns_are_those_that_the_options_describe(tmp_path: Path) -> None:
+    file = tmp_path / "e.txt"
+    file.write_text(
+        "when|" + "|".join(f"c{n}" for n in range(12)) + "\n" + ("Mar-05-2024 10:00|" + "7|" * 11 + "7\n") * 3
+    )
+    given = ("--time", "when", "--format", "%b-%d-%Y %H:%M", "--separator", "pipe")
+    generate(file, *given, "--columns", "c11,c3:string,c4:float64", "--jsonl")
+    (first, *_) = objects(tmp_path / "out" / "stream.jsonl")
+    assert {name: first[name] for name in ("c11", "c3", "c4")} == {"c11": 7, "c3": "7", "c4": 7.0}
+    generate(file, *given, "--no-header", "--columns", "all").refused("no column 'when'", "the file has no header")
+    (tmp_path / "out").rename(tmp_path / "done")
+    generate(file, *given, "--columns", "c1:text").refused("columns.c1: found 'text'")
+
+
+def test_what_json_and_kafka_cannot_take_is_null_or_refused(tmp_path: Path) -> None:
+    file = tmp_path / "e.csv"
+    file.write_text("t,v,k\n1,nan,a\n2,inf,b\n3,2.5,c\td\n")
+    given = ("--time", "t", "--unit", "s")
+    generate(file, *given, "--columns", "v:float64", "--jsonl")
+    assert [one["v"] for one in objects(tmp_path / "out" / "stream.jsonl")] == [None, None, 2.5]
+    (tmp_path / "out").rename(tmp_path / "done")
+    generate(file, *given, "--columns", "k", "--kafka").refused("--kafka: a value of the key, the column k, has a tab")
+    assert not (tmp_path / "out").exists()

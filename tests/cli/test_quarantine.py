@@ -30,22 +30,39 @@ def test_reasons_are_counted(events: Artifact) -> None:
 
 
 def test_lines_are_written_byte_for_byte(events: Artifact, tmp_path: Path) -> None:
-    quarantine.write(events, tmp_path / "bad.csv")
+    with quarantine.writing(events, tmp_path / "bad.csv"):
+        assert not (tmp_path / "bad.csv").exists()
     assert (tmp_path / "bad.csv").read_bytes() == b"x,y\r\n\xff\xfe\n\n"
 
 
 def test_a_table_says_where_each_line_was(events: Artifact, tmp_path: Path) -> None:
-    quarantine.write(events, tmp_path / "bad.parquet")
+    with quarantine.writing(events, tmp_path / "bad.parquet"):
+        pass
     assert pq.read_table(tmp_path / "bad.parquet").to_pydict() == {k: v for k, v in BAD.items() if k != "seq"}
 
 
 def test_nothing_was_left_out(tmp_path: Path) -> None:
+    pq.write_table(pa.table(BAD).slice(0, 0), tmp_path / "quarantine.parquet")
     none = Artifact("events", "k", tmp_path, {"quarantined": 0, "quarantine_file": "quarantine.parquet"}, reused=False)
     assert quarantine.counted(none) == {}
-    quarantine.write(none, tmp_path / "bad.csv")
+    for name in ("bad.csv", "bad.parquet"):
+        with quarantine.writing(none, tmp_path / name):
+            pass
     assert (tmp_path / "bad.csv").read_bytes() == b""
+    assert pq.read_table(tmp_path / "bad.parquet").num_rows == 0
+
+
+def test_a_stream_that_is_not_published_leaves_no_file_of_its_bad_lines(events: Artifact, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_bytes(b"of another run")
+    with pytest.raises(KeyboardInterrupt), quarantine.writing(events, tmp_path / "bad.csv"):
+        raise KeyboardInterrupt
+    assert (tmp_path / "bad.csv").read_bytes() == b"of another run"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.csv", "quarantine.parquet"]
 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--quarantine .*nope/bad.csv: cannot be written; name a file in a folder"):
-        quarantine.check(tmp_path / "nope" / "bad.csv")
+        quarantine.check(tmp_path / "nope" / "bad.csv", tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match=r"--quarantine .*bad.csv: lies in --out .*out; name a file elsewhere"):
+        quarantine.check(tmp_path / "out" / "bad.csv", tmp_path / "out")

@@ -166,6 +166,17 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
     }
 
 
+def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, latency={"fractions": [0.5], "rates": [500], "seconds": 0.5})
+    directory = cell_directory(bench.store.run("r"), CELL)
+    directory.mkdir(parents=True)
+    search = {"sustainable_rate_events_per_s": 2000.0, "outcome": "contradicted", "reason": "it fell", "correct": True}
+    write_json(directory / "search.json", search)
+    of_fraction, of_rate = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
+    assert (of_fraction["valid"], of_rate["valid"]) == (False, True)
+    assert of_fraction["reason"] == "the rate of which this is a fraction is no result: it fell"
+
+
 @pytest.mark.parametrize(
     ("found", "told"),
     [

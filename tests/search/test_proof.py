@@ -11,8 +11,9 @@ from MLRsearch.load_rounding import LoadRounding
 from MLRsearch.target_spec import TargetSpec
 from MLRsearch.target_stat import TargetStat
 
-from streamgauge.search.proof import LOOKS, classify
-from streamgauge.search.records import Outcome, Purpose, TrialRecord, Verdict
+from streamgauge.config import Search
+from streamgauge.search.proof import LOOKS, classify, loads_of, refuted
+from streamgauge.search.records import Outcome, Purpose, TrialRecord, Verdict, Window
 
 RATE = 1000.0
 
@@ -45,3 +46,17 @@ def test_a_load_is_classified_as_mlrsearch_does_with_the_ladder_as_one_look(side
 def test_a_trial_whose_sign_is_unclear_decides_nothing() -> None:
     assert classify(trials("below", ["inconclusive"])) == "undecided"
     assert classify(trials("below", ["inconclusive", "sustainable"])) == "recovers"
+
+
+def test_trials_of_a_process_that_was_lost_prove_nothing_about_the_next_one() -> None:
+    def trial(life: int, outcome: Outcome) -> TrialRecord:
+        return TrialRecord(1, "below", RATE, 10.0, Verdict(outcome, ""), life=life)
+
+    first, second = (Window(1, "ladder", 1000, (), life=life) for life in (1, 2))
+    measured = [first, trial(1, "unsustainable"), second, trial(2, "unsustainable")]
+    assert refuted(measured, 1) == 0, "one look in each life"
+    assert refuted([*measured, trial(2, "unsustainable")], 1) == 5
+    (load,) = loads_of(Search(), measured)
+    assert [one.life for one in load.trials] == [2]
+    (load,) = loads_of(Search(), [second, trial(0, "sustainable"), trial(3, "sustainable")])
+    assert [one.life for one in load.trials] == [0, 3], "an old record, and a system that needs no warm-up"

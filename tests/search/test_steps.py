@@ -53,6 +53,23 @@ def searched(behaviour: Behaviour, plan: Search, limits: Limits | None = None) -
     return run_search(plan, limits, machine), machine.given
 
 
+@pytest.mark.parametrize(("lasts", "lost"), [(True, False), (True, True), (False, False)])
+def test_a_second_ladder_begins_with_a_warm_up_unless_its_process_is_warm(lasts: bool, lost: bool) -> None:
+    limits, machine = Limits(lasts=lasts), Machine(QUIET, PLAN := Search())
+    while not isinstance(step := next_step(PLAN, limits, machine.given), Recover):
+        assert isinstance(step, Hold)
+        machine(step)
+    for _ in range(2):
+        trial = TrialRecord(1, "below", step.rate_events_per_s, 9.0, Verdict("unsustainable", ""), life=1)
+        machine.given.append(trial)
+    if lost:
+        machine.life = 2
+        machine(Hold(1, "warm-up", 1000, "as it is new", 5.0, 5.0))
+    step = next_step(PLAN, limits, machine.given)
+    assert isinstance(step, Hold)
+    assert step.purpose == ("ladder" if lasts and not lost else "warm-up")
+
+
 def test_a_search_resumes_from_every_prefix_to_the_same_end() -> None:
     plan = Search(processes=2)
     done, given = searched(QUIET, plan)

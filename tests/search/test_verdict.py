@@ -240,3 +240,32 @@ def test_an_unknown_function_is_named(name: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         load(name)
     assert message in str(refused.value)
+
+
+# -- which samples count
+
+
+def by_clock(seconds: float, age_s: Callable[[float], float]) -> tuple[Sample, ...]:
+    return tuple(Sample(at / 10, age_s(at / 10), 100, 0) for at in range(round(10 * seconds)))
+
+
+@pytest.mark.parametrize("planned", [[], [(0.0, 9.0)], [(0.0, 9.0), (9.0, 9.5)]])
+def test_within_its_first_batches_an_engine_is_not_judged_by_the_clock(planned: list[tuple[float, float]]) -> None:
+    """The age only rises until the next batch takes rows; a job that commits every ten seconds looks the same."""
+    samples = tuple(Sample(at, age, 100, 100) for at, age in planned)
+    clock = by_clock(5, lambda at: at)
+    seen = TrialObservation(100, 40, samples, offered=500, taken=100, clock=clock, behind_s=10.0)
+    assert recovery(seen, PLAN).outcome == "inconclusive"
+
+
+def test_an_engine_without_batches_is_judged_by_the_clock() -> None:
+    clock = by_clock(10, lambda at: 10 - at)
+    planned = tuple(replace(sample, age_s=0.0) for sample in clock)
+    seen = TrialObservation(100, 40, planned, offered=500, taken=100, clock=clock, behind_s=10.0)
+    assert recovery(seen, PLAN).outcome == "sustainable"
+
+
+@pytest.mark.parametrize(("age_s", "wanted"), [(10.0, "inconclusive"), (10.4, "inconclusive"), (12.0, "unsustainable")])
+def test_queues_that_cannot_hold_the_backlog_are_the_driver_s_fault(age_s: float, wanted: str) -> None:
+    seen = TrialObservation(100, 40, (Sample(0.1, age_s, 9, 0),), 500, 100, overflow=True, behind_s=10.0)
+    assert judge(seen, PLAN).outcome == wanted

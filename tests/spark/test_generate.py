@@ -147,6 +147,31 @@ def test_a_chunk_written_in_slices_is_the_same(
     assert made[0] == made[1]
 
 
+def test_lines_beyond_two_gigabytes_are_taken_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take, made = generate._Writer._columns, []
+
+    def overflow(writer: Any, output: Any, part: slice) -> pa.Table:
+        if part.stop - part.start > 30:
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+        return take(writer, output, part)
+
+    for name in ("whole", "parts"):
+        source, out = events(tmp_path / f"events {name}", times_of(2), 90), tmp_path / name
+        out.mkdir()
+        manifest = write_stream(Forked(1), source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv"})
+        made.append((manifest["sha256"], read_stream(out, manifest), (out / "stream.csv").read_bytes()))
+        monkeypatch.setattr(generate._Writer, "_columns", overflow)
+    assert made[0] == made[1]
+
+
+def test_a_fault_of_ours_in_a_copy_is_told_as_such() -> None:
+    def fail(item: int) -> int:
+        raise KeyError(item)
+
+    with pytest.raises(RuntimeError, match="KeyError: "):
+        Forked(2).each([1, 2], fail)
+
+
 def test_the_hash_is_what_its_description_says(workers: Workers, tmp_path: Path) -> None:
     source = events(tmp_path / "e", times_of(3, 60))
     (tmp_path / "s").mkdir()

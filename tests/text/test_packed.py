@@ -55,3 +55,12 @@ def test_a_broken_file_is_told(tmp_path: Path, kind: str, how: str) -> None:
     file.write_bytes(packed)
     with pytest.raises(UserError, match=f"{file}: broken {kind} file: .*; fetch it again"):
         list(ranges.blocks(str(file), 0, 1 << 20))
+
+
+@pytest.mark.parametrize("second", [b"\0" * 500, b"plain,text\n", bz2.compress(TEXT)[:-20], b"BZh9" + b"x" * 300])
+def test_a_bzip2_file_whose_later_stream_is_broken_is_told(tmp_path: Path, second: bytes) -> None:
+    """Python's reader takes it for the end of the file."""
+    file = tmp_path / "f"
+    file.write_bytes(bz2.compress(TEXT) + second)
+    with pytest.raises(UserError, match=f"{file}: broken bzip2 file: .*; fetch it again"):
+        list(ranges.blocks(str(file), 0, 1 << 20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, TimeColumn
-from streamgauge.text import ranges
+from streamgauge.text import ranges, rows
 from streamgauge.text.parse import TOO_LONG, layout_of, names_in, parse
 from streamgauge.text.splits import header, source_splits
 
@@ -294,3 +295,16 @@ def test_a_line_beyond_the_bound_goes_to_the_quarantine_by_its_beginning(monkeyp
     assert found.events["seq"].to_pylist() == [10, 12]
     assert found.bad is not None
     assert found.bad.to_pylist() == [{"at": 1, "reason": TOO_LONG, "text": long[:1024]}]
+
+
+def test_floating_numbers_of_parquet_have_all_their_digits() -> None:
+    """Arrow writes an exponent below 1e-6 and from 1e10 on, and times in milliseconds are larger."""
+    given = [1512086400250.0, None, 1.5, 15120864002.5, 1e-7, -2e12, 0.0, 9.3e18, 1e20]
+    batch = pa.record_batch({"t": pa.array(given, pa.float64())})
+    assert rows.lines(batch, ",", None, "f").decode().splitlines() == [
+        "1512086400250", "", "1.5", "15120864002.5", "0.0000001", "-2000000000000", "0", "9300000000000000000",
+        "100000000000000000000",
+    ]  # fmt: skip
+    assert [Fraction(line) for line in rows.lines(batch, ",", None, "f").decode().splitlines() if line] == [
+        Fraction(value) if value != 1e-7 else Fraction(1, 10**7) for value in given if value is not None
+    ]

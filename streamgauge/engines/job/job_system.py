@@ -38,6 +38,8 @@ class JobSystem:
 
     #: False for a link that may limit a trial
     link_is_checked: ClassVar[bool] = True
+    #: each closed loop has a job of its own
+    lasts: ClassVar[bool] = False
 
     def __init__(self, system: JobSettings, work: Path) -> None:
         self.name = system.name
