@@ -36,6 +36,7 @@ class TrialRequest:
     seconds: float
     behind_s: float = 0.0
     batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
+    by_watermark: bool = False  # an answer comes out once the watermark has passed, and so may the sentinel's
 
     def settling_s(self, bounds: Bounds) -> float:
         """Seconds to leave out at the begin: 0 for a trial that begins behind, at most a quarter of a short one."""
@@ -126,7 +127,8 @@ def collect(
             try:
                 begin, end = observed["start_wall_ns"], (observed["final"] or [2**63])[0]
                 since = begin + round(request.settling_s(bounds) * NS)
-                epochs.append(_epoch(report, begin, (since, end), plans, log, steady, outside))
+                part = _Part(since, end, request.by_watermark)
+                epochs.append(_epoch(report, begin, part, plans, log, steady, outside))
             except (ValueError, KeyError, TypeError, IndexError) as problem:
                 invalid = invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
     slipped_s = (slip.quantile(0.99) or 0) / NS
@@ -156,7 +158,7 @@ def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:
 
 def _apart(drivers: Sequence[tuple[int, int]], system: tuple[int, int] | None, allowed_s: float) -> str | None:
     """Reason why a latency would be wrong: the clocks that stamp offers and emissions are too far apart; else None."""
-    among = [(a - b, error + other) for (a, error), (b, other) in combinations(drivers, 2)]
+    among = [(b - a, error + other) for (a, error), (b, other) in combinations(drivers, 2)]
     worst = worst_clock([*among, *([system] if system else [])])
     if worst is None or abs(worst[0]) + worst[1] <= allowed_s * NS:
         return None
@@ -173,10 +175,19 @@ def summary(histogram: Histogram) -> dict[str, Any]:
     return {"count": histogram.count, "mean": histogram.mean, **quantiles}
 
 
+@dataclass(frozen=True)
+class _Part:
+    """The steady part of a trial, ns, and how answers come out in it."""
+
+    since: int
+    end: int
+    by_watermark: bool
+
+
 def _epoch(
     report: dict[str, Any],
     start_wall_ns: int,
-    steady_part: tuple[int, int],
+    part: _Part,
     plans: Plans,
     log: dict[int, dict[str, Any]],
     steady: Latencies,
@@ -184,21 +195,21 @@ def _epoch(
 ) -> dict[str, Any]:
     """Returns one point of the latency over time, and adds it to the totals of its part.
 
-    A micro-batch is steady when it began within the steady part, even if its last rows came out later: leaving those
-    out would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes are kept apart.
-    log: the engine's micro-batches by number. Without it an epoch is steady if its rows came out within the steady
-    part, on average: what comes out later may be of windows that the sentinel has closed.
+    An epoch is steady when it began within the steady part, even if its last rows came out later: leaving those out
+    would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes are kept apart.
+    log: the engine's micro-batches by number. Without it an epoch begins when its rows were offered, on average. If
+    they waited for the watermark, the sentinel's may have let them out, so there it counts when they came out.
     """
     body = report["body"]
     own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])
     walls = body.get("emitted_wall_ns") or None
     batch = log.get(report["epoch"])
     mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)
-    at = batch["at"] * NS if batch else mean
-    within = bool(walls) and steady_part[0] <= at <= steady_part[1]
-    part = steady if within else outside
-    part.event.merge(own)
-    part.processing.merge(other)
+    begun = batch["at"] * NS if batch else mean - (0 if part.by_watermark else other.mean or 0)
+    within = bool(walls) and part.since <= begun <= part.end
+    latencies = steady if within else outside
+    latencies.event.merge(own)
+    latencies.processing.merge(other)
     clock = body.get("clock_offset_ns")
     return {
         "epoch": report["epoch"],

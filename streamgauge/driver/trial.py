@@ -13,6 +13,7 @@ from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun
 from streamgauge.driver.schedule import check_rate, check_seconds
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
 from streamgauge.search.records import TrialObservation
+from streamgauge.workloads import find
 
 
 def run_trial(
@@ -41,7 +42,7 @@ def run_trial(
     check_seconds(seconds)
     talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
     setup = TrialSetup(talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate)
-    request = TrialRequest(rate, seconds, behind_s, batch_noise)
+    request = TrialRequest(rate, seconds, behind_s, batch_noise, find(workload.query).late != "never")
 
     def watch() -> None:
         talk.watch(request, over)

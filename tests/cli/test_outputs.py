@@ -118,7 +118,7 @@ def test_columns_are_those_that_the_options_describe(tmp_path: Path) -> None:
     generate(file, *given, "--columns", "c11,c3:string,c4:float64", "--jsonl")
     (first, *_) = objects(tmp_path / "out" / "stream.jsonl")
     assert {name: first[name] for name in ("c11", "c3", "c4")} == {"c11": 7, "c3": "7", "c4": 7.0}
-    generate(file, *given, "--no-header", "--columns", "all").refused("no column 'when'", "the file has no header")
+    generate(file, *given, "--no-header", "--columns", "all").refused("found the name 'when'", "the file has no header")
     (tmp_path / "out").rename(tmp_path / "done")
     generate(file, *given, "--columns", "c1:text").refused("columns.c1: found 'text'")
 
