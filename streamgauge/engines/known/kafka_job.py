@@ -63,39 +63,6 @@ class Checkpoint:
         (self._folder / log / str(self._number)).write_text(f"v1\n{text}")
 
 
-class Reader:
-    """Reads the input. A micro-batch has all rows that wait when it begins, as Spark plans it, up to a limit."""
-
-    def __init__(self, consumer: Any, limit: int, *, whole: bool) -> None:
-        self._consumer, self._limit, self._whole = consumer, limit, whole
-        self._read: dict[int, int] = {}
-
-    def now(self) -> list[Any]:
-        """The rows that wait; without `whole`, those that have arrived here."""
-        wanted = min(self._limit, self._waiting()) if self._whole else self._limit
-        messages = self._consumer.consume(wanted, 0) if wanted else []
-        while self._whole and len(messages) < wanted:
-            messages += self._consumer.consume(wanted - len(messages), WAIT_S)
-        return self._noted(messages)
-
-    def next(self) -> list[Any]:
-        """The next rows, after a wait; none if there are none yet."""
-        first = self._noted(self._consumer.consume(1, WAIT_S))
-        return first + self.now() if first and self._limit > 1 else first
-
-    def _noted(self, messages: list[Any]) -> list[Any]:
-        for message in messages:
-            if message.error():
-                raise SystemExit(f"consumer: {message.error()}")
-            self._read[message.partition()] = message.offset() + 1
-        return messages
-
-    def _waiting(self) -> int:
-        places = self._consumer.assignment()
-        ends = {place.partition: self._consumer.get_watermark_offsets(place, timeout=5)[1] for place in places}
-        return sum(end - self._read.get(partition, 0) for partition, end in ends.items())
-
-
 class Emitter:
     """Writes answers once their delay is over, in a thread of its own."""
 
@@ -129,27 +96,30 @@ def run(bootstrap: str, given: str, output: str, group: str, settings: Settings)
     log = Checkpoint(Path(settings.checkpoint), given) if settings.checkpoint else None
     consumer.subscribe([given])
     process = Process(settings.behaviour, secrets.randbelow(2**31), 1)
-    reader = Reader(consumer, min(process.most_rows, 1_000_000), whole=log is not None)
-    worked_s, free_at, idle = 0.0, 0.0, True
+    limit, worked_s, free_at, idle = min(process.most_rows, 1_000_000), 0.0, 0.0, True
     committed_at, uncommitted = time.monotonic(), False
     while True:
         if uncommitted and time.monotonic() - committed_at >= settings.commit_s:
             consumer.commit(asynchronous=False)
             committed_at, uncommitted = time.monotonic(), False
-        begun = time.monotonic()
-        messages = reader.now()
+        messages = consumer.consume(limit, 0)
         if not messages:
-            messages, begun, idle = reader.next(), time.monotonic(), True
+            idle = True
+            messages = consumer.consume(1, WAIT_S)
+            messages += consumer.consume(limit - len(messages), 0) if messages and limit > 1 else []
         if not messages:
             continue
-        read_ns = time.time_ns()
+        now, read_ns = time.monotonic(), time.time_ns()
+        for message in messages:
+            if message.error():
+                raise SystemExit(f"consumer: {message.error()}")
         if log is not None:
             log.plan(messages)
         emitter.take(read_ns + round(settings.delay_s * NS), messages)
         cost_s = process.batch_s(len(messages), worked_s, len(messages))
         worked_s += cost_s
         # what reading, writing and committing took is part of the service time
-        free_at = (begun if idle else free_at) + cost_s
+        free_at = (now if idle else free_at) + cost_s
         time.sleep(max(0.0, free_at - time.monotonic()))
         if log is not None:
             log.commit()
