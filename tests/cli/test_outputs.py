@@ -92,9 +92,10 @@ def test_types_of_parquet_come_from_its_schema_and_no_value_makes_an_event_bad(t
     """The first thousand rows look like other types."""
     file, rows = tmp_path / "rows.parquet", 1_500
     late = [n >= 1_200 for n in range(rows)]
+    tips = [2.5 if one else 0.0 for one in late]
     table = {
         "at": pa.array(range(rows), pa.timestamp("ms")),
-        "tip": pa.array([2.5 if one else 0.0 for one in late], pa.float64()),
+        "tip": pa.array(tips, pa.float64()),
         "code": [f"A{n}" if one else f"{n}" for n, one in enumerate(late)],
         "hash": pa.array([2**64 - 1 - n if one else n for n, one in enumerate(late)], pa.uint64()),
     }
@@ -106,7 +107,7 @@ def test_types_of_parquet_come_from_its_schema_and_no_value_makes_an_event_bad(t
     kinds = {name: str(kept.schema.field(name).type) for name in table if name != "at"}
     assert kinds == {"tip": "double", "code": "string", "hash": "string"} | {f"more{n}": "int64" for n in range(9)}
     assert kept.num_rows == rows
-    assert kept.column("tip").to_pylist() == table["tip"].to_pylist()  # type: ignore[attr-defined]
+    assert kept.column("tip").to_pylist() == tips
 
 
 def test_columns_are_those_that_the_options_describe(tmp_path: Path) -> None:
