@@ -1,13 +1,16 @@
 """Rows that warm a job up: the begin of the stream, moved into the past, so that event time goes on into the trial.
 
-A closed loop keeps the begin of each queue; every later trial has its job take those rows before the first one counts.
+A closed loop keeps the begin of each queue. Every later trial first has its job take those rows, again and again until
+the time for it is over. They come as fast as the job takes them, as in the closed loop.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +25,50 @@ from streamgauge.kafka.moving import in_event_time
 from streamgauge.kafka.records import headers, maker
 
 #: the most rows that are kept of a queue, and those that are published at a time
-KEPT_ROWS, CHUNK_ROWS = 1_000_000, 500
-#: chunks that wait for the job, so that it never waits for them
-AHEAD = 20
-FLUSH_S = 30.0
+KEPT_ROWS, CHUNK_ROWS = 1_000_000, 1_000
+#: the most times that the kept rows are published
+PASSES = 20
+#: rows that wait for a job whose speed is not known yet
+FIRST_ROWS = 10_000
+#: seconds over which its speed is measured, and seconds of that speed for which rows wait for it
+SPEED_S, AHEAD_S = 1.0, 2.0
+LOOK_S, FLUSH_S = 0.02, 30.0
+#: records that the producer holds at most before more are made
+HELD = 50_000
+_PRODUCER = {"enable.idempotence": True, "linger.ms": 2, "queue.buffering.max.messages": 500_000}
 
 
-def begin_of(folder: Path, queues: int, tick: Tick) -> list[pa.Table]:
-    """The kept rows of each queue, moved before the stream's first event; [] if there are none."""
+@dataclass(frozen=True)
+class Begin:
+    """The kept rows of each queue, as many of each.
+
+    ticks, seqs: distance in event time and in seq of a row in one pass to the same row in the next one. The last pass
+    lies before the stream.
+    """
+
+    tables: list[pa.Table]
+    tick: Tick
+    ticks: int
+    seqs: int
+    passes: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of a queue in all passes."""
+        return self.passes * self.tables[0].num_rows
+
+    def part(self, queue: int, at: int) -> pa.RecordBatch:
+        """The next rows of a queue, at most a chunk, after `at` rows of all passes."""
+        number, row = divmod(at, self.tables[queue].num_rows)
+        batch = self.tables[queue].slice(row, CHUNK_ROWS).combine_chunks().to_batches()[0]
+        back = self.passes - number
+        event_time, seq = ints(batch.column("event_time")), ints(batch.column("seq"))
+        # -1 is the sentinel's seq
+        return in_event_time(batch, event_time - back * self.ticks, seq - back * self.seqs - 1, self.tick)
+
+
+def begin_of(folder: Path, queues: int, tick: Tick) -> Begin | None:
+    """Reads the kept rows; None if there are none."""
     tables = []
     for number in range(queues):
         with suppress(OSError, pa.ArrowException), pa.ipc.open_stream(str(folder / f"events-{number}.arrow")) as file:
@@ -39,72 +78,92 @@ def begin_of(folder: Path, queues: int, tick: Tick) -> list[pa.Table]:
             table = pa.Table.from_batches(batches, file.schema)
             tables.append(table.filter(pc.invert(table.column("sentinel"))).combine_chunks())
     if len(tables) != queues or not all(table.num_rows for table in tables):
-        return []
+        return None
     rows = min(table.num_rows for table in tables)
     tables = [table.slice(0, rows).combine_chunks() for table in tables]
     times = [ints(table.column("event_time").chunk(0)) for table in tables]
     least, most = min(int(time.min()) for time in times), max(int(time.max()) for time in times)
-    gap = max(1, (most - least) // (rows * queues))
-    seqs = [ints(table.column("seq").chunk(0)) for table in tables]
-    last, back = max(int(seq.max()) for seq in seqs), most - least + gap
-    return [  # -1 is the sentinel's seq
-        in_event_time(table, time - back, seq - last - 2, tick)
-        for table, time, seq in zip(tables, times, seqs, strict=True)
-    ]
+    ticks = most - least + max(1, (most - least) // (rows * queues))
+    last = max(int(ints(table.column("seq").chunk(0)).max()) for table in tables)
+    passes = max(1, min(PASSES, least // ticks))  # none begins before 1970, if the stream allows
+    return Begin(tables, tick, ticks, last + 1, passes)
+
+
+class Ahead:
+    """The rows that may wait for a job: what it takes in AHEAD_S, or twice what it takes from one commit to the next.
+
+    is_batched: a commit ends a micro-batch of all rows that waited; twice as many would let batches grow without end.
+    """
+
+    def __init__(self, least: int, *, is_batched: bool) -> None:
+        self._is_batched, self._rows = is_batched, least
+        self._committed, self._since = 0, (0.0, 0)
+
+    def look(self, now: float, committed: int) -> int:
+        """Returns the rows that may wait. now: seconds since the start; committed: rows that the job has taken."""
+        step, self._committed = committed - self._committed, committed
+        if step and not self._is_batched:
+            self._rows = max(self._rows, 2 * step)
+        begun, before = self._since
+        if step and now - begun >= SPEED_S:
+            self._rows = max(self._rows, round(AHEAD_S * (committed - before) / (now - begun)))
+            self._since = now, committed
+        return self._rows
 
 
 class Warming:
-    """Publishes those rows bit by bit for `seconds`, always some ahead of the job."""
+    """Publishes the begin of a stream to a job for `seconds`."""
 
     def __init__(
-        self, access: Access, topic: str, attempt: str, form: str, headers: bool, rows: list[pa.Table], seconds: float
-    ) -> None:
-        self._access, self._topic, self._attempt, self._rows, self._seconds = access, topic, attempt, rows, seconds
-        self._values, self._headers = maker(form, rows[0].schema), headers
+        self, access: Access, topic: str, attempt: str, form: str, headers: bool, begin: Begin, seconds: float,
+        *, is_batched: bool,
+    ) -> None:  # fmt: skip
+        self._access, self._topic, self._attempt, self._begin, self._seconds = access, topic, attempt, begin, seconds
+        self._values, self._headers = maker(form, begin.tables[0].schema), headers
+        queues = len(begin.tables)
+        self._ahead = Ahead(FIRST_ROWS * queues, is_batched=is_batched)
         #: rows of each partition that come before the trial's
-        self.base = [0] * len(rows)
-        self._kept: list[pa.RecordBatch] = []
+        self.base = [0] * queues
 
-    def run(self, committed: Callable[[], int], over: Callable[[float], bool], longest_s: float) -> bool:
+    def run(self, file: Path, committed: Callable[[], int], over: Callable[[float], bool], longest_s: float) -> bool:
         """Returns once the job has taken all that was published; False if it has not, or if `over` became true.
 
-        committed: rows that the job has taken. over: sleeps, and tells whether to give up.
+        file: takes the rows that were published, as the oracle reads them. committed: rows that the job has taken.
+        over: sleeps, and tells whether to give up.
         """
         from confluent_kafka import Producer
 
         with told(self._access, "the producer cannot be made"):
-            producer = Producer({**self._access.settings(), "enable.idempotence": True, "linger.ms": 2})
+            producer = Producer({**self._access.settings(), **_PRODUCER})
         begun = time.monotonic()
-        total = sum(table.num_rows for table in self._rows)
-        while time.monotonic() - begun < self._seconds and sum(self.base) < total:
-            if sum(self.base) - committed() < AHEAD * CHUNK_ROWS * len(self._rows):
-                self._publish(producer)
-                producer.flush(FLUSH_S)
-            if over(0.02):
-                return False
+        with closing(pa.ipc.new_stream(str(file), self._begin.tables[0].schema)) as out:
+            while (now := time.monotonic() - begun) < self._seconds and self.base[0] < self._begin.rows:
+                taken = committed()
+                more = taken + self._ahead.look(now, taken) - sum(self.base)
+                for _ in range(math.ceil(more / (CHUNK_ROWS * len(self.base)))):
+                    if len(producer) > HELD or self.base[0] == self._begin.rows or over(0):
+                        break
+                    self._publish(producer, out)
+                producer.poll(0)
+                if over(LOOK_S):
+                    return False
+        producer.flush(FLUSH_S)
         while committed() < sum(self.base):
             if over(0.1) or time.monotonic() - begun > self._seconds + longest_s:
                 return False
         return True
 
-    def write(self, file: Path) -> None:
-        """Writes the rows that were published, as the oracle reads them."""
-        if self._kept:
-            with pa.ipc.new_stream(str(file), self._kept[0].schema) as out:
-                for batch in self._kept:
-                    out.write_batch(batch)
-
-    def _publish(self, producer: Any) -> None:
+    def _publish(self, producer: Any, out: Any) -> None:
         """Publishes the next chunk of each queue, row by row in turns, as a trial offers them."""
-        queues = len(self._rows)
+        queues = len(self.base)
         records = []
-        for partition, table in enumerate(self._rows):
-            batch = table.slice(self.base[partition], CHUNK_ROWS).combine_chunks().to_batches()[0]
+        for partition, at in enumerate(self.base):
+            batch = self._begin.part(partition, at)
             # before every instant of the trial, whose backlog is due before its start
-            walls = int64s(1 + partition + queues * (self.base[partition] + np.arange(batch.num_rows)))
+            walls = int64s(1 + partition + queues * (at + np.arange(batch.num_rows)))
             batch = replaced(batch, {"offered_wall": walls, "event_wall": walls})
             records.append(zip(self._values(batch), headers(batch, self._attempt, wanted=self._headers), strict=True))
-            self._kept.append(batch)
+            out.write_batch(batch)
             self.base[partition] += batch.num_rows
         for row in zip(*records, strict=True):
             for partition, (value, header) in enumerate(row):

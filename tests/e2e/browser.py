@@ -81,9 +81,18 @@ class AirflowPage:
         """Clears a task and those after it. task: name, of a mapped one with its number, as make/mapped/1."""
         self._browser.get(f"{self._url}/dags/{dag}/runs/{quote(run)}/tasks/{task}")
         self._found("button[aria-label$='to clear']").click()
-        self._button("Confirm").click()
-        self._wait(lambda: not self._all("[data-scope=dialog][role=dialog][data-state=open]"))
+        self._button("Confirm")
+        self._wait(self._confirmed, every=2.0)
         self._leave()
+
+    def _confirmed(self) -> bool:
+        """True once the dialog is closed; else clicks, as the dialog ignores a click while it still asks the server."""
+        if not self._all("[data-scope=dialog][role=dialog][data-state=open]"):
+            return True
+        for button in self._all("[role=dialog] button"):
+            if button.text == "Confirm" and button.is_enabled():
+                button.click()
+        return False
 
     def follow(self, dag: str, run: str, task: str, link: str) -> tuple[str, str]:
         """Follows a link of a task; returns the address to which it leads, and the text there."""
@@ -108,9 +117,9 @@ class AirflowPage:
         """The button of an open dialog with this text."""
         return self._wait(lambda: [one for one in self._all("[role=dialog] button") if one.text == text])[0]
 
-    def _wait(self, condition: Any) -> Any:
+    def _wait(self, condition: Any, every: float = 0.5) -> Any:
         from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.support.wait import WebDriverWait
 
-        wait = WebDriverWait(self._browser, 60, ignored_exceptions=[StaleElementReferenceException])
+        wait = WebDriverWait(self._browser, 60, every, [StaleElementReferenceException])
         return wait.until(lambda _: condition())

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from streamgauge.kafka.answers import offered
 from streamgauge.kafka.moving import After, Mover
-from streamgauge.kafka.warming import begin_of
+from streamgauge.kafka.warming import PASSES, Ahead, begin_of
 from streamgauge.oracle.own_sql import EARLIER
-from tests.kafka.test_records import rows
+from tests.kafka.test_records import DAY, rows
 
 US = 10**3
 
@@ -50,13 +50,40 @@ def test_rows_of_earlier_trials_count_as_warm_and_come_before_all_others(tmp_pat
 
 def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_its_own(tmp_path: Path) -> None:
     for number, seqs in enumerate(([0, 2, 4], [1, 3])):
-        given = [{"seq": seq, "event_time": 10 * US * seq} for seq in seqs]
-        batch = rows({}, False, *given, {"seq": -1, "event_time": 10**6 * US, "sentinel": True})
+        given = [{"seq": seq, "event_time": DAY + 10 * US * seq} for seq in seqs]
+        batch = rows({}, False, *given, {"seq": -1, "event_time": DAY + 10**6 * US, "sentinel": True})
         with pa.ipc.new_stream(str(tmp_path / f"events-{number}.arrow"), batch.schema) as out:
             out.write_batch(batch)
-    found = [table.select(["seq", "event_time", "sentinel"]).to_pylist() for table in begin_of(tmp_path, 2, "ns")]
-    back = 30 * US + 30 * US // 4  # the span of the rows, and their mean gap
-    assert found == [
-        [{"seq": seq - 5, "event_time": 10 * US * seq - back, "sentinel": False} for seq in seqs]
-        for seqs in ([0, 2], [1, 3])
+    begin = begin_of(tmp_path, 2, "ns")
+    assert begin is not None
+
+    def parts(queue: int, at: int) -> list[dict[str, object]]:
+        batch = begin.part(queue, at).select(["seq", "event_time", "event_ts", "sentinel"])
+        return batch.set_column(2, "event_ts", batch.column("event_ts").cast("int64")).to_pylist()
+
+    span = 30 * US + 30 * US // 4  # of the rows, and their mean gap
+
+    def moved(seq: int, times: int) -> dict[str, object]:
+        time = DAY + 10 * US * seq - times * span
+        return {"seq": seq - 4 * times - 1, "event_time": time, "event_ts": time // US, "sentinel": False}
+
+    assert (begin.passes, begin.rows) == (PASSES, 2 * PASSES)
+    last = begin.rows - 2
+    assert [parts(0, last), parts(1, last)] == [[moved(0, 1), moved(2, 1)], [moved(1, 1), moved(3, 1)]]
+    assert parts(0, last + 1) == [moved(2, 1)]
+    assert parts(0, 0) == [moved(0, PASSES), moved(2, PASSES)]
+    assert len({parts(queue, at)[0]["seq"] for queue in (0, 1) for at in range(begin.rows)}) == 4 * PASSES
+
+
+def test_more_rows_wait_for_a_job_the_faster_it_takes_them() -> None:
+    group, batches = Ahead(100, is_batched=False), Ahead(100, is_batched=True)
+    looks = [
+        (0.0, 0),
+        (0.5, 90),  # a commit; one second is not over yet
+        (0.6, 90),
+        (1.0, 200),
+        (1.5, 1000),
+        (2.5, 1100),  # slower: what has been reached stays
     ]
+    assert [group.look(*look) for look in looks] == [100, 180, 180, 400, 1600, 1600]
+    assert [batches.look(*look) for look in looks] == [100, 100, 100, 400, 400, 1200]

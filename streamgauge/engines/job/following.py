@@ -156,13 +156,13 @@ class Follower:
         """Has the job take the rows that warm it up; false if the trial is over."""
         if self._warming is None:
             return True
-        done = self._warming.run(lambda: sum(self._reached().committed.values()), self._over.wait, WARM_S)
+        file, over = self._work / WARM, self._over.wait
+        done = self._warming.run(file, lambda: sum(self._reached().committed.values()), over, WARM_S)
         if not done and not self._over.is_set():
             raise UserError(
                 f"the job has not taken the rows that warm it up within {WARM_S:g} s: {self._progress.name} tells of "
                 f"{sum(self._reached().committed.values())} rows"
             )
-        self._warming.write(self._work / WARM)
         self._base = self._warming.base
         return done
 
