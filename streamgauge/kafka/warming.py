@@ -55,7 +55,8 @@ class Begin:
     @property
     def rows(self) -> int:
         """Rows of a queue in all passes."""
-        return self.passes * self.tables[0].num_rows
+        rows: int = self.tables[0].num_rows
+        return self.passes * rows
 
     def part(self, queue: int, at: int) -> pa.RecordBatch:
         """The next rows of a queue, at most a chunk, after `at` rows of all passes."""
