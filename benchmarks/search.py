@@ -2,12 +2,12 @@
 
     .venv/bin/python -m benchmarks.search [--searches 100] [--processes 3] [--jobs 2] [--kinds TEXT] [--before COMMIT]
 
-A micro-batch of n rows takes (a + n·1 µs), at most N rows; the allowed age is 10 s; fresh processes differ by 5 %. The
-columns tell the median error, its deviation, how many of the 90 % intervals hold the truth, their mean half width, and
-the median seconds a process. Two others stand beside it, on one process each, with bias and how often the truth lies in
-what they give: the search as it was at --before (from the git history; only the noise of batches), and MLRsearch
-(draft-ietf-bmwg-mlrsearch; package MLRsearch), whose trials are recovery trials of 20 s in the warm process: what the
-backlog grows by is lost.
+A micro-batch of n rows takes a + n·1 µs or, in a slow system, a + n·1 ms, and has at most N rows. The allowed age is
+10 s; fresh processes differ by 5 %. The columns tell the median error, its deviation, how many of the 90 % intervals
+hold the truth, their mean half width, and the median seconds a process. Two others stand beside it, on one process
+each, with bias and how often the truth lies in what they give: the search as it was at --before (from the git history;
+only the noise of batches), and MLRsearch (draft-ietf-bmwg-mlrsearch; package MLRsearch), whose trials are recovery
+trials of 20 s in the warm process: what the backlog grows by is lost.
 """
 
 from __future__ import annotations
@@ -91,6 +91,15 @@ def kinds() -> dict[str, Behaviour]:
             made[f"{name}, compiles 20 s"] = of(noise=0.05, compile_s=20)
             made[f"{name}, compiles 60 s"] = of(noise=0.05, compile_s=60)
             made[f"{name}, machine wanders 5 %"] = of(noise=0.1, wander=0.05)
+    of = partial(Behaviour, 1e6, 5.0, UNCAPPED, between=0.05)
+    made["a = 5 s, no cap, 5 % noise"] = of(noise=0.05)
+    made["a = 5 s, no cap, compiles 20 s"] = of(noise=0.05, compile_s=20)
+    for cost in (0.05, 1.0):
+        of, name = partial(Behaviour, 1e3, cost, UNCAPPED, between=0.05), f"slow, a = {cost:g} s, no cap"
+        made[f"{name}, 5 % noise"] = of(noise=0.05)
+        made[f"{name}, 10 % noise"] = of(noise=0.1)
+        made[f"{name}, 10 % hiccups"] = of(noise=0.05, hiccups=0.1)
+        made[f"{name}, compiles 20 s"] = of(noise=0.05, compile_s=20)
     made["continuous, 10 % noise"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True)
     made["continuous, pipeline 0.4 s"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True, pipeline_s=0.4)
     made["continuous, pipeline 2 s"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True, pipeline_s=2)
@@ -154,6 +163,7 @@ class Recoveries(AbstractMeasurer):  # type: ignore[misc]
 def with_mlrsearch(searches: int, behaviour: Behaviour) -> tuple[float, float, float]:
     """Bias of MLRsearch's conditional throughput, the share of its bounds that hold the truth, seconds a search."""
     truth, rates, held, seconds = behaviour.truth(AGE_S), [], 0, []
+    capacity = float(behaviour.capacity or 0.0)
     goal = SearchGoal(
         loss_ratio=0.0, exceed_ratio=0.5, relative_width=0.02, initial_trial_duration=20.0,
         final_trial_duration=20.0, duration_sum=60.0, preceding_targets=1, fail_fast=False,
@@ -161,9 +171,9 @@ def with_mlrsearch(searches: int, behaviour: Behaviour) -> tuple[float, float, f
     for seed in range(searches):
         process = VirtualProcess(behaviour, seed, 1)
         while process.clock_s < Search().warmup_seconds:
-            process.batch(20_000)
+            process.batch(round(capacity / 50))
         config = Config()
-        config.goals, config.max_load, config.min_load = [goal], 4e6, 1e3
+        config.goals, config.min_load, config.max_load = [goal], capacity / 1000, 4 * capacity
         config.warmup_duration, config.search_duration_max = None, 600.0
         found = MultipleLossRatioSearch(config).search(Recoveries(process), lambda _: None)[goal]
         low, high = found.relevant_lower_bound, found.relevant_upper_bound
@@ -230,7 +240,8 @@ def main() -> int:
         for row in pool.map(partial(measure, args.searches, args.processes), wanted.items()):
             behaviour = wanted[row["name"]]
             faults = behaviour.hiccups or behaviour.compile_s or behaviour.wander or behaviour.continuous
-            plain = behaviour.batch_cost_s and not faults  # it simulates batch by batch: of one row each without a cost
+            # it simulates 1 µs a row, batch by batch: of one row each without a cost
+            plain = behaviour.batch_cost_s and behaviour.capacity == 1e6 and not faults
             was = as_it_was(tree, min(20, args.searches), behaviour) if tree and plain else None
             table.add_row(
                 row["name"], f"{row['truth']:,.0f}", f"{row['bias']:+.1%}", f"{row['sd']:.1%}",

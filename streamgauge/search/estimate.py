@@ -78,6 +78,8 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
     sound = [w for w in windows if w.invalid is None and w.purpose != "compile" and w.rows and w.seconds]
     if not sound:
         return None
+    if not continuous:  # a cold batch beyond the allowed age lies far from the answer, and would tilt the line
+        sound = [w for w in sound if w.purpose != "warm-up" or w.seconds <= allowed_age_s * len(w.batches)] or sound
     points = [Point.of(window) for window in sound]
     # only a warm-up shows a compile curve: the rungs also differ in their rows
     taus = (None, *_TAUS) if any(w.purpose == "warm-up" for w in sound) else (None,)
@@ -121,9 +123,9 @@ def excesses(points: Sequence[Point]) -> Floats:
 
 
 def best_rows(estimate: Estimate, allowed_age_s: float, part: float) -> float:
-    """Rows of a batch that lasts that part of the allowed age."""
+    """Rows of a batch that lasts that part of the allowed age, beyond its fixed cost."""
     a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
-    return max(0.0, (allowed_age_s * part - a) / b) if b > 0 else math.inf
+    return max(0.0, (allowed_age_s - a) * part / b) if b > 0 else math.inf
 
 
 @dataclass(frozen=True)

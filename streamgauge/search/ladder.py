@@ -88,6 +88,8 @@ def _next_rung(
                 return rows, f"a backlog of {part * age:.3g} s", True
         return None, "", False
     a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
+    if b > 0:  # a slow system's first rung must not lie beyond the answer
+        first = max(1, min(first, int(_PARTS[0] * age / b)))
     top = max(held, default=first)
     points = [Point.of(w) for w in ladder]
     if estimate.cap_rows is None and top < most and not (b * top > _GROWN * a and ladder):
@@ -128,14 +130,25 @@ def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequenc
     Large ones are ten times as large, and last for half of the allowed age at most. Without batches, it is the backlog
     on the plateau (see `continuous`).
     """
-    rows = min(WARM_UP_ROWS, limits.most_rows)
+    rows, age = min(WARM_UP_ROWS, limits.most_rows), settings.max_age.seconds
     if limits.continuous:
-        rows = continuous.warm_up_rows(before, settings.max_age.seconds, limits.most_rows)
-    elif len(before) % 2 and before[-1].batches:
-        spent = before[-1].seconds / len(before[-1].batches)
-        rows *= min(_LARGER, max(1.0, _PARTS[-1] * settings.max_age.seconds / max(spent, 1e-9)))
+        rows = continuous.warm_up_rows(before, age, limits.most_rows)
+    elif before:
+        small = _spent(before[-1])
+        largest = max(before, key=lambda window: window.held_rows)
+        if _spent(largest) > _PARTS[-1] * age:  # a slow system would end few batches otherwise
+            rows = min(rows, largest.rows / len(largest.batches) * _PARTS[0] * age / _spent(largest))
+            small = _PARTS[0] * age
+        if len(before) % 2:
+            rows *= min(_LARGER, max(1.0, _PARTS[-1] * age / small))
     why = "until the cost of a batch is steady"
-    return Hold(process, "warm-up", int(min(rows, limits.most_rows)), why, _ROUND_S, _ROUND_S, 1.0, 2)
+    held = int(max(1, min(rows, limits.most_rows)))
+    return Hold(process, "warm-up", held, why, _ROUND_S, _ROUND_S, 1.0, 2 if before else 1)
+
+
+def _spent(window: Window) -> float:
+    """The mean seconds of a batch."""
+    return max(1e-9, window.seconds / max(1, len(window.batches)))
 
 
 def is_warm(settings: Search, warm: Sequence[Window], *, is_continuous: bool) -> bool:

@@ -30,6 +30,26 @@ def test_the_estimate_is_unbiased_and_its_interval_holds_the_truth(behaviour: Be
     assert all(done.outcome in ("found", "unproven") for done in found.searches)
 
 
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        Behaviour(1e3, 1.0, noise=0.05),
+        Behaviour(1e3, 0.05, noise=0.05, compile_s=20),
+        Behaviour(100, 0.3, noise=0.05),
+        Behaviour(1e6, 5.0, noise=0.05),
+    ],
+    ids=["slow", "slow and compiling", "very slow", "half of the age is fixed cost"],
+)
+def test_no_window_lies_far_beyond_the_answer_of_a_slow_system(behaviour: Behaviour) -> None:
+    """20,000 rows would last for minutes, and the line from there to the answer would be a guess."""
+    found = calibrate(behaviour, Search(proof_steps=0, processes=1), seeds=12)
+    assert abs(found.bias) < 0.05
+    assert found.deviation < 0.08
+    assert found.coverage >= 0.75
+    widths = [done.interval[1] / done.interval[0] for done in found.searches if done.interval]
+    assert max(widths) < 1.8
+
+
 def test_one_hiccup_is_not_final() -> None:
     """A long batch in the ladder moves the rate by its share of the time, and no recovery trial decides by it alone."""
 
