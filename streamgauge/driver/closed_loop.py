@@ -20,6 +20,8 @@ from streamgauge.search.records import Batch
 #: events/s offered in a closed loop: more than any system takes, so that what it takes decides
 OVERLOAD = 1e8
 LONGEST_LADDER_S, LONGEST_WINDOW_S = 3600.0, 180.0
+#: a batch has so many times the held rows only if they were held before
+_BEYOND = 1.5
 
 
 class ClosedLoop:
@@ -47,13 +49,14 @@ class ClosedLoop:
         )
         self._request = TrialRequest(OVERLOAD, LONGEST_LADDER_S)
         self._beyond_us, self._continuous = beyond_us, continuous
-        self._begun = False
+        self._begun, self._held = False, 0
         self.invalid: str | None = None
 
     def window(
         self, rows: int, enough: Callable[[Sequence[Batch]], bool], longest_s: float = LONGEST_WINDOW_S
     ) -> tuple[Batch, ...]:
         """Measures a window until `enough` is true of its batches; returns them. `invalid` tells why there are none."""
+        self._held = rows
         try:
             if not self._begun:
                 self._begun = True
@@ -101,6 +104,9 @@ class ClosedLoop:
         """Batches of a window: one between each two instants."""
         pairs = pairwise(seen)
         found = [Batch((b[0] - start_ns) / NS, b[1] - a[1], (b[0] - a[0]) / NS) for a, b in pairs]
+        # rows that the window before had offered still wait for the first batch
+        if found and not self._continuous and found[0].rows > _BEYOND * self._held:
+            found = found[1:]
         return tuple(batch for batch in found if batch.rows > 0 or self._continuous)
 
 

@@ -1,7 +1,7 @@
 """Rows that warm a job up: the begin of the stream, moved into the past, so that event time goes on into the trial.
 
 A closed loop keeps the begin of each queue. Every later trial first has its job take those rows, again and again until
-the time for it is over. They come as fast as the job takes them, as in the closed loop.
+the time for it is over. They come as fast as the job takes them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from streamgauge.kafka.clients import Access, told
 from streamgauge.kafka.moving import in_event_time
 from streamgauge.kafka.records import headers, maker
 
-#: the most rows that are kept of a queue, and those that are published at a time
+#: the most rows that are kept of a queue, and the most that are published at a time
 KEPT_ROWS, CHUNK_ROWS = 1_000_000, 1_000
 #: the most times that the kept rows are published
 PASSES = 20
-#: rows that wait for a job whose speed is not known yet
-FIRST_ROWS = 10_000
-#: seconds over which its speed is measured, and seconds of that speed for which rows wait for it
-SPEED_S, AHEAD_S = 1.0, 2.0
+#: seconds at the trial's rate for which rows wait for the job
+AHEAD_S = 2.0
 LOOK_S, FLUSH_S = 0.02, 30.0
 #: records that the producer holds at most before more are made
 HELD = 50_000
@@ -58,10 +56,10 @@ class Begin:
         rows: int = self.tables[0].num_rows
         return self.passes * rows
 
-    def part(self, queue: int, at: int) -> pa.RecordBatch:
-        """The next rows of a queue, at most a chunk, after `at` rows of all passes."""
+    def part(self, queue: int, at: int, most: int) -> pa.RecordBatch:
+        """The next rows of a queue, at most so many, after `at` rows of all passes."""
         number, row = divmod(at, self.tables[queue].num_rows)
-        batch = self.tables[queue].slice(row, CHUNK_ROWS).combine_chunks().to_batches()[0]
+        batch = self.tables[queue].slice(row, most).combine_chunks().to_batches()[0]
         back = self.passes - number
         event_time, seq = ints(batch.column("event_time")), ints(batch.column("seq"))
         # -1 is the sentinel's seq
@@ -91,38 +89,35 @@ def begin_of(folder: Path, queues: int, tick: Tick) -> Begin | None:
 
 
 class Ahead:
-    """The rows that may wait for a job: what it takes in AHEAD_S, or twice what it takes from one commit to the next.
+    """The rows that may wait for a job: at least so many, or twice what it takes from one commit to the next.
 
     is_batched: a commit ends a micro-batch of all rows that waited; twice as many would let batches grow without end.
     """
 
     def __init__(self, least: int, *, is_batched: bool) -> None:
-        self._is_batched, self._rows = is_batched, least
-        self._committed, self._since = 0, (0.0, 0)
+        self._is_batched, self._rows, self._committed = is_batched, least, 0
 
-    def look(self, now: float, committed: int) -> int:
-        """Returns the rows that may wait. now: seconds since the start; committed: rows that the job has taken."""
-        step, self._committed = committed - self._committed, committed
-        if step and not self._is_batched:
-            self._rows = max(self._rows, 2 * step)
-        begun, before = self._since
-        if step and now - begun >= SPEED_S:
-            self._rows = max(self._rows, round(AHEAD_S * (committed - before) / (now - begun)))
-            self._since = now, committed
+    def look(self, committed: int) -> int:
+        """Returns the rows that may wait. committed: rows that the job has taken."""
+        if not self._is_batched:
+            self._rows = max(self._rows, 2 * (committed - self._committed))
+        self._committed = committed
         return self._rows
 
 
 class Warming:
-    """Publishes the begin of a stream to a job for `seconds`."""
+    """Publishes the begin of a stream to a job for `seconds`. rate: of the trial that follows, events/s."""
 
     def __init__(
         self, access: Access, topic: str, attempt: str, form: str, headers: bool, begin: Begin, seconds: float,
-        *, is_batched: bool,
+        *, rate: float, is_batched: bool,
     ) -> None:  # fmt: skip
         self._access, self._topic, self._attempt, self._begin, self._seconds = access, topic, attempt, begin, seconds
         self._values, self._headers = maker(form, begin.tables[0].schema), headers
         queues = len(begin.tables)
-        self._ahead = Ahead(FIRST_ROWS * queues, is_batched=is_batched)
+        least = max(queues, round(AHEAD_S * rate))
+        self._ahead = Ahead(least, is_batched=is_batched)
+        self._chunk = max(1, min(CHUNK_ROWS, HELD // queues, least // (4 * queues)))
         #: rows of each partition that come before the trial's
         self.base = [0] * queues
 
@@ -138,10 +133,10 @@ class Warming:
             producer = Producer({**self._access.settings(), **_PRODUCER})
         begun = time.monotonic()
         with closing(pa.ipc.new_stream(str(file), self._begin.tables[0].schema)) as out:
-            while (now := time.monotonic() - begun) < self._seconds and self.base[0] < self._begin.rows:
+            while time.monotonic() - begun < self._seconds and self.base[0] < self._begin.rows:
                 taken = committed()
-                more = taken + self._ahead.look(now, taken) - sum(self.base)
-                for _ in range(math.ceil(more / (CHUNK_ROWS * len(self.base)))):
+                more = taken + self._ahead.look(taken) - sum(self.base)
+                for _ in range(math.ceil(more / (self._chunk * len(self.base)))):
                     if len(producer) > HELD or self.base[0] == self._begin.rows or over(0):
                         break
                     self._publish(producer, out)
@@ -159,7 +154,7 @@ class Warming:
         queues = len(self.base)
         records = []
         for partition, at in enumerate(self.base):
-            batch = self._begin.part(partition, at)
+            batch = self._begin.part(partition, at, self._chunk)
             # before every instant of the trial, whose backlog is due before its start
             walls = int64s(1 + partition + queues * (at + np.arange(batch.num_rows)))
             batch = replaced(batch, {"offered_wall": walls, "event_wall": walls})

@@ -28,7 +28,7 @@ from streamgauge.measure import telemetry
 from streamgauge.measure.checks import allowed_cpus
 from streamgauge.measure.measured import Measured
 from streamgauge.measure.telemetry import Progress
-from streamgauge.search.ladder import UNPINNED, is_warm, warm_up_step
+from streamgauge.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
 from streamgauge.search.records import TrialObservation, Window
 from streamgauge.search.steps import Hold, Limits
 from streamgauge.search.verdict import judge
@@ -119,7 +119,7 @@ class ReadyCell:
         settings = settings if seconds is None else settings.model_copy(update={"warmup_seconds": seconds})
         limits = Limits(most_rows=MOST_ROWS, continuous=self.continuous)
         while not is_warm(settings, windows, is_continuous=limits.continuous):
-            step = warm_up_step(settings, 1, limits, windows)
+            step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
             round_s = min(step.least_s, settings.warmup_seconds)
             step = replace(step, least_s=round_s, most_s=round_s)
             early = sum(w.seconds for w in windows) < UNPINNED * settings.warmup_seconds
@@ -137,7 +137,7 @@ class ReadyCell:
         if step.purpose != "compile":
             self._pin()
         with metrics.step(self.cell.name):
-            longest_s = max(LONGEST_WINDOW_S, 4 * self.benchmark.search.max_age.seconds)
+            longest_s = max(LONGEST_WINDOW_S, 8 * self.benchmark.search.max_age.seconds)
             batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s)
         if loop.invalid is not None:
             self.end_loop()

@@ -28,7 +28,7 @@ from streamgauge.measure.lock import measuring
 from streamgauge.measure.long_runs import long_runs
 from streamgauge.measure.measured import application_of, software_of
 from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
-from streamgauge.search.ladder import warm_up_step
+from streamgauge.search.ladder import small_rows, warm_up_step
 from streamgauge.search.loop import next_step, run_turn
 from streamgauge.search.records import Measurement, TrialRecord, Window
 from streamgauge.search.steps import Done, Hold, Limits, Recover
@@ -138,7 +138,7 @@ class Searcher:
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         replay = self._bench.benchmark.replay
-        rows = min(MOST_ROWS, replay.max_memory_mb * 2**20 // 2 // ROW_BYTES * len(self._bench.fleet.endpoints))
+        rows = min(MOST_ROWS, replay.max_memory_mb * 2**20 // 2 // ROW_BYTES)  # shared by all drivers
         pinned = bool(self._bench.settings.cpus) and self._bench.pins
         return Limits(most, rows, self._bench.continuous, pinned, self._bench.lasts)
 
@@ -153,7 +153,8 @@ class Searcher:
                 isinstance(step, Hold) and step.purpose in ("compile", "warm-up")
             ):
                 # the process that was measured is gone: a new one begins with its warm-up
-                step = warm_up_step(self._settings, step.process, self._limits_now, ())
+                small = small_rows(self._settings, self._limits_now, measurements(self._records), step.process)
+                step = warm_up_step(self._settings, step.process, self._limits_now, (), small)
         measured = self._window(step) if isinstance(step, Hold) else self._recovery(step)
         return measured
 
@@ -211,9 +212,9 @@ class Searcher:
 
     def _speed(self) -> Yard | None:
         """The median of three runs of the yardstick: a moment's dip is not the machine's speed. None without one."""
-        self._bench.pause()
         if self._yardstick is None:
             return None
+        self._bench.pause()
         with self._bench.frozen():  # a paused query still polls
             runs = sorted((self._yardstick.run() for _ in range(3)), key=lambda yard: yard.units_per_s)
         return runs[1]

@@ -29,7 +29,7 @@ class Collector:
         self._server = _Server((bind, 0), self.token, told)
         self.port = int(self._server.server_address[1])
         threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 1.0}, name="metrics-collector", daemon=True
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="metrics-collector", daemon=True
         ).start()
 
     def close(self) -> None:

@@ -78,6 +78,7 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
     sound = [w for w in windows if w.invalid is None and w.purpose != "compile" and w.rows and w.seconds]
     if not sound:
         return None
+    cap = None if continuous else _cap([Point.of(window) for window in sound])
     if not continuous:  # a cold batch beyond the allowed age lies far from the answer, and would tilt the line
         sound = [w for w in sound if w.purpose != "warm-up" or w.seconds <= allowed_age_s * len(w.batches)] or sound
     points = [Point.of(window) for window in sound]
@@ -86,7 +87,6 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
     if continuous:
         points = [Point.of(window) for window in near_the_top(sound)]
         return _carried(points, allowed_age_s, _pooled(points), taus)
-    cap = _cap(points)
     found = _best(points, taus)
     for _ in range(_LOOKS):
         looked = [Point.of(w, found.seconds(p)) for w, p in zip(sound, points, strict=True)]

@@ -40,25 +40,27 @@ _ALIKE = 0.8
 
 
 def next_window(
-    settings: Search, limits: Limits, process: int, windows: Sequence[Window], *, again: bool
+    settings: Search, limits: Limits, process: int, windows: Sequence[Window], *, small: int, again: bool
 ) -> Hold | None:
-    """The next window of a process; None when its ladder is complete. again: it was warm, and climbs once more."""
+    """The next window of a process; None when its ladder is complete.
+
+    small: rows of its small batches. again: it was warm, and climbs once more.
+    """
     most = limits.most_rows
     compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
     if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < settings.warmup_seconds * UNPINNED:
-        step = warm_up_step(settings, process, limits, windows)
+        step = warm_up_step(settings, process, limits, [w for w in windows if w.invalid is None], small)
         return dataclasses.replace(step, purpose="compile", reason="on all CPUs, to compile")
     warm = [w for w in windows if w.purpose == "warm-up" and w.invalid is None]
     ladder = [w for w in windows if w.purpose == "ladder" and w.invalid is None]
-    first = int(min(WARM_UP_ROWS, most))
     if not ladder and not again and not is_warm(settings, warm, is_continuous=limits.continuous):
         begun = [w for w in windows if w.invalid is None] if limits.continuous else warm
-        return warm_up_step(settings, process, limits, begun)
+        return warm_up_step(settings, process, limits, begun, small)
     if len(ladder) >= _MOST_RUNGS:
         return None
     sound = [*warm, *ladder]
     estimate = fit(sound, settings.max_age.seconds, continuous=limits.continuous, most_rows=most)
-    rows, reason, long = _next_rung(settings, limits, estimate, warm, ladder, first)
+    rows, reason, long = _next_rung(settings, limits, estimate, warm, ladder, small)
     if rows is None:
         return None
     seconds = settings.window_seconds * (2 if long else 1)
@@ -88,7 +90,7 @@ def _next_rung(
                 return rows, f"a backlog of {part * age:.3g} s", True
         return None, "", False
     a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
-    if b > 0:  # a slow system's first rung must not lie beyond the answer
+    if b > 0:  # a slow system's first rung must not lie far beyond the answer
         first = max(1, min(first, int(_PARTS[0] * age / b)))
     top = max(held, default=first)
     points = [Point.of(w) for w in ladder]
@@ -124,26 +126,37 @@ def _has(held: Sequence[float], rows: float) -> bool:
     return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
 
 
-def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequence[Window]) -> Hold:
-    """The next window of the warm-up after these: small batches and large ones in turns.
+def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> int:
+    """Rows of a small batch: WARM_UP_ROWS, or what a slow process takes in a quarter of the allowed age.
+
+    Its pace is that of its best window, lost and refuted ones included.
+    """
+    rows, age = min(WARM_UP_ROWS, limits.most_rows), settings.max_age.seconds
+    windows = [m for m in measured if isinstance(m, Window) and m.process == process]
+    paces = [w.rows / w.seconds for w in windows if w.invalid is None and w.rows and w.seconds]
+    if limits.continuous:
+        return int(rows)
+    if not paces:  # not one batch ended, however often it was tried
+        return int(max(1, rows // _RUNG ** sum(not w.batches for w in windows)))
+    is_slow = rows > max(paces) * age * _PARTS[-1]
+    return int(max(1, min(rows, max(paces) * age * _PARTS[0]))) if is_slow else int(rows)
+
+
+def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequence[Window], small: int) -> Hold:
+    """The next window of the warm-up after these valid ones: small batches and large ones in turns.
 
     Large ones are ten times as large, and last for half of the allowed age at most. Without batches, it is the backlog
     on the plateau (see `continuous`).
     """
-    rows, age = min(WARM_UP_ROWS, limits.most_rows), settings.max_age.seconds
+    rows: float = small
     if limits.continuous:
-        rows = continuous.warm_up_rows(before, age, limits.most_rows)
-    elif before:
-        small = _spent(before[-1])
-        largest = max(before, key=lambda window: window.held_rows)
-        if _spent(largest) > _PARTS[-1] * age:  # a slow system would end few batches otherwise
-            rows = min(rows, largest.rows / len(largest.batches) * _PARTS[0] * age / _spent(largest))
-            small = _PARTS[0] * age
-        if len(before) % 2:
-            rows *= min(_LARGER, max(1.0, _PARTS[-1] * age / small))
+        rows = continuous.warm_up_rows(before, settings.max_age.seconds, limits.most_rows)
+    elif len(before) % 2:
+        rows *= min(_LARGER, max(1.0, _PARTS[-1] * settings.max_age.seconds / _spent(before[-1])))
     why = "until the cost of a batch is steady"
-    held = int(max(1, min(rows, limits.most_rows)))
-    return Hold(process, "warm-up", held, why, _ROUND_S, _ROUND_S, 1.0, 2 if before else 1)
+    # the first batch tells whether the system is slow
+    least, round_s = 2 if before or limits.continuous else 1, min(_ROUND_S, settings.warmup_seconds)
+    return Hold(process, "warm-up", int(min(rows, limits.most_rows)), why, round_s, round_s, 1.0, least)
 
 
 def _spent(window: Window) -> float:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from streamgauge.config import Search
 from streamgauge.search.estimate import Constraint, Estimate, geometric_mean, interval
-from streamgauge.search.ladder import estimates, next_window, windows_of
+from streamgauge.search.ladder import estimates, next_window, small_rows, windows_of
 from streamgauge.search.proof import classify, loads_of, refuted
 from streamgauge.search.records import Measurement, Window
 from streamgauge.search.recovery import next_recovery
@@ -28,8 +28,9 @@ def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement])
         return _done(settings, limits, measured, stop)
     begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
     for process in range(begun, settings.processes + 1):
-        windows = windows_of(measured, process)
-        if hold := next_window(settings, limits, process, windows, again=_is_warm_already(limits, measured, process)):
+        windows, small = windows_of(measured, process), small_rows(settings, limits, measured, process)
+        again = _is_warm_already(limits, measured, process)
+        if hold := next_window(settings, limits, process, windows, small=small, again=again):
             return hold
     return next_recovery(settings, limits, measured) or _done(settings, limits, measured, None)
 

@@ -40,7 +40,7 @@ def interrupted(
 
 def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(tmp_path: Path) -> None:
     config = write_config(tmp_path / "solo.yaml", ["{name: calm, target_percent: 0}"])
-    config.write_text(config.read_text() + KNOWN_CELL)
+    config.write_text(config.read_text() + KNOWN_CELL + "latency: {fractions: [0.5], seconds: 1}\n")
     log = tmp_path / "run.log"
     with object_store("the-store-s-own-secret") as (there, variables):
         store = Store(there)

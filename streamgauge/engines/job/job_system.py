@@ -176,7 +176,9 @@ class JobSystem:
         if not closed and begun is None and system.warm.ps and system.format != "line":
             kept = begin_of(self._kept, queues, setup.tick)
             about = (self._access, job.values["input"], setup.attempt, system.format, system.headers)
-            warming = Warming(*about, kept, system.warm.seconds, is_batched=not self.continuous) if kept else None
+            if kept:
+                rate, is_batched = setup.rate_events_per_s, not self.continuous
+                warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
         sign = self._sign(job.command, progress) if begun is None else progress.begun
         ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(
