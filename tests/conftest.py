@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
 
+    from streamgauge.kafka.broker import Broker
     from streamgauge.spark.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +35,7 @@ hypothesis.settings.load_profile("ours")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when nobody listens any more
 
 
-#: a quick run leaves out files that took so long, beside three processes
+#: a quick run leaves out files that took so long, beside other processes
 QUICK_SECONDS = 30
 
 
@@ -67,11 +68,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @cache
 def group_of(file: str) -> str:
-    """Group of a file that one process runs in a row: all that share the one Spark, or the one Flink; else itself."""
+    """Group of a file that one process runs in a row: all that share the one Spark, Flink or broker; else itself."""
     text = (ROOT / file).read_text()
     if re.search(r"mark\.spark|@everywhere", text):
         return "spark"
-    return "flink" if "one_flink: " in text else file
+    if "one_flink: " in text:
+        return "flink"
+    return "kafka" if re.search(r"broker: Broker[,)]", text) else file
 
 
 def is_quick(item: pytest.Item, seconds: dict[str, float]) -> bool:
@@ -151,6 +154,18 @@ def workers(request: pytest.FixtureRequest) -> Workers:
 everywhere = pytest.mark.parametrize(
     "workers", ["forked", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
 )
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The one Kafka broker of all tests that do not break it, if `make kafka` was run."""
+    from streamgauge.kafka.broker import HOME, Broker
+
+    if not (HOME / ".ready").exists():
+        pytest.skip("`make kafka` was not run")
+    made = Broker(tmp_path_factory.mktemp("broker"))
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="session")

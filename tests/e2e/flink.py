@@ -31,6 +31,7 @@ class ProxiedSettings(FlinkSettings):
 
 @contextmanager
 def started(work: Path, **settings: Any) -> Iterator[Proxied]:
-    given = {**named("flink").model_dump(), "memory": "1536m", **settings}
+    often = {"execution.checkpointing.interval": "250ms"}  # a trial ends with a checkpoint
+    given = {**named("flink").model_dump(), "memory": "1536m", "conf": often, **settings}
     with wire_suite.started(ProxiedSettings.model_validate(given), work) as made:
         yield cast(Proxied, made)

@@ -24,7 +24,7 @@ QUICK = {"JAVA_TOOL_OPTIONS": quick_jvm()}
 #: a cell of a known system that is searched within seconds, after write_config
 KNOWN_CELL = """
 workloads: [{name: all, query: passthrough}]
-systems: [{name: known, engine: known, capacity: 1e6, trigger: 50ms}]
+systems: [{name: known, engine: known, capacity: 3e5, trigger: 50ms}]
 replay: {max_memory_mb: 64, max_slip: 5s}
 search:
   max_rate: 2000

@@ -34,7 +34,7 @@ CORRECTED = "{name: wild, target_percent: 30, delay: {max: 2h}}"
 NAMES = ["late", "wild"]
 CELL = """
 workloads: [{{name: all, query: passthrough}}, {{name: other, query: passthrough}}]
-systems: [{{name: known, engine: known, trigger: 50ms}}, {{name: second, engine: known, trigger: 50ms}}]
+systems: [{{name: known, engine: known, capacity: 3e5, trigger: 50ms}}, {{name: second, engine: known}}]
 cells:
   - {{experiment: late, workload: all, system: known}}
   - {{experiment: late, workload: all, system: second}}

@@ -245,7 +245,7 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
 
 
 def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
-    plan = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 1.5, "recovery_seconds": 5, "proof_steps": 1}
+    plan = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.8, "recovery_seconds": 5, "proof_steps": 1}
     bench = write_bench(
         tmp_path, capacity=40_000, batch_cost="50ms", cpus={min(os.sched_getaffinity(0))},
         search={**plan, "processes": 2, "margin": 0.3},

@@ -27,9 +27,8 @@ from streamgauge.kafka.broker import Broker
 from streamgauge.kafka.clients import Access
 from streamgauge.kafka.records import avro_schema
 from tests.driver.conftest import COLUMNS, artifact
-from tests.kafka.conftest import broker
 
-__all__ = ["artifact", "broker"]  # fixtures here, too
+__all__ = ["artifact"]  # fixtures here, too
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 JOB = Path(__file__).with_name("kafka_job.py")
 WORKLOAD = Workload.model_validate({"name": "w", "query": "passthrough"})
@@ -43,7 +42,7 @@ BOUNDS = Bounds(max_slip_s=20, max_clock_offset_s=20, drain_s=60)
 
 def settings(broker: Broker, fault: str = "none", **more: Any) -> JobSettings:
     command = [sys.executable, str(JOB), "{bootstrap}", "{input}", "{output}", "{group}", fault]
-    answer = {"sql": SQL, "key": ["at", "flight"], "quiet": "500ms"}
+    answer = {"sql": SQL, "key": ["at", "flight"], "quiet": "200ms"}
     about = {"name": "mine", "engine": "job", "bootstrap": broker.bootstrap, "command": command, "answer": answer}
     return JobSettings.model_validate(about | more)
 
@@ -82,7 +81,7 @@ def topics(broker: Broker) -> set[str]:
 def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
     broker: Broker, artifact: Path, tmp_path: Path
 ) -> None:
-    with started(settings(broker), artifact, tmp_path, partitions=2) as (system, fleet):
+    with started(settings(broker, warm="2s"), artifact, tmp_path, partitions=2) as (system, fleet):
         run = trial(system, fleet, tmp_path / "first")
         told = run.details["system"]
         assert run.observation.invalid is None
@@ -146,7 +145,7 @@ def test_a_job_that_is_started_once_goes_on_from_trial_to_trial_until_it_dies(
         ("another topic", {"ready": {"seconds": 1}}, "the job read nothing: the consumer group streamgauge-"),
         ("never writes", {}, "the job wrote nothing to its output topic"),
         ("garbage", {}, "an answer is no JSON object: '<flight/>'"),
-        ("none", {"answer": {"carried": {}, "quiet": "500ms"}}, "answer.carried: an answer has no whole number in "),
+        ("none", {"answer": {"carried": {}, "quiet": "200ms"}}, "answer.carried: an answer has no whole number in "),
     ],
 )
 def test_a_job_that_cannot_be_measured_is_told_in_one_line(
@@ -195,7 +194,7 @@ def test_lines_are_published_as_they_are_and_a_loop_of_them_is_refused(
     code += '\'dict(zip(("event_time", "flight"), value.decode().split()))\'))'
     command = [sys.executable, "-c", code, "{bootstrap}", "{input}", "{output}", "{group}", "none"]
     sql = "select 'line' as at, seq::varchar as flight, event_wall, offered_wall from events"
-    given = settings(broker, command=command, format="line", sentinel="line -1", answer={"sql": sql, "quiet": "500ms"})
+    given = settings(broker, command=command, format="line", sentinel="line -1", answer={"sql": sql, "quiet": "200ms"})
     with started(given, artifact, tmp_path) as (system, fleet):
         run = trial(system, fleet, tmp_path / "first")
         assert run.details["system"]["check"]["wrong"] is None

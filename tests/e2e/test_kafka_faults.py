@@ -32,10 +32,9 @@ from tests.driver.conftest import artifact
 from tests.e2e.relay import Relay
 from tests.e2e.test_kafka import JOB, settings, started, topics, trial
 from tests.e2e.test_kafka_versions import bench_of
-from tests.kafka.conftest import broker
 from tests.measure.conftest import _alone_and_quick
 
-__all__ = ["_alone_and_quick", "artifact", "broker"]
+__all__ = ["_alone_and_quick", "artifact"]
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 EVENTS = 900  # of a trial of 1.5 s
 

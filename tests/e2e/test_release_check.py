@@ -38,7 +38,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     known = {"engine": "known", "trigger": "50ms"}
     bench = write_bench(
         tmp_path,
-        systems=[{"name": "old", **known}, {"name": "new", **known, "delay": "3s"}],
+        systems=[{"name": "old", **known}, {"name": "new", **known, "delay": "1s"}],
         release={
             "rate": 1000, "seconds": 0.3, "warmup_seconds": 0.1, "reruns": 1, "queries": [],
             "tolerance": {"event_latency_ms_p50": 0.5},

@@ -1,4 +1,4 @@
-"""Broker for all tests of a process, if `make kafka` was run."""
+"""Topics on the broker of all tests."""
 
 from __future__ import annotations
 
@@ -7,20 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from streamgauge.kafka.broker import HOME, Broker
+from streamgauge.kafka.broker import Broker
 from streamgauge.kafka.clients import Access, Topics
 from tests.driver.conftest import serve
 
 __all__ = ["serve"]  # a fixture here, too
-
-
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    if not (HOME / ".ready").exists():
-        pytest.skip("`make kafka` was not run")
-    made = Broker(tmp_path_factory.mktemp("broker"))
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -20,5 +20,6 @@ def _alone_and_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(cell, "ceiling", partial(ceiling, seconds=0.2))
+    monkeypatch.setattr("streamgauge.driver.ceiling.HELD_ROWS", 50_000)
     monkeypatch.setattr(search_stage, "Yardstick", partial(Yardstick, units=2))
     monkeypatch.setattr(search_stage, "moved", lambda *_: False)
