@@ -31,6 +31,9 @@ _RUNG = 16
 _GROWN = 0.7
 #: the last rungs: batches that last these parts of the allowed age
 _PARTS = (0.25, 0.5)
+#: a cap that no rung has met makes the rate wrong by the fixed cost's share of the allowed age. From this share on, a
+#: rung of so many times the answer's backlog looks for one
+_COSTLY, _BEYOND = 0.1, 1.15
 #: rungs at most, whatever the fit says
 _MOST_RUNGS = 12
 #: from this share of hiccups on, windows near the answer are twice as long: a few batches do not show their frequency
@@ -65,7 +68,11 @@ def next_window(
         return None
     seconds = settings.window_seconds * (2 if long else 1)
     rough = long and estimate is not None and estimate.hiccups > _ROUGH
-    return Hold(process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, settings.window_error)
+    beyond = estimate is not None and rows > estimate.backlog_rows
+    return Hold(
+        process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, settings.window_error,
+        LEAST_BATCHES // 2 if beyond else LEAST_BATCHES,
+    )  # fmt: skip
 
 
 def _next_rung(
@@ -113,6 +120,9 @@ def _next_rung(
         rows = int(min(most, max(first, best_rows(estimate, age, part))))
         if not _has(held, rows):
             return rows, f"where a batch lasts {part * age:.3g} s", True
+    rows = int(min(most, _BEYOND * estimate.backlog_rows))
+    if a > _COSTLY * age and estimate.cap_rows is None and not _has(held, rows):
+        return rows, "beyond the answer, where a cap of the batch would show", False
     return None, "", False
 
 

@@ -37,11 +37,16 @@ def test_the_estimate_is_unbiased_and_its_interval_holds_the_truth(behaviour: Be
         Behaviour(1e3, 0.05, noise=0.05, compile_s=20),
         Behaviour(100, 0.3, noise=0.05),
         Behaviour(1e6, 5.0, noise=0.05),
+        Behaviour(1e6, 3.0, 4_000_000, noise=0.05),
+        Behaviour(1e3, 3.0, 4_600, noise=0.05),
     ],
-    ids=["slow", "slow and compiling", "very slow", "half of the age is fixed cost"],
+    ids=["slow", "slow and compiling", "very slow", "half of the age is fixed cost", "capped near", "slow and capped"],
 )
-def test_no_window_lies_far_beyond_the_answer_of_a_slow_system(behaviour: Behaviour) -> None:
-    """20,000 rows would last for minutes, and the line from there to the answer would be a guess."""
+def test_windows_lie_at_the_answer_of_a_slow_or_costly_system(behaviour: Behaviour) -> None:
+    """20,000 rows would last for minutes, and the line from there to the answer would be a guess.
+
+    A cap of a batch near the answer is met by no smaller batch.
+    """
     found = calibrate(behaviour, Search(proof_steps=0, processes=1), seeds=12)
     assert abs(found.bias) < 0.05
     assert found.deviation < 0.08
