@@ -33,7 +33,7 @@ _GROWN = 0.7
 _PARTS = (0.25, 0.5)
 #: a cap that no rung has met makes the rate wrong by the fixed cost's share of the allowed age. From this share on, a
 #: rung of so many times the answer's backlog looks for one
-_COSTLY, _BEYOND = 0.1, 1.15
+_COSTLY, _BEYOND = 0.12, 1.15
 #: rungs at most, whatever the fit says
 _MOST_RUNGS = 12
 #: from this share of hiccups on, windows near the answer are twice as long: a few batches do not show their frequency
