@@ -4,9 +4,9 @@ UV_VERSION := 0.13.9
 BIN := .venv/bin
 CONFIG ?= configs/flights.yaml
 SEED ?= 1
-# tests in four processes, as they often wait, in the groups of tests/conftest.py; those marked `alone` read the clock
+# tests in three processes, as they often wait, in the groups of tests/conftest.py; those marked `alone` read the clock
 # and want the machine for themselves
-SHARED := $(BIN)/pytest -q -n 4 --dist loadfile --no-loadscope-reorder
+SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 # a test run starts hundreds of Python processes, each of which would compile our modules anew
 unexport PYTHONDONTWRITEBYTECODE

@@ -31,7 +31,6 @@ class ProxiedSettings(FlinkSettings):
 
 @contextmanager
 def started(work: Path, **settings: Any) -> Iterator[Proxied]:
-    often = {"execution.checkpointing.interval": "250ms"}  # a trial ends with a checkpoint
-    given = {**named("flink").model_dump(), "memory": "1536m", "conf": often, **settings}
+    given = {**named("flink").model_dump(), "memory": "1536m", **settings}
     with wire_suite.started(ProxiedSettings.model_validate(given), work) as made:
         yield cast(Proxied, made)
