@@ -120,8 +120,6 @@ class ReadyCell:
         limits = Limits(most_rows=MOST_ROWS, continuous=self.continuous)
         while not is_warm(settings, windows, is_continuous=limits.continuous):
             step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
-            round_s = min(step.least_s, settings.warmup_seconds)
-            step = replace(step, least_s=round_s, most_s=round_s)
             early = sum(w.seconds for w in windows) < UNPINNED * settings.warmup_seconds
             windows.append(self.window(replace(step, purpose="compile") if early else step, token=token))
             if windows[-1].invalid:

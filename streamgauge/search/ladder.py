@@ -68,7 +68,7 @@ def next_window(
         return None
     seconds = settings.window_seconds * (2 if long else 1)
     rough = long and estimate is not None and estimate.hiccups > _ROUGH
-    beyond = estimate is not None and rows > estimate.backlog_rows
+    beyond = estimate is not None and not limits.continuous and rows > estimate.backlog_rows
     return Hold(
         process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, settings.window_error,
         LEAST_BATCHES // 2 if beyond else LEAST_BATCHES,
