@@ -28,7 +28,7 @@ class Ceiling:
     processes: int
 
 
-def ceiling(fleet: Drivers, seconds: float = 3.0) -> Ceiling:
+def ceiling(fleet: Drivers, seconds: float = 1.0) -> Ceiling:
     """Reads from all endpoints as fast as possible for `seconds`, one thread each.
 
     Raises Outage when a driver leaves, UserError when it refuses.

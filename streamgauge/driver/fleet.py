@@ -9,8 +9,8 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,7 @@ from streamgauge.driver.process import TOKEN, Settings
 from streamgauge.driver.serving import Serving
 from streamgauge.driver.system import Endpoint
 
+DriversMaker = Callable[..., AbstractContextManager["Drivers"]]
 START_SECONDS = 120.0
 END_SECONDS = 10.0
 
@@ -68,6 +69,34 @@ def drivers(
     if replay.remote:
         return RemoteDrivers.at(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
     return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted)
+
+
+class KeptDrivers:
+    """Driver processes that measurements share one after the other: `with KeptDrivers() as kept: kept(stream, …)`.
+
+    Each stream and choice of columns has processes of its own, which end with the block.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._kept: dict[str, Drivers] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._kept.clear()
+        self._stack.close()
+
+    def __call__(self, stream: Artifact, replay: Replay, **sent: Any) -> AbstractContextManager[Drivers]:
+        """Returns a block around the processes, which goes on without ending them. As `drivers`."""
+        key = repr((stream.path, replay, sent))
+        if key not in self._kept:
+            self._kept[key] = self._stack.enter_context(drivers(stream, replay, **sent))
+        self._kept[key].start()
+        return nullcontext(self._kept[key])
 
 
 @dataclass(frozen=True)

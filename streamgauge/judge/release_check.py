@@ -24,6 +24,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement, Result
 from streamgauge.catalog.run_log import commit, environment
 from streamgauge.config import RELEASE_METRICS, Benchmark, Cell
+from streamgauge.driver.fleet import KeptDrivers
 from streamgauge.judge import release_rules
 from streamgauge.judge.release_rules import TURNS, Reason, Release, Repetition, Side
 from streamgauge.measure import timing
@@ -83,6 +84,7 @@ class _Check:
         cells = [Cell(experiment=e, workload=w, system=s) for (e, w), s in product(self.pairs, names)]
         self.benchmark = benchmark.model_copy(update={"cells": tuple(cells)})
         self._work = here(directory) / "work"
+        self._drivers = KeptDrivers()
         self.repetitions: list[Repetition] = []
         self.versions: dict[str, dict[str, str]] = {}
 
@@ -90,6 +92,10 @@ class _Check:
         reasons = self._answers()
         if any(reason.state == "failed" for reason in reasons):
             return release_rules.decide(reasons, [])
+        with KeptDrivers() as self._drivers:
+            return self._judged(reasons, token)
+
+    def _judged(self, reasons: list[Reason], token: int) -> Release:
         for cell in self.pairs:
             self._rounds(cell, self.settings.repetitions, token)
         wrong = release_rules.outputs(self.repetitions)
@@ -146,7 +152,7 @@ class _Check:
     def _repetition(self, pair: tuple[str, str], side: Side, number: int, token: int) -> Repetition:
         cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
         try:
-            with ready(self.benchmark, self.store, cell, self._work / "cell") as bench:
+            with ready(self.benchmark, self.store, cell, self._work / "cell", self._drivers) as bench:
                 bench.warm_up(token=token, seconds=self.settings.warmup_seconds)
                 measured = bench.trial(self.settings.rate, self.settings.seconds, token=token)
         finally:

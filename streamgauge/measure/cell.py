@@ -19,7 +19,7 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
 from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
-from streamgauge.driver.fleet import Drivers, drivers
+from streamgauge.driver.fleet import Drivers, DriversMaker, drivers
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
@@ -316,8 +316,10 @@ class ReadyCell:
 
 
 @contextmanager
-def ready(benchmark: Benchmark, store: Store, cell: Cell, work: Path) -> Iterator[ReadyCell]:
-    """Starts a cell's driver processes and yields the cell; all that runs ends with the block. Raises UserError."""
+def ready(
+    benchmark: Benchmark, store: Store, cell: Cell, work: Path, made: DriversMaker = drivers
+) -> Iterator[ReadyCell]:
+    """Starts driver processes by `made`, and yields the cell; all that runs ends with the block. Raises UserError."""
     if cell not in benchmark.all_cells():
         known = ", ".join(c.name for c in benchmark.all_cells()) or "none"
         raise UserError(f"cell: found {cell.name}, allowed: {known}")
@@ -329,12 +331,12 @@ def ready(benchmark: Benchmark, store: Store, cell: Cell, work: Path) -> Iterato
     system = benchmark.system(cell.system)
     names = declared if system.every_column else (*query.columns, workload.key, workload.value)
     needed = {name: declared[name] for name in names if name is not None}
-    fleet = drivers(
+    fleet = made(
         stream, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
         line=query.line or system.lines, salted=_salted(workload),
     )  # fmt: skip
-    with fleet:
-        cell_ready = ReadyCell(benchmark, cell, stream, fleet, work)
+    with fleet as processes:
+        cell_ready = ReadyCell(benchmark, cell, stream, processes, work)
         try:
             yield cell_ready
         finally:

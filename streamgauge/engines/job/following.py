@@ -25,6 +25,8 @@ WARM_S = 60.0
 IDLE_S = 0.25
 #: looks that decide whether a job only waits for its link, and the share of them that is too much
 LOOKS, NEARLY_ALL = 60, 0.8
+#: looks that a share is of, at least: a trial of a few looks says nothing about its link
+LEAST_LOOKS = 20
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Starving:
 
     @property
     def share(self) -> float:
-        return self.starved / self.looks if self.looks else 0.0
+        return self.starved / max(self.looks, LEAST_LOOKS)
 
 
 @dataclass
