@@ -153,12 +153,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory, page: Path) -> dict[str, Pat
     }
 
 
+def test_the_nights_mark_the_one_change(browser: Any, pages: dict[str, Path]) -> None:
+    show(browser, pages["nights"], 1280)
+    marked = "return [...document.querySelectorAll('.chart .textpoint')].map(t => t.textContent)"
+    assert [text.strip()[:3] for text in browser.execute_script(marked)] == ["+11"]
+
+
 CHARTS = {"run": 39, "disorder": 12, "nights": 12, "release": 2, "runs": 0}
 
 
 @pytest.mark.parametrize("kind", CHARTS)
 def test_a_page_of_each_kind_is_sound_on_a_screen_and_the_smallest_phone_by_day_and_by_night(
-    browser: Any, pages: dict[str, Path], kind: str, tmp_path: Path
+    browser: Any, pages: dict[str, Path], kind: str
 ) -> None:
     ground = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"}
     tick = {"light": "rgb(58, 69, 83)", "dark": "rgb(197, 205, 216)"}
@@ -172,7 +178,6 @@ def test_a_page_of_each_kind_is_sound_on_a_screen_and_the_smallest_phone_by_day_
         assert (len(drawn), all(drawn)) == (CHARTS[kind], True)
         for scheme in (loaded, then):
             dress(browser, scheme)
-            (tmp_path / f"{kind}-{width}-{scheme}.png").write_bytes(browser.get_screenshot_as_png())
             assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == ground[scheme]
             ticks = "return [...document.querySelectorAll('.chart .xtick text')].map(t => getComputedStyle(t).fill)"
             WebDriverWait(browser, 30).until(lambda b, t=ticks, s=scheme: set(b.execute_script(t)) <= {tick[s]})

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from streamgauge.engines.job.following import Trickle
+import pytest
+
+from streamgauge.engines.job.following import Starving, Trickle
+
+
+@pytest.mark.parametrize(
+    ("published", "looks", "share"),
+    [
+        (100, 45, 40 / 45),  # the job takes all that is published at once; from its sixth look on it waits
+        (100, 10, 5 / 20),  # a few looks count as 20
+        (900, 45, 0.0),  # the job has more to take
+    ],
+)
+def test_a_job_starves_that_has_taken_all_that_was_published_though_more_was_offered(
+    published: int, looks: int, share: float
+) -> None:
+    starving = Starving()
+    for look in range(looks):
+        starving.look(offered=published + 100 + look, published=published + look, planned=100 + look)
+    assert starving.share == share
 
 
 def test_a_job_that_waits_for_rows_is_given_one_more_at_each_look_until_it_commits() -> None:
