@@ -67,7 +67,7 @@ def windows(of: System) -> list[dict[str, Any]]:
 
 
 def recovery(number: int, purpose: str, rate: float, capacity: float, age_s: float = 0.3) -> dict[str, Any]:
-    """A line of trials.jsonl without what driver and system counted; without a purpose it stays at that age."""
+    """A line of trials.jsonl without what driver and system counted; without a purpose its age stays at `age_s`."""
     behind = AGE_S if purpose else 0.0
     begin = behind or age_s
     slope = 1 - capacity / rate if purpose else 0.0

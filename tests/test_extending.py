@@ -35,6 +35,7 @@ spark.conf.set("spark.sql.session.timeZone", "UTC")
 found, wanted = queries.run([spark.createDataFrame(rows)], spec).toArrow(), ask(spec, (rows,))
 assert sorted(zip(found["key"].to_pylist(), found["largest"].to_pylist())) == [("a", 1), ("a", 7), ("b", 5)], found
 assert checksum(found) == checksum(wanted), (found.to_pylist(), wanted.to_pylist())
+assert queries.rules("largest").late_counted == "groups"
 """
 
 DRAW = """
@@ -101,6 +102,7 @@ def test_a_query_is_two_files_and_a_row(checkout: Path) -> None:
     for number, name in enumerate(("workloads/largest.sql", "engines/spark/queries/largest.py")):
         (rooms / name).write_text(example("A query", number))
     insert(rooms / "workloads" / "registry.py", "REGISTRY = (\n", example("A query", 2))
+    insert(rooms / "engines/spark/queries/__init__.py", "_COUNT_GROUPS = {\n", example("A query", 3))
     listed = run(checkout, "-c", "from streamgauge.cli import main; main()", "workloads")
     assert "largest" in listed
     run(checkout, "-c", ASK_BOTH)

@@ -28,7 +28,7 @@ from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.workloads import Query
 
 log = logging.getLogger("streamgauge")
-#: events of the hard queries; for further systems, whose answers alone count, of the hard queries and of the suite
+#: events that are asked: of the hard queries on the first system, and on the others of the hard queries and the suite
 HARD, FEW_HARD, FEW = 400, 100, 5_000
 
 

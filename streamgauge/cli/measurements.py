@@ -68,7 +68,7 @@ def calibrate(
     seeds: Annotated[int, typer.Option(min=1, help="number of searches, each with another seed")] = 1,
     seed: Annotated[int, typer.Option(help="the first seed")] = 0,
     real: Annotated[
-        bool, typer.Option("--real", help="use the real clock and wire: two minutes for each process")
+        bool, typer.Option("--real", help="use the real clock and wire: one to two minutes for each process")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -189,7 +189,8 @@ def search(
         typer.Option(min=0, max=4, help="rates tried on each side as proof; by default search.proof_steps"),
     ] = None,
     long_runs: Annotated[
-        float, typer.Option(min=0, help="then run 0.9 and 1.1 of the rate for so many seconds each: does it hold?")
+        float,
+        typer.Option(min=0, help="test the answer by long runs at 0.9 and 1.1 of the rate, of this many seconds each"),
     ] = 0.0,
     run_id: RunId = None,
     as_json: AsJson = False,
@@ -235,7 +236,7 @@ def search(
 
 
 def workloads(as_json: AsJson = False) -> None:
-    """List the queries that a workload may name."""
+    """List the queries. A workload may name those whose rule of comparison is exact or bounded."""
     from streamgauge.workloads import registry
 
     if as_json:

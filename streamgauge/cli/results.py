@@ -224,7 +224,7 @@ def gc(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Remove leftovers, then the oldest data that can be made again, until the artifacts fit the budget."""
+    """Remove leftovers, then data that can be made again, the least recently used first, until the budget is met."""
     from streamgauge.index import garbage_collection
 
     try:

@@ -1,4 +1,4 @@
-"""Disorder profiles from mergeable parts: each Spark task measures its row groups, and the parts are merged.
+"""Disorder profiles from mergeable parts: each task measures its row groups, and the parts are merged.
 
 Quantiles are exact without a sort. The first pass counts values in buckets that keep their order (exponent and
 leading bits of the mantissa); further passes fetch only the values around a wanted rank.

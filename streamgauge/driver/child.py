@@ -18,7 +18,7 @@ from streamgauge.driver.client import WireError
 def spawn(module: str, task: str) -> subprocess.Popen[str]:
     """Starts a module of ours with its task as the first line of standard input; standard output and error are pipes.
 
-    If it died at once, its exit code tells.
+    If it dies at once, its exit code tells why.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,6 +1,6 @@
 """Decides between go, no-go and inconclusive from the records of a release check, by pure functions.
 
-Answers come first: a query that the candidate answers differently from the baseline, or no longer, is no-go at once.
+Answers come first: a query is no-go at once if the candidate's answer is worse or missing, or both differ.
 Then each series (cell and metric) of repetitions, measured in turns, is judged. It passes when the interval of
 candidate/baseline rules out a slowdown as large as the tolerance. It fails when the candidate is worse by at least the
 tolerance and the noise floor. Else it is open. A series that has not passed is suspect and is run again before it

@@ -16,7 +16,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 TIMEOUT_S = 10.0
 #: for requests that are repeated all the time
 LOOK_S = 3.0
-#: after which a broker is given up that refuses a client, and does not only keep silent
+#: a broker that refuses the client is given up after this time; a silent one gets TIMEOUT_S
 FRUITLESS_S = 2.0
 #: a topic that was just made or removed is not known everywhere at once
 SETTLE_S = 10.0

@@ -36,7 +36,7 @@ def calibrate_for_real(
     *,
     system: dict[str, Any] | None = None,
 ) -> Calibration:
-    """Runs a whole search per seed in real time, a minute or two for each process. Raises UserError.
+    """Runs a whole search per seed in real time, one to two minutes for each process. Raises UserError.
 
     system: settings of another system that behaves so; by default the engine known itself.
     """

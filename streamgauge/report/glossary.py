@@ -36,7 +36,7 @@ TERMS = {
     "watermark hold": "How long a row waits in the engine's state for the watermark to close its window.",
     "noise floor": "95 % of comparisons of a system with itself stay below it.",
     "detectable": "The smallest change that four of five comparisons would find.",
-    "driver's ceiling": "The highest rate that the driver itself offers without a system.",
+    "driver's ceiling": "The rate that the driver itself delivers without a system; a search goes up to 70 % of it.",
     "CPU-µs per event": "Processor time for an event, in millionths of a second; it varies less than wall time.",
     "state": "What an engine keeps between events to answer later, such as open windows.",
 }

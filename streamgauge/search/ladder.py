@@ -29,7 +29,7 @@ UNPINNED = 0.4
 _RUNG = 16
 #: batches clearly grow when their rows cost this share of their fixed cost
 _GROWN = 0.7
-#: the last rungs: batches that last these parts of the allowed age
+#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the fixed cost
 _PARTS = (0.25, 0.5)
 #: a cap that no rung has met makes the rate wrong by the fixed cost's share of the allowed age. From this share on, a
 #: rung of so many times the answer's backlog looks for one

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule by which a streaming answer is compared with the batch answer, by size and hash of its rows.
+    """Rule by which an answer is compared with the oracle's, by number and hash of its rows.
 
     exact: all rows. last per key: of rows with equal key only the one with the largest `by`; a column named revision is
     left out. bounded: as exact, for a query that was bounded in time. invariant: only the sums of `by` per key.

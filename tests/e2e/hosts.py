@@ -25,8 +25,8 @@ class Hosts:
     """`with Hosts(["a", "b"], delay_ms=5) as hosts: subprocess.run(hosts.command("a", ["ping", hosts["b"]]))`.
 
     mbit: what each host's link sends at most, in Mbit/s; only without delay and loss. Nothing shows in the machine's
-    own network. `how` says what delays: tc netem, or where the kernel has none a
-    switch of our own. Raises Unavailable without iproute2 or the right to make namespaces.
+    own network. `how` names what adds the delay: tc netem, or our own switch
+    where the kernel has no netem. Raises Unavailable without iproute2 or the right to make namespaces.
     """
 
     def __init__(self, names: Sequence[str], *, delay_ms: float = 0, loss_percent: float = 0, mbit: float = 0) -> None:
@@ -43,7 +43,7 @@ class Hosts:
         return ["ip", "netns", "exec", self._space(name), *command]
 
     def kill(self, name: str) -> int:
-        """SIGKILL to every process of a host; how many they were."""
+        """Kills every process of a host; returns how many."""
         killed: set[str] = set()
         while pids := _ip("netns", "pids", self._space(name)).split():
             for pid in pids:

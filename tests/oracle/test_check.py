@@ -103,7 +103,7 @@ def test_a_wrong_claim_is_found(batch: int, change: tuple[int, int, int], told: 
 
 
 def test_swapped_sides_of_a_join_and_a_lost_null_are_found() -> None:
-    """Events of even seq are left. 1 and 2 meet; 3 is late, and 5, of a null key, meets nobody."""
+    """Events of even seq form the left half. Events 1 and 2 meet, 3 is late, and 5, of a null key, meets nobody."""
     right = pa.table(
         {
             "window_start": pa.array([0, 20, 30], pa.timestamp("s")),

@@ -25,7 +25,7 @@ def _built_in() -> str | None:
 
 
 class SparkSettings(System):
-    """The engine spark: Spark Structured Streaming, in micro-batches."""
+    """The engine spark: Spark Structured Streaming, in micro-batches or in Real-time Mode."""
 
     adapter: ClassVar[str] = "streamgauge.engines.spark.spark_system:SparkSystem"
     semantics: ClassVar[Semantics] = Semantics(
@@ -38,7 +38,9 @@ class SparkSettings(System):
         emits="at the end of its micro-batch",
     )
 
-    engine: Literal["spark"] = Field(default="spark", description="Spark Structured Streaming, in micro-batches")
+    engine: Literal["spark"] = Field(
+        default="spark", description="Spark Structured Streaming, in micro-batches or in Real-time Mode"
+    )
     master: str = Field(default="local[1]", description="the master, such as local[2] or spark://host:7077")
     spark_home: str | None = Field(default=None, description="folder of another Spark than the built-in one")
     python: str | None = Field(
