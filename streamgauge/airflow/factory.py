@@ -247,8 +247,8 @@ def _cell_params(benchmark: Benchmark) -> dict[str, Param]:
         "systems": _names("Systems", "which systems to measure", [one.name for one in benchmark.systems]),
         "cells": Param(
             None, type=["null", "array"], title="Cells",
-            description="which combinations to measure, such as " + cells[0] + "; if it is empty, all combinations of "
-            "the experiments, workloads and systems above",
+            description="which combinations to measure, such as " + cells[0] + "; if it is empty, the file's cells "
+            "among the choices above, or all combinations if the file names none",
             items={"type": "string", "enum": cells}, examples=cells, uniqueItems=True,
         ),
         "processes": Param(

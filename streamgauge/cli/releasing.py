@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from streamgauge import config
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.cli.measurements import checked, prepared
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 
@@ -39,6 +39,8 @@ class _VerdictCommand(TyperCommand):
         except UserError as problem:
             for line in problem.lines:
                 print(f"streamgauge: {line}", file=sys.stderr)
+        except Outage as problem:
+            print(f"streamgauge: worth another try: {problem}", file=sys.stderr)
         except (typer.Exit, typer.Abort):
             raise
         except Exception:

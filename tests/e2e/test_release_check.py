@@ -8,13 +8,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from streamgauge.base.canonical import holds
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import app
@@ -170,6 +171,21 @@ def test_a_mistake_is_one_line_and_no_verdict(
     assert done.exit_code == 3
     line = re.sub(rf"^{file}(:\d+:\d+)?: ", "", done.stderr.strip().removeprefix("streamgauge: "))
     assert line == said.format(place=tmp_path)
+
+
+def test_an_outage_is_one_line_and_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(*_: Any) -> None:
+        raise Outage("measuring lock: another check has held it for 3600 s")
+
+    file = tmp_path / "b.yaml"
+    file.write_text(
+        CELLS.replace(", {name: gone, python: envs/none/bin/python}", "") + "release: {rate: 9, queries: []}"
+    )
+    monkeypatch.setattr(release_check, "run", taken)
+    command = ["release-check", str(file), "--baseline", "other", "--candidate", "other"]
+    done = CliRunner().invoke(app, [*command, "--artifacts", str(tmp_path / "artifacts")])
+    assert done.exit_code == 3
+    assert done.stderr == "streamgauge: worth another try: measuring lock: another check has held it for 3600 s\n"
 
 
 def test_a_wrong_option_is_no_verdict_either() -> None:
