@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -149,6 +149,13 @@ def to_disk_after(work: Callable[[], Any], folder: Path) -> None:
             os.fsync(handle.fileno())
 
 
+def _synced(side: Callable[[], Any], written: Path) -> Callable[[], Any]:
+    """The same work until what it has written is on the disk."""
+    work: Any = partial(to_disk_after, side, written)
+    work.reaps = getattr(side, "reaps", False)
+    return cast("Callable[[], Any]", work)
+
+
 def take_turns(
     meter: Meter,
     sides: Mapping[str, Callable[[], Any]],
@@ -166,7 +173,7 @@ def take_turns(
         for who, side in sides.items():
             before()
             getattr(side, "prepare", lambda: None)()
-            found = meter.run(side if written is None else partial(to_disk_after, side, written))
+            found = meter.run(side if written is None else _synced(side, written))
             if number >= warmups:
                 figures[who].append(found)
     return figures

@@ -44,11 +44,11 @@ def app(artifacts: str | Path, dependencies: Sequence[Callable[..., Any]] = ()) 
     def file(path: str) -> Response:
         kind = _TYPES.get(Path(path).suffix)
         if kind is None or not is_page(path):
-            raise HTTPException(404, f"{path}: not a page of Streamgauge; / lists them")
+            raise HTTPException(404, f"{path}: not a page of Streamgauge; its first page lists them")
         try:
             content = (root / path).read_bytes()
         except OSError:
-            raise HTTPException(404, f"{path}: no such page yet; / lists those that exist") from None
+            raise HTTPException(404, f"{path}: no such page yet; the first page lists those that exist") from None
         return Response(content, media_type=kind, headers=_HEADERS)
 
     return made

@@ -36,7 +36,8 @@ def run(
 ) -> int:
     """Submits the stage and those that it needs, one after another; returns 0, or 1 once a stage has failed.
 
-    A stage that this run has finished is left out. Raises UserError for a stage that the benchmark does not have.
+    An earlier stage that this run has finished is left out; `only` itself always runs.
+    Raises UserError for a stage that the benchmark does not have.
     """
     planned = tasks(benchmark, only)
     directory = store.run(run_id)

@@ -1,1 +1,1 @@
-"""Errors, units, places: what every room stands on."""
+"""Errors, units and paths, which all other packages use."""

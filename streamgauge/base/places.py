@@ -100,7 +100,7 @@ class Remote(PosixPath):
         return self.read_bytes().decode()
 
     def write_bytes(self, data: Any) -> int:
-        """Writes the file whole or not at all; returns the number of bytes."""
+        """Writes the file whole; returns the number of bytes. On hdfs://, a kill may leave no file."""
         filesystem, name = self.at()
         written = name if filesystem.type_name in _OBJECTS else f"{name}.{uuid.uuid4().hex[:8]}"
         with filesystem.open_output_stream(written, compression=None) as sink:
@@ -124,8 +124,9 @@ class Remote(PosixPath):
         try:
             there = bucket.exists()
         except OSError as problem:
-            raise UserError(f"{self}: the store does not answer ({_short(problem)}); check AWS_ENDPOINT_URL, "
-                            "AWS_REGION and the credentials") from None  # fmt: skip
+            where = "AWS_ENDPOINT_URL, AWS_REGION and" if self.parts[0] == "s3:" else "its address and"
+            told = f"{self}: the store does not answer ({_short(problem)}); check {where} the credentials"
+            raise UserError(told) from None
         if not there:
             raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts or --out")
 
@@ -312,6 +313,12 @@ def workspace(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as scratch:
         yield Path(scratch)
         copy(Path(scratch), path)
+
+
+def may_pass(problem: OSError) -> bool:
+    """True for an error of a store, which has no number, that may pass, such as a connection that broke."""
+    words = "NETWORK_CONNECTION|SLOW_DOWN|UNAVAILABLE|INTERNAL_FAILURE|TIMEOUT|curlCode"
+    return re.search(words, str(problem)) is not None
 
 
 def as_user_error(problem: OSError, where: Path) -> UserError:

@@ -28,16 +28,7 @@ from filelock import FileLock
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.base.places import (
-    Remote,
-    as_user_error,
-    is_half,
-    place,
-    reading,
-    remove,
-    small_text,
-    sync,
-)
+from streamgauge.base.places import Remote, as_user_error, is_half, may_pass, place, reading, remove, small_text, sync
 from streamgauge.catalog.source_files import mark_of, stat_source
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
@@ -183,7 +174,9 @@ class Store:
     def run(self, run_id: str) -> Path:
         """Directory of a run's records, created if need be. Raises UserError if it cannot be, and for a bad name."""
         if not _RUN_ID.fullmatch(run_id):
-            raise UserError(f"run: found {run_id[:80]!r}, allowed: a name of at most 200 letters, digits and _.~:+-")
+            raise UserError(
+                f"run: found {run_id[:80]!r}, allowed: at most 200 letters, digits and _.~:+-, no dot first"
+            )
         path = self.root / "runs" / run_id
         if isinstance(path, Remote):
             path.require()
@@ -284,7 +277,7 @@ class ScratchStore(Store):
 def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
     """Yields a Build on a remote store, in a folder of its own; publishes it when the block ends without an error.
 
-    Any number of builders may work at once: the first published manifest makes its folder the artifact.
+    Any number of builders may work at once. If two end at the same time, the manifest that is written last counts.
     """
     build = Build(final / uuid.uuid4().hex[:8])
     published = False
@@ -341,8 +334,8 @@ def _manifest(file: Path) -> dict[str, Any]:
 def _not_built(problem: OSError, final: Path) -> UserError | Outage:
     """Maps a build's error to an Outage if it may pass, else to a UserError that names the output or input at fault."""
     file = str(problem.filename or "")
-    if problem.errno and problem.errno not in _MENDABLE:
-        return Outage(f"{final}: cannot be built: {problem.strerror}" + (f": {file}" if file else ""))
+    if may_pass(problem) if problem.errno is None else problem.errno not in _MENDABLE:
+        return Outage(f"{final}: cannot be built: {problem.strerror or problem}" + (f": {file}" if file else ""))
     elsewhere = file and not isinstance(final, Remote) and not file.startswith(str(final.parent))
     if elsewhere and problem.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
         return UserError(f"{file}: cannot be used: {problem.strerror}; jobs and their workers must reach it")

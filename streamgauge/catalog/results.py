@@ -36,7 +36,7 @@ class Result:
     workload: str
     system: str
     mode: str  # streaming, batch
-    metric: str  # ends in its unit
+    metric: str  # name of the figure, such as event_latency_ms_p99_at_50pct
     unit: str
     value: float | None
     run_id: str

@@ -82,7 +82,8 @@ def main() -> None:
     except KeyboardInterrupt:
         code, lines = STOPPED, ["stopped"]
     except usage.Error as problem:
-        code, lines = 2, usage.told(problem)
+        # a command whose code 2 is an answer has another one for mistakes
+        code, lines = max(2, getattr(problem, "exit_code", 2)), usage.told(problem)
     for line in lines:
         print(f"streamgauge: {line}", file=sys.stderr)
     sys.exit(code)

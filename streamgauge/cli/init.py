@@ -35,7 +35,7 @@ systems:
 """
 _SPARK = """\
   - {name: spark, engine: spark, master: "local[1]", batch_rows: 200000}
-search: {max_age: 3s} # answers may be so old"""
+search: {max_age: 3s} # how far the system may be behind"""
 
 
 def register(app: typer.Typer) -> None:
@@ -80,7 +80,7 @@ def init(
     ]
     described = found.source(_relative(file, out), chosen)
     text = _FILE.format(
-        lines=looked.lines, file=file, out=out, name=name, source=_yaml(described, doubts),
+        lines=looked.lines, file=file, out=out, name=_flow(name), source=_yaml(described, doubts),
         delay=_delay(last - first, len(times), PS[source.tick]), systems=_SPARK if job is None else systems(job),
     )  # fmt: skip
     try:
@@ -118,7 +118,9 @@ def _described(time: dict[str, Any]) -> str:
 def _layout(source: dict[str, Any]) -> str:
     if "format" in source:
         return {"jsonl": "JSON lines", "parquet": "Parquet"}[source["format"]]
-    separator = {"\t": "tab", " ": "space"}.get(source.get("separator", ","), source.get("separator", ","))
+    separator = {"\t": "tab", " ": "space", ",": "comma"}.get(
+        source.get("separator", ","), source.get("separator", ",")
+    )
     return f"text, separator {separator}, {'no header' if 'header' in source else 'a header'}"
 
 

@@ -24,7 +24,7 @@ def kafka(
 ) -> None:
     """Start a local Kafka broker to try jobs with, print its address, and stop it on Ctrl-C.
 
-    Its jars are those of `make kafka`. It listens on 127.0.0.1 alone, without encryption and rights.
+    Its jars are those of `make kafka`. It listens on 127.0.0.1 alone, without encryption and access control.
     """
     with tempfile.TemporaryDirectory(prefix="streamgauge-kafka-") as scratch:
         _serve(directory or Path(scratch), port)

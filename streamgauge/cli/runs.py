@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import Remote
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, last_attempts, summary
@@ -68,7 +69,8 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
 def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Compare the figures that two runs share: both values with their intervals, and the ratio after / before.
 
-    One run each tells no difference from the noise between runs: `streamgauge release-check` does.
+    With one run on each side, a difference cannot be told from the noise between runs: use `streamgauge
+    release-check`.
     """
     one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
     if not (shared := [key for key in one if key in other]):
@@ -99,6 +101,8 @@ def open_(
         if not pages:
             raise UserError(f"{artifacts}/runs: found no run with a page; `streamgauge run` makes one")
         page = max(pages, key=lambda page: page.stat().st_mtime)
+    if isinstance(page, Remote):
+        raise UserError(f"{page}: lies on a store, which a browser cannot open; `streamgauge serve` shows it")
     typer.echo(page)
     webbrowser.open(page.absolute().as_uri())
 

@@ -1,4 +1,4 @@
-"""Bounded queues of record batches with int64 row offsets. Reads repeat from any uncommitted row; commits free memory.
+"""Bounded queues of record batches with int64 row offsets. A read may start at any uncommitted row.
 
 Batches are prepared ahead of time; each row becomes visible at its `offered_wall`. Nothing is dropped: a queue that
 outgrows its capacity overflows, and the trial ends there.
@@ -292,7 +292,9 @@ class Queues:
             queue = self._queue(partition)
             lowest = queue.committed if commit else 0
             if not lowest <= offset <= queue.offered:
-                raise OffsetError(f"found {offset}, allowed: from {lowest} to {queue.offered} (offered)")
+                raise OffsetError(
+                    f"queue {partition}: found {offset}, allowed: from {lowest} to {queue.offered} (offered)"
+                )
 
     def _age(self, now_ns: int) -> float:
         walls = [wall for queue in self._queues if (wall := queue.oldest_wall()) is not None]

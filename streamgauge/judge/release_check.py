@@ -58,8 +58,10 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
         system = benchmark.system(name)
         system.check_installed()
         if benchmark.release.queries and not askable(system):
+            key = "mode" if getattr(system, "mode", None) == "real-time" else "engine"
             raise UserError(
-                f"systems.{name}.engine: found {system.engine}, which cannot run the queries; set release.queries: []"
+                f"systems.{name}.{key}: found {getattr(system, key)}, which cannot run the queries; "
+                "set release.queries: []"
             )
 
 
@@ -236,7 +238,7 @@ class _Check:
                     self.benchmark.name, experiment, workload, system, "streaming",
                     f"{metric}_at_{self.settings.rate:g}_per_s", RELEASE_METRICS[metric], median(values),
                     self.directory.name, asked[:16], min(values), max(values), len(values),
-                    software=environment()["software"] | self.versions.get(system, {}),
+                    software=environment()["software"] | self.versions.get(system, {}), replaces=True,
                 )  # fmt: skip
 
     def _commands(self) -> Iterable[str]:

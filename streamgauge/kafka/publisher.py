@@ -1,6 +1,7 @@
 """The process that takes the events of a trial by the wire and produces them to a topic, one partition for each queue.
 
-The n-th row of a queue is the record at offset n of its partition. Imports little, as each trial starts it anew.
+The n-th row of a queue is the n-th record that this process appends to its partition, behind those of a warm-up.
+Imports little, as each trial starts it anew.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ EVERY = 8
 #: a broker stamps whole milliseconds, cut: half of one on average is missing
 HALF_MS_NS = 500_000
 PATIENCE_S = 60.0
-#: a wait, beyond half of a round trip, from which on the broker has caught up with a backlog of the start
+#: once a row waits less than this and the clock's error, the broker has caught up with the backlog of the start
 CAUGHT_UP_NS = 50_000_000
 _PRODUCER = {
-    "enable.idempotence": True,  # each record once, in its order: its offset is its row's number
+    "enable.idempotence": True,  # each record once, in its order: so a record's place tells its row
     "linger.ms": 2,
     "batch.size": 1_000_000,
     "queue.buffering.max.messages": 500_000,

@@ -1,7 +1,7 @@
-"""Rows that warm a job up: the begin of the stream, moved into the past, so that event time goes on into the trial.
+"""Rows that warm a job up: the beginning of the stream, moved into the past, so that event time goes on into the trial.
 
-A closed loop keeps the begin of each queue. Every later trial first has its job take those rows, again and again until
-the time for it is over. They come as fast as the job takes them.
+A closed loop keeps the beginning of each queue. A later trial that starts a job first has it take those rows, again
+and again until the time for it is over. They come as fast as the job takes them.
 """
 
 from __future__ import annotations

@@ -126,7 +126,10 @@ def _ms(ns: float | None) -> float | None:
 
 
 def cpu_of(measured: Measured) -> dict[str, float | None]:
-    """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain."""
+    """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain.
+
+    An adapter that tells no CPU time meanwhile has one figure for the whole trial.
+    """
     details, seen = measured.run.details, measured.observation
     marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
     taken = max((sample.taken for sample in seen.clock), default=0)

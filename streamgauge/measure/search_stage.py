@@ -38,7 +38,7 @@ log = logging.getLogger("streamgauge")
 CEILING_SHARE = 0.7
 #: a window is measured once more if the machine's speed changed by more around it, or if more CPU time was stolen
 YARDSTICK_TOLERANCE, MOST_STEAL = 0.3, 0.1
-#: metrics: the rate, and the rate over the machine's speed, which compares days on which the machine was not as fast
+#: metrics: the rate, and the rate over the machine's speed, which stays comparable when the machine is slower
 RATE, PER_UNIT = "sustainable_rate_events_per_s", "sustainable_events_per_yardstick_unit"
 #: outcomes whose rate is a result
 SOUND = ("found", "all_sustained", "unproven")
@@ -155,8 +155,7 @@ class Searcher:
                 # the process that was measured is gone: a new one begins with its warm-up
                 small = small_rows(self._settings, self._limits_now, measurements(self._records), step.process)
                 step = warm_up_step(self._settings, step.process, self._limits_now, (), small)
-        measured = self._window(step) if isinstance(step, Hold) else self._recovery(step)
-        return measured
+        return self._window(step) if isinstance(step, Hold) else self._recovery(step)
 
     def _window(self, step: Hold) -> Window:
         log.info("process %d, %s: %d rows waiting, %s", step.process, step.purpose, step.rows, step.reason)
@@ -220,6 +219,7 @@ class Searcher:
         return runs[1]
 
     def _recovery(self, step: Recover) -> TrialRecord:
+        self._last_yard = None  # it is of before the trial
         log.info("recovery at %.6g events/s, %.3g s behind: %s", step.rate_events_per_s, step.behind_s, step.reason)
         measured = self._bench.trial(
             step.rate_events_per_s, step.longest_s, token=self._token, behind_s=step.behind_s,

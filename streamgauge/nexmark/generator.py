@@ -105,7 +105,7 @@ class _Rows:
 
     generator: Generator
     code: int
-    """that of their kind"""
+    """index of their kind in KINDS"""
     at: views.Rows
     number: Ints
 

@@ -1,7 +1,7 @@
 """Compares the answers that a user's own job has written with those of the user's SQL over the offered rows.
 
 The SQL reads the table `events`: seq, event_time, event_ts, event_wall, offered_wall and the declared columns. It
-yields the columns of an answer and, of the largest of each answer's contributors, event_wall and offered_wall.
+yields the columns of an answer, and the largest event_wall and offered_wall among the events that contributed to it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Answers:
         return Timed(self._ints("select appended from raw order by appended")[0])
 
     def carried(self, columns: dict[str, str]) -> Timed:
-        """Walls that the answers carry themselves, without those of the sentinel. Raises UserError if one has none."""
+        """Walls that the answers carry, but for the sentinel's and earlier rows'. Raises UserError if one has none."""
         picked = ", ".join(f"try_cast({_at(columns[wall])} as bigint) as {wall}" for wall in WALLS)
         self._base.execute(f"create or replace table timed as select {picked}, appended, value from raw")
         odd = self._base.execute("select value from timed where event_wall is null or offered_wall is null").fetchone()
@@ -178,7 +178,7 @@ class Answers:
         columns = {name: kind for name, kind, *_ in self._base.execute(f"describe {table}").fetchall()}
         for wall in WALLS:
             if columns.get(wall) != "BIGINT":
-                raise UserError(f"answer.sql: needs a bigint column {wall}, the largest of an answer's contributors")
+                raise UserError(f"answer.sql: needs a bigint column {wall}: the largest among the answer's events")
         return columns
 
     def _missing(self, names: Sequence[str]) -> tuple[str, str] | None:

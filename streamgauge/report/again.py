@@ -62,7 +62,8 @@ def _before(records: Records) -> Block:
         if shared:
             rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
             columns = ["cell", "figure", "before", "its interval", "now", "its interval", "now ÷ before"]
-            told = f"{path.name} was the run before. One run each tells no difference from the noise between runs."
+            noise = "With one run on each side, a difference cannot be told from the noise between runs."
+            told = f"{path.name} was the run before. {noise}"
             return Table(columns, rows, told, cards=True)
     return Hole("No run before", "these artifacts hold no earlier run with a figure of the same cells")
 

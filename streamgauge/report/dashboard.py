@@ -135,7 +135,7 @@ def _summary(curves: list[Curve]) -> Section:
         "All series",
         "What changed stands first. Noise: within one level. Floor: below it stay 95 % of comparisons of the system "
         "with itself (its latest A/A run). Detectable: by such a comparison; without one, a step that four nights "
-        "would show. Missing: void figures, and nights without one.",
+        "would show. Missing: void figures, and gaps, which are pauses longer than usual.",
         blocks,
     )
 
@@ -153,7 +153,7 @@ def _limits_cell(curve: Curve) -> str:
 
 
 def _missing(curve: Curve) -> str:
-    """Counts of void figures and of nights without one; empty without any."""
+    """Counts void figures, and pauses that are longer than usual; empty without any."""
     void, gaps = len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points)
     told = [f"{count} {what}" for count, what in ((void, "void"), (gaps, "gaps" if gaps > 1 else "gap")) if count]
     return ", ".join(told)
@@ -207,7 +207,8 @@ def _part(title: str, curves: list[Curve]) -> Section:
                            "line": {"width": 2, "color": "#1b2430"}},
             })  # fmt: skip
         rows += [
-            [_date(p), name, number(p["value"]), p["run_id"], _engines(p), p["reason"] or None] for p in curve.points
+            [_date(p), name, number(p["value"]), p["run_id"], _engines(p), None if p["valid"] else p["reason"] or None]
+            for p in curve.points
         ]
     table = Table(["when", "system", unit, "run", "engines", "void because"], rows)
     if max(len(curve.sound) for curve in curves) < 2:  # a line needs two points

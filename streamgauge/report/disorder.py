@@ -41,7 +41,7 @@ _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 
 
 def is_asked(records: Records) -> bool:
-    """True if a run has cells on streams of different disorder."""
+    """True if a run has cells and several streams."""
     return len(records.streams) > 1 and bool(records.cells)
 
 
@@ -65,7 +65,7 @@ def _whole(make: Callable[[Costs], Section], costs: Costs) -> Section:
 
 
 def _outcome(costs: Costs) -> Outcome:
-    """The ratios at the highest degree, in the file's order: what an engine gives for its rate is told below."""
+    """The ratios at the highest degree, in the file's order."""
     records, last = costs.records, costs.axes.degrees[-1]
     told = []
     for record in costs.cells:
@@ -74,7 +74,10 @@ def _outcome(costs: Costs) -> Outcome:
     degree = f"{costs.axes.factors[last]:.4g}\u202f%"
     sentence = f"No rate was measured both at {degree} of disorder and at the least"
     if told:
-        sentence = f"With {degree} of the events out of order, a system keeps of its rate in order: {'; '.join(told)}"
+        shares = "; ".join(told)
+        sentence = (
+            f"With {degree} of the events out of order, each system keeps this part of its in-order rate: {shares}"
+        )
     whole = outcome(records)
     return Outcome(whole.state, sentence, [one for one in whole.problems if one[0] != "plain"])
 

@@ -66,7 +66,7 @@ def _achievement(m: Json, target_percent: float) -> Tiles:
             (
                 "this seed's bound",
                 percent(m.get("feasible_max"), events),
-                f"{count(m.get('feasible_max'))} events could be",
+                f"{count(m.get('feasible_max'))} events could be out of order",
             ),
         ]
     )
@@ -101,8 +101,9 @@ def _delays(found: dict[str, Json], tick: Tick) -> Chart:
             axis("share per bin (%)", rangemode="tozero"),
         ),
         Table(["delay", "from", "to", "events", "share"], rows),
-        "Drawn: what was added to the ingestion time of newly delayed events. Observed: how far all out-of-order "
-        "events lie behind the running maximum, which counts only events that were overtaken.",
+        "Drawn: what was added to the ingestion time of newly delayed events. Observed: how far each out-of-order "
+        "event lies behind the running maximum. A delayed event that no later one overtook is in order, and not "
+        "counted.",
     )
 
 

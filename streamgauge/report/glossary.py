@@ -38,7 +38,7 @@ TERMS = {
     "detectable": "The smallest change that four of five comparisons would find.",
     "driver's ceiling": "The rate that the driver itself delivers without a system; a search goes up to 70 % of it.",
     "CPU-µs per event": "Processor time for an event, in millionths of a second; it varies less than wall time.",
-    "state": "What an engine keeps between events to answer later, such as open windows.",
+    "state rows": "What an engine keeps between events to answer later, such as open windows.",
 }
 #: longer terms first; a space may be a hyphen, and the last word a plural
 _ALL = "|".join(re.escape(term).replace(r"\ ", r"[\s-]+") for term in sorted(TERMS, key=len, reverse=True))
@@ -63,7 +63,7 @@ def slug(term: str) -> str:
 
 
 def section(sections: list[Section]) -> Section | None:
-    """The list of those terms that headings, columns and tiles of the page use; None without any."""
+    """The list of the terms that leads, columns and tiles use, the first of each text; None without any."""
     used = {_term(found[0]) for text in _labels(sections) if (found := _ANY.search(text))}
     rows: list[list[Cell]] = [[Text(term, id=f"word-{slug(term)}"), TERMS[term]] for term in TERMS if term in used]
     return (

@@ -7,7 +7,7 @@ from datetime import datetime
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, count, seconds
-from streamgauge.report.charts import BLUE, ORANGE, RED, SKY, axis, figure
+from streamgauge.report.charts import BLUE, GREY, ORANGE, RED, SKY, axis, figure
 from streamgauge.report.run_records import Json, Records, one_line
 
 _NAMES = {
@@ -59,7 +59,7 @@ def timings(records: Records) -> Section:
                 _spark_log(s),
             ]
         )
-        colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED}[kind]
+        colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED, "unfinished": GREY}[kind]
         bar = bars.setdefault(
             kind,
             {
@@ -110,6 +110,8 @@ def _spark_log(s: StageRecord) -> Cell:
 
 
 def _kind(s: StageRecord) -> str:
+    if s.state == "started":
+        return "unfinished"
     if s.state != "done":
         return "failed"
     if s.outcome.get("reused"):

@@ -17,7 +17,7 @@ _WORDS = [
     ("late", "the event comes when the engine no longer takes it for an answer; each engine has its own rule"),
     ("lost", "no window of the answer holds the event, so the answer lacks it"),
     ("revised", "an answer that was given before is given once more, with the late event in it"),
-    ("sustainable rate", "the highest rate at which an engine that is 10 s behind still catches up (search.max_age)"),
+    ("sustainable rate", "the highest rate at which an engine that is {max_age} behind still catches up"),
     ("round", "one turn of every cell, each with fresh processes, one after the other"),
     ("90\u202f% interval", "a range that holds the true value in nine of ten such runs"),
     ("event-time latency", "the emission of a row minus the event times that made it"),
@@ -80,9 +80,11 @@ def _ceiling(records: Records, cells: list[CellRecord]) -> str:
 
 def words(records: Records) -> Section:
     """Explains the terms of the page, and says what the machine cannot show."""
-    rows: list[list[Cell]] = [[word, meaning] for word, meaning in _WORDS]
+    rows: list[list[Cell]] = [
+        [word, meaning.format(max_age=records.benchmark.search.max_age)] for word, meaning in _WORDS
+    ]
     return Section(
-        "words", "Words and limits", "What each term means here, and what these figures do not tell.",
+        "limits", "Words and limits", "What each term means here, and what these figures do not tell.",
         [Note(limits(records)), Table(["term", "meaning"], rows)],
     )  # fmt: skip
 
@@ -93,8 +95,10 @@ def limits(records: Records) -> str:
     cores = next((machine["cores"] for machine in machines if machine.get("cores")), None)
     if cores is None:
         return "No stage recorded its machine."
-    cpus = sorted({len(system.cpus) for system in records.benchmark.systems if system.cpus})
-    each = f"each system has {cpus[0]} of them" if len(cpus) == 1 else "a system may use several of them"
+    measured = {cell.cell.system for cell in records.cells}
+    cpus = {len(system.cpus or ()) for system in records.benchmark.systems if system.name in measured}
+    pinned = len(cpus) == 1 and 0 not in cpus
+    each = f"each system has {min(cpus)} of them" if pinned else "a system may use several of them"
     return (
         f"This machine has {cores} cores, and {each}: the figures show what disorder costs a core, not how an engine "
         "scales, what shuffles and the network between hosts add, or how a slow partition holds back a watermark."

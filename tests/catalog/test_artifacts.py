@@ -69,6 +69,8 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
         (OSError(errno.ENOSPC, "No space left on device", "/spill/x"), UserError, "^/spill/x: cannot be written: No s"),
         (OSError(errno.ESTALE, "Stale file handle", "/nfs/x"), Outage, "events/k: cannot be built: Stale .*: /nfs/x$"),
         (ConnectionResetError(errno.ECONNRESET, "Connection reset"), Outage, "events/k: cannot be built: Connection"),
+        (OSError("AWS Error NETWORK_CONNECTION during PutObject"), Outage, "events/k: cannot be built: AWS Error NETW"),
+        (OSError("AWS Error ACCESS_DENIED during PutObject"), UserError, "events/k.*: cannot be written: AWS Error AC"),
     ],
 )
 def test_what_an_artifact_is_made_from_may_be_at_fault(
@@ -307,7 +309,7 @@ def test_a_key_follows_the_content_of_the_profile_it_draws_from(tmp_path: Path) 
 
 @pytest.mark.parametrize("run_id", ["../../nexx", "a/b", "", ".", "..", ".hidden", "a b", "a\nb", "x" * 201])
 def test_a_run_s_name_is_one_folder_s_name(tmp_path: Path, run_id: str) -> None:
-    with pytest.raises(UserError, match=r"run: found .*, allowed: a name of at most 200 letters"):
+    with pytest.raises(UserError, match=r"run: found .*, allowed: at most 200 letters"):
         Store(tmp_path / "artifacts").run(run_id)
     assert not (tmp_path / "artifacts").exists()
 

@@ -156,6 +156,12 @@ def test_names_that_yaml_takes_for_something_else(tmp_path: Path) -> None:
     assert (source["time"], source["columns"]) == ({"column": "on", "unit": "s"}, {"no": "string"})
 
 
+@pytest.mark.parametrize("name", ["2024-01-31", "2013_01", "no"])
+def test_a_file_s_name_that_yaml_takes_for_something_else_is_the_benchmark_s(tmp_path: Path, name: str) -> None:
+    init(written(tmp_path / f"{name}.csv", "ts", "{ms}"))
+    assert load(tmp_path / "b.yaml").name == name
+
+
 @pytest.mark.parametrize("job", ["spark", "flink", "java", "python"])
 def test_the_file_for_a_job_on_kafka_is_valid_and_names_its_command(tmp_path: Path, job: str) -> None:
     file = written(tmp_path / "clicks.csv", "user,ts", "u{i},{ms}")

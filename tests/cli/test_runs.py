@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.cli import runs
 from tests.command import Answer, Call, run
 
 
@@ -84,6 +86,15 @@ def test_open(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call(artifacts, "open").out == f"{page}\n"
     assert opened == [page.as_uri()]
     call(artifacts, "open", "two").refused("two: this run has no page")
+
+
+def test_a_page_on_a_store_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Remote("s3://bench/runs/one/index.html")
+    monkeypatch.setattr(runs, "known_run", lambda *_: page.parent)
+    monkeypatch.setattr(Remote, "exists", lambda *_: True)
+    monkeypatch.setattr(runs, "_runs", lambda *_: [])
+    with pytest.raises(UserError, match="lies on a store, which a browser cannot open"):
+        runs.open_("one")
 
 
 def test_without_any_run(tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ def test_a_wrong_option_is_one_line(arguments: list[str], said: str) -> None:
     call(*arguments).refused(said)
 
 
+def test_a_wrong_option_of_a_command_whose_exit_codes_are_verdicts_is_no_verdict() -> None:
+    answer = call("release-check", "b.yaml", "--baseline", "a")
+    answer.refused("release-check: missing option '--candidate'")
+    assert answer.code == 3
+
+
 def generate(tmp_path: Path, *more: str) -> Answer:
     (tmp_path / "f.csv").write_text("t,v\n1,a\n3,b\n2,c\nx,d\n")
     options = ["--time", "t", "--unit", "s", "--target", "20", "--seed", "1", "--out", str(tmp_path / "o")]

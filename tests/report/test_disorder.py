@@ -113,5 +113,5 @@ def test_the_page_is_reached_from_the_run_s(records: Records) -> None:
     index = build(records.benchmark, Store(records.directory.parents[1]), RUN)
     assert 'href="disorder.html"' in index.read_text()
     page = (index.parent / "disorder.html").read_text()
-    assert "a system keeps of its rate in order: sum, micro 0.72 (0.58 to 0.90); sum, rows 0.50" in page
+    assert "each system keeps this part of its in-order rate: sum, micro 0.72 (0.58 to 0.90); sum, rows 0.50" in page
     assert "This machine has 2 cores" in page

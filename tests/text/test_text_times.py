@@ -168,6 +168,12 @@ def test_rfc_2822_with_its_offset() -> None:
         assert read(["Sat, 22 Apr 2017 15:11:58 -0500"], format=pattern) == [expected]
 
 
+@pytest.mark.parametrize("offset", ["+99:99", "+24:00", "-0060"])
+def test_an_offset_that_no_clock_has_is_unreadable_in_a_pattern_and_in_iso_8601(offset: str) -> None:
+    assert read([f"2017-04-22T15:11:58{offset}"], format="%Y-%m-%dT%H:%M:%S%z") == [BAD]
+    assert read([f"2017-04-22T15:11:58{offset}"], iso=True) == [BAD]
+
+
 def test_names_are_english() -> None:
     assert read(["01 May 2020", "01 Mai 2020"], format="%d %b %Y") == [1588291200 * 10**9, BAD]
 
