@@ -66,7 +66,7 @@ def calibrate(
     processes: Annotated[int, typer.Option(min=1, max=20, help="number of fresh processes of each search")] = 1,
     age: Annotated[float, typer.Option(help="allowed age, seconds")] = 10.0,
     seeds: Annotated[int, typer.Option(min=1, help="number of searches, each with another seed")] = 1,
-    seed: Annotated[int, typer.Option(help="the first seed")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="the first seed")] = 0,
     real: Annotated[
         bool, typer.Option("--real", help="use the real clock and wire: one to two minutes for each process")
     ] = False,

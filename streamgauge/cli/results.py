@@ -181,9 +181,12 @@ def accept(
 
     from streamgauge.judge import accepting
 
+    try:
+        author = author or getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        raise UserError("--author: this option is missing, and this user has no name; give the name here") from None
     made = accepting.accept(
-        store_at(artifacts), _existing(artifacts, database), key,
-        reason=reason, author=author or getpass.getuser(), since=since,
+        store_at(artifacts), _existing(artifacts, database), key, reason=reason, author=author, since=since,
     )  # fmt: skip
     facts = {"series_key": key, "changed_at": made.changed_at, "magnitude": made.magnitude, "reason": reason}
     tell(f"accepted {made.magnitude:+.1%} since {made.changed_at}: {reason}", facts, as_json)

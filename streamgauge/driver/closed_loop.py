@@ -63,7 +63,7 @@ class ClosedLoop:
                 self._talk.begin(self._setup, self._request, self._beyond_us, hold=rows)
             else:
                 self._talk.hold(rows)
-            return self._watch(enough, time.monotonic() + longest_s)
+            return self._watch(enough, longest_s)
         except (Ended, WireError) as problem:
             self.invalid = self._talk.whose_fault(problem)
             return ()
@@ -82,7 +82,8 @@ class ClosedLoop:
         """Ends the query whatever it is doing; its output is not checked."""
         return self._talk.run(self._request, lambda: None, self._talk.cut)
 
-    def _watch(self, enough: Callable[[Sequence[Batch]], bool], deadline: float) -> tuple[Batch, ...]:
+    def _watch(self, enough: Callable[[Sequence[Batch]], bool], longest_s: float) -> tuple[Batch, ...]:
+        deadline = time.monotonic() + longest_s
         since = max(status["wall_ns"] for status in self._talk.status())
         seen: list[tuple[int, int]] = []  # (wall, rows taken before), of the first driver process's instants
         before: int | None = None
@@ -98,7 +99,7 @@ class ClosedLoop:
             if enough(batches):
                 return batches
             time.sleep(LOOK_S / 2)
-        raise Ended(f"a window of {len(seen)} hand-overs was not long enough within {LONGEST_WINDOW_S:g} s")
+        raise Ended(f"a window of {len(seen)} hand-overs was not long enough within {longest_s:g} s")
 
     def _batches(self, seen: Sequence[tuple[int, int]], start_ns: int) -> tuple[Batch, ...]:
         """Batches of a window: one between each two instants."""

@@ -89,9 +89,11 @@ class Conversation:
                     seen.extend({**one, "final": None} for one in told)
                 else:
                     for one, new in zip(seen, told, strict=True):
-                        for kind in ("clock", "samples"):  # some were told before
-                            last = one[kind][-1][0] if one[kind] else 0
-                            one[kind] = one[kind] + [sample for sample in new[kind] if sample[0] > last]
+                        told_before = {kind: one[kind][-1][0] if one[kind] else 0 for kind in ("clock", "samples")}
+                        one |= new | {
+                            kind: one[kind] + [sample for sample in new[kind] if sample[0] > last]
+                            for kind, last in told_before.items()
+                        }
                 if over(observation(request, self._bounds, seen)):
                     return True
             return all(s["finished"] for s in all_) or any(s["state"] == "overflow" for s in all_)

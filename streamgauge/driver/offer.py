@@ -173,7 +173,9 @@ class Driver:
     def _start(self, request: dict[str, Any]) -> dict[str, Any]:
         attempt, now = self._current(), time.time_ns()
         at = now + LOOKAHEAD_NS if request.get("start_wall_ns") is None else request["start_wall_ns"]
-        if not now - NS < at < now + 60 * NS:
+        # a backlog takes a while to prepare
+        latest = now + 60 * NS + round(attempt.behind_s * attempt.rate / 1e6 * NS)
+        if not now - NS < at < latest:
             raise Refused(
                 f"start_wall_ns: found {at}, allowed: within a minute from {now}; "
                 "check that the hosts' clocks are synchronised"

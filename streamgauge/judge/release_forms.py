@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -30,7 +31,8 @@ def as_junit(found: dict[str, Any]) -> str:
     for kind, element in (("failures", "failure"), ("skipped", "skipped")):
         suite.set(kind, str(len(suite.findall(f"testcase/{element}"))))
     ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+    text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "", text) + "\n"  # XML has no such characters
 
 
 def as_markdown(found: dict[str, Any]) -> str:

@@ -43,6 +43,12 @@ def calibrate_for_real(
     behaviour.check()
     if behaviour.capacity is None or behaviour.capacity >= 2_000_000:
         raise UserError("--capacity: allowed with --real: above 0 and below 2,000,000 events/s")
+    if behaviour.wander:
+        raise UserError("--wander: not with --real, as the machine's own speed wanders")
+    if (truth := behaviour.truth(settings.max_age.seconds)) <= 0:
+        raise UserError(
+            f"batch_cost_s: found {behaviour.batch_cost_s:g}, allowed: less than the allowed age of {settings.max_age}"
+        )
     found, seconds = list[Done](), list[float]()
     for seed in range(first_seed, first_seed + seeds):
         with (
@@ -57,7 +63,7 @@ def calibrate_for_real(
                 finally:
                     bench.close()
             seconds.append(time.monotonic() - began)
-    return Calibration(behaviour.truth(settings.max_age.seconds), tuple(found), tuple(seconds))
+    return Calibration(truth, tuple(found), tuple(seconds))
 
 
 def known(behaviour: Behaviour, seed: int) -> dict[str, Any]:

@@ -194,6 +194,16 @@ def test_a_trial_ends_once_enough_was_seen(fleet: Fleet) -> None:
     assert found.observation.offered == found.details["emitted"]
 
 
+def test_a_recovery_trial_ends_once_its_sign_is_clear(fleet: Fleet) -> None:
+    began, search = time.monotonic(), Search()
+    found = trial(
+        fleet, InThread(Wired(Behaviour(capacity=20_000, batch_rows=2000))), rate=5000, seconds=60, behind_s=1.5,
+        over=lambda so_far: judge(so_far, search).outcome != "inconclusive",
+    )  # fmt: skip
+    assert time.monotonic() - began < 30
+    assert judge(found.observation, search).outcome == "sustainable"
+
+
 def test_an_overflow_ends_the_trial(artifact: Path) -> None:
     with Fleet(artifact, Replay(queue_seconds=0.5), tick="ns", columns=COLUMNS) as fleet:
         began = time.monotonic()

@@ -108,5 +108,6 @@ def test_a_lost_generator_makes_the_trial_invalid_and_is_taken_back(site: Site, 
     site.generator("generator2")
     wait_for(lambda: site.status(1), "generator that is back", 60)
     code, whole = trial(seconds=5)
-    assert (code, whole["outcome"]) == (0, "sustainable"), whole["reason"]
+    # on a busy machine five seconds may not suffice to call the rate sustainable
+    assert (code, whole["observation"]["invalid"], whole["correct"]) == (0, None, True), whole["reason"]
     assert whole["observation"]["offered"] == whole["observation"]["taken"] == 5 * RATE

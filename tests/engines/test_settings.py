@@ -12,6 +12,7 @@ from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
 from streamgauge.driver.system import make_system
 from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.engines.spark.settings import SparkSettings
+from streamgauge.engines.spark.submit import command
 from tests.command import Answer, Call, run
 from tests.measure.benches import write_bench
 
@@ -79,6 +80,16 @@ def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch:
         with pytest.raises(UserError) as problem:
             make_system(OwnSettings(name="m", engine="keyed:Engine", **keys), tmp_path)
         assert str(problem.value) == told
+
+
+@pytest.mark.parametrize(
+    ("master", "submitted", "cores"),
+    [("local", "local[1,4]", "1"), ("local[3]", "local[3,4]", "3"), ("local[2,5]", "local[2,5]", "2")],
+)
+def test_a_local_spark_has_a_shuffle_partition_for_each_core(master: str, submitted: str, cores: str) -> None:
+    made = command(SparkSettings(name="s", master=master), Path("a.py"))
+    assert made[made.index("--master") + 1] == submitted
+    assert f"spark.sql.shuffle.partitions={cores}" in made
 
 
 def test_how_what_was_measured_is_installed_again() -> None:

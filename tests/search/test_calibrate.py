@@ -94,6 +94,12 @@ def test_calibrate_prints_truth_bias_coverage_and_each_search() -> None:
         (["--capacity", "1e6", "--hiccups", "-0.1"], "hiccups: found -0.1, allowed"),
         (["--capacity", "1e6", "--batch-cost", "10"], "batch_cost_s: found 10, allowed: less than the allowed age"),
         (["--capacity", "1e6", "--batch-rows", "0"], "batch_rows: found 0, allowed: 1 or more"),
+        (
+            ["--capacity", "1e3", "--batch-cost", "10", "--real"],
+            "batch_cost_s: found 10, allowed: less than the allowed",
+        ),
+        (["--capacity", "1e3", "--wander", "0.1", "--real"], "--wander: not with --real"),
+        (["--capacity", "1e6", "--seed", "-1"], "--seed"),
         (["--capacity", "1e6", "--age", "0"], "--age: found 0, allowed: seconds from a millionth to a million"),
     ],
 )

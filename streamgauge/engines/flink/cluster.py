@@ -58,7 +58,7 @@ class Cluster:
         try:
             self._wait()
             self._jar = self._upload()
-        except UserError:
+        except BaseException:  # Ctrl-C, too: nobody else knows its processes yet
             self.stop()
             raise
 

@@ -34,14 +34,15 @@ def environment(system: SparkSettings, library: Path | None) -> dict[str, str]:
 
 
 def command(system: SparkSettings, application: Path, options: Sequence[str] = ()) -> list[str]:
-    local = re.fullmatch(r"local\[(\d+|\*)\]", system.master)
+    local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,(\d+))?\])?", system.master)
+    cores = None if local is None else local[1] or "1"
     # without a second number, a local Spark tries every task only once
-    master = f"local[{local[1]},4]" if local else system.master
+    master = system.master if local is None else f"local[{cores},{local[2] or 4}]"
     made = [str(system.home() / "bin" / "spark-submit"), "--master", master, "--driver-memory", system.memory]
     made += ["--name", f"streamgauge {system.name}", *options]
     if added := system.jars():
         made += ["--jars", ",".join(map(str, added))]
-    for key, value in conf(system, local[1] if local else None).items():
+    for key, value in conf(system, cores).items():
         made += ["--conf", f"{key}={value}"]
     return [*made, str(application)]
 
