@@ -103,7 +103,8 @@ class ReadyCell:
             search = self.benchmark.search
 
             def over(so_far: TrialObservation) -> bool:
-                return judge(so_far, search).outcome != "inconclusive"
+                handed_on = bool(so_far.clock) and so_far.clock[-1].at_s >= behind_s  # the link took the backlog
+                return handed_on and judge(so_far, search).outcome != "inconclusive"
 
             run = self._run(
                 token, rate=rate, seconds=seconds, behind_s=behind_s, batch_noise=batch_noise,
