@@ -94,7 +94,7 @@ class _Check:
         reasons = self._answers()
         if any(reason.state == "failed" for reason in reasons):
             return release_rules.decide(reasons, [])
-        with KeptDrivers() as self._drivers:
+        with self._drivers:
             return self._judged(reasons, token)
 
     def _judged(self, reasons: list[Reason], token: int) -> Release:
