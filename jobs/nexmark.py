@@ -1,8 +1,14 @@
 """spark-submit application: runs the Nexmark suite on one experiment's stream and checks every answer."""
 
 from streamgauge.answers import stage
+from streamgauge.catalog.stages import BY_NAME
+from streamgauge.measure.lock import measuring
+from streamgauge.measure.timing import stage_seconds
 from streamgauge.spark.job import job
 
 if __name__ == "__main__":
     with job("nexmark") as j:
-        j.outcome |= stage.run(j.spark, j.benchmark, j.store, j.experiment, j.run.path)
+        spark = j.spark  # before the lock: the lock's next holder kills what was started within it
+        longest_s = stage_seconds(BY_NAME["nexmark"], j.benchmark)
+        with measuring(f"{j.run_id} nexmark {j.experiment.name}", expected_s=longest_s):
+            j.outcome |= stage.run(spark, j.benchmark, j.store, j.experiment, j.run.path)

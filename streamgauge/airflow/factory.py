@@ -53,9 +53,7 @@ GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
 
 def config_files(place: Path = CONFIGS) -> list[Path]:
     """Lists the benchmark files in a folder, or the one file."""
-    if place.is_file():
-        return [place]
-    return sorted(file for file in place.glob("*") if file.suffix in (".yaml", ".yml", ".json"))
+    return home.benchmark_files(place)
 
 
 def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:

@@ -23,6 +23,13 @@ SLOTS = "2"  # stages at a time; each brings a JVM of its own
 RETRY_SECONDS = 5.0  # between two attempts at a stage
 
 
+def benchmark_files(place: Path) -> list[Path]:
+    """Lists the benchmark files in a folder, or the one file."""
+    if place.is_file():
+        return [place]
+    return sorted(file for file in place.glob("*") if file.suffix in (".yaml", ".yml", ".json"))
+
+
 def environment(home: Path, artifacts: Path, configs: Path, master: str | None) -> dict[str, str]:
     """Environment variables of every Airflow process. The user's own connection is kept unless a master is given."""
     bin_folder = str(Path(sys.executable).parent)  # holds spark-submit

@@ -35,6 +35,8 @@ def ui(
     Raises UserError when the port is taken or a service ends by itself; stops all of them in any case.
     """
     store = Store(artifacts)
+    if not home.benchmark_files(Path(configs)):
+        raise UserError(f"{configs}: found no benchmark file (.yaml, .yml or .json); name the folder that has them")
     if master:
         check_master(master)
     port = free_port(port)

@@ -61,7 +61,7 @@ def log_bytes(path: Path) -> bytes:
         if isinstance(path, Remote) and path.is_dir():
             return b"".join(map(_line, sorted(path.iterdir())))
         return path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter: somebody's file among the runs
         return b""
 
 

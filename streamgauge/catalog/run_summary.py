@@ -21,6 +21,11 @@ def last_attempts(path: Path) -> list[StageRecord]:
     return sorted(found.values(), key=lambda stage: stage.started_at)
 
 
+def began(path: Path) -> str | None:
+    """Time at which the run's first stage began, in its first attempt; None if none has begun."""
+    return min((stage.started_at for stage in RunLog(path).stages()), default=None)
+
+
 def summary(path: Path) -> dict[str, Any] | None:
     """Summary of a run; None if nothing of it is recorded.
 
@@ -33,7 +38,7 @@ def summary(path: Path) -> dict[str, Any] | None:
     page = path / PAGE
     return {
         "run": path.name,
-        "started_at": stages[0].started_at,
+        "started_at": began(path),
         "stages": dict(states),
         "figures": sum(one.valid for one in results.read(path)),
         "page": str(page) if page.exists() else None,
@@ -43,6 +48,17 @@ def summary(path: Path) -> dict[str, Any] | None:
 def figures(path: Path) -> dict[tuple[str, ...], Result]:
     """The last valid figure of each kind that a run measured, by the parts of its name (FIGURE)."""
     return {tuple(getattr(one, name) for name in FIGURE): one for one in results.read(path) if one.valid}
+
+
+def shared(before: dict[tuple[str, ...], Result], after: dict[tuple[str, ...], Result]) -> list[tuple[str, ...]]:
+    """Names of the figures that both runs have of one benchmark on one kind of machine, in the order of `after`."""
+    return [
+        key
+        for key, one in after.items()
+        if key in before
+        and before[key].benchmark == one.benchmark
+        and results.identity(before[key].machine) == results.identity(one.machine)
+    ]
 
 
 def ratio(before: Result, after: Result) -> float | None:

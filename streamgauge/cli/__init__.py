@@ -79,7 +79,7 @@ def main() -> None:
         code, lines = 3, [str(problem)]
     except Stopped as problem:
         code, lines = STOPPED, [str(problem)]
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # the latter at a question
         code, lines = STOPPED, ["stopped"]
     except usage.Error as problem:
         # a command whose code 2 is an answer has another one for mistakes

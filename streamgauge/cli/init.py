@@ -55,6 +55,8 @@ def init(
     from streamgauge.text.sample import sample
 
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(file).name.split(".")[0]).strip("_-")[:40] or "mine"
+    if name.endswith(config.RESERVED):
+        name += "_"
     out = out or Path(f"{name}.yaml")
     if out.exists():
         raise UserError(f"--out {out}: exists already; name another file, or remove it")

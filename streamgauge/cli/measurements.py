@@ -22,6 +22,7 @@ from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
+from streamgauge.driver.requests import LONGEST_S, MOST_PER_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,16 +140,18 @@ def trial(
         float, typer.Option(help="begin with a backlog of this age, in seconds, to see whether the system catches up")
     ] = 0.0,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="print one JSON object for each rate, one a line, and nothing else")
+    ] = False,
 ) -> None:
     """Run one trial of a cell at each rate. Exit code 1 if a trial is invalid, that is, measured nothing."""
     for one in rate:
-        if not (0 < one < math.inf):
-            raise UserError(f"--rate: found {one:g}, allowed: events per second above 0")
-    if not (0 < seconds < math.inf):
-        raise UserError(f"--seconds: found {seconds:g}, allowed: a time above 0")
-    if not (0 <= behind < math.inf):
-        raise UserError(f"--behind: found {behind:g}, allowed: seconds, 0 or more")
+        if not (0 < one <= MOST_PER_S):
+            raise UserError(f"--rate: found {one:g}, allowed: events per second above 0, at most {MOST_PER_S:g}")
+    if not (0 < seconds <= LONGEST_S):
+        raise UserError(f"--seconds: found {seconds:g}, allowed: a time above 0, at most 30 days")
+    if not (0 <= behind <= LONGEST_S):
+        raise UserError(f"--behind: found {behind:g}, allowed: seconds, 0 or more, at most 30 days")
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
     from streamgauge.measure.cell import ready
@@ -156,7 +159,7 @@ def trial(
 
     work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
     with (
-        prepared(benchmark, store, work, cell.experiment),
+        prepared(benchmark, store, work, cell.experiment, step="trial", scope=cell.model_dump()),
         measuring(f"{work.name} {cell.name}") as token,
         ready(benchmark, store, cell, work / "work") as bench,
     ):
@@ -204,15 +207,14 @@ def search(
     from streamgauge.measure import search_stage as stage
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
-    with prepared(benchmark, store, run, cell.experiment):
+    with prepared(benchmark, store, run, cell.experiment, step="search", scope=cell.model_dump()):
         found = stage.run(benchmark, store, cell, run, long_runs)
     directory = stage.cell_directory(run, cell)
     if as_json:
-        settings_hash = stage.settings_hash(benchmark, cell)
         trials = [
             {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
             for record in read_jsonl(directory / stage.TRIALS)
-            if record["plan"] == settings_hash
+            if record["plan"] == found["plan"]
         ]
         typer.echo(json.dumps(_finite({**found, "trial_records": trials})))
         return
@@ -270,10 +272,13 @@ def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
 
 
 @contextmanager
-def prepared(benchmark: config.Benchmark, store: Store, run: Path, *experiments: str) -> Iterator[None]:
+def prepared(
+    benchmark: config.Benchmark, store: Store, run: Path, *experiments: str, step: str, scope: dict[str, str]
+) -> Iterator[None]:
     """Builds missing streams; pushes metrics to the benchmark's sinks while the block runs.
 
-    The run's records name the streams that it uses, so that gc keeps them while the run is in progress.
+    The run's records name the streams that it uses, and the step that the block is, so that gc keeps both the streams
+    and the step's working files while it is in progress.
     """
     from streamgauge.metrics.pipeline import Pipeline
 
@@ -284,7 +289,8 @@ def prepared(benchmark: config.Benchmark, store: Store, run: Path, *experiments:
                 stream = store.find("stream", store.stream_key(benchmark, experiment))
                 stream = stream or _build_stream(benchmark, store, experiment)
                 outcome |= {"artifact": stream.kind, "key": stream.key, "reused": stream.reused}
-        yield
+        with RunLog(run).stage(step, scope):
+            yield
     finally:
         pipeline.stop()
 

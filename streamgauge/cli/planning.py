@@ -54,7 +54,11 @@ def register(app: typer.Typer) -> None:
 def store_at(artifacts: Path) -> Store:
     """The store in that folder. Raises UserError if a file is where a folder belongs."""
     for folder in (artifacts, artifacts / "data", artifacts / "runs"):
-        if folder.exists() and not folder.is_dir():
+        try:
+            wrong = folder.exists() and not folder.is_dir()
+        except OSError as problem:
+            raise UserError(f"--artifacts {artifacts}: {folder} cannot be read: {problem.strerror}") from None
+        if wrong:
             raise UserError(f"--artifacts {artifacts}: {folder} is a file, allowed: a folder, or a free name")
     return Store(artifacts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 import uuid
@@ -15,6 +16,7 @@ from typer.exceptions import TyperException
 
 from streamgauge import config
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.places import as_user_error
 from streamgauge.cli.measurements import checked, prepared
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 
@@ -72,26 +74,33 @@ def release_check(
     from streamgauge.report.release_page import build
 
     for file_out in filter(None, (junit, markdown)):  # an hour later is too late to find that out
-        if not file_out.absolute().parent.is_dir():
+        folder = file_out.absolute().parent
+        if not folder.is_dir():
             raise UserError(f"{file_out}: its folder does not exist")
+        if file_out.is_dir() or not os.access(file_out if file_out.exists() else folder, os.W_OK):
+            raise UserError(f"{file_out}: cannot be written; name a file in a folder of yours")
 
     benchmark = config.load(file)
     release_check.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
-    with prepared(benchmark, store, directory, *(experiment.name for experiment in benchmark.experiments)):
+    experiments = (experiment.name for experiment in benchmark.experiments)
+    with prepared(benchmark, store, directory, *experiments, step="release-check", scope={}):
         found = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
     page = build(directory)
-    for target, form in ((junit, release_forms.as_junit), (markdown, release_forms.as_markdown)):
-        if target is not None:
-            target.write_text(form(found), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps({**found, "page": str(page)}))
     else:
         _show(found)
         typer.echo(f"page: {page}")
         typer.echo(f"manifest: {directory / release_check.MANIFEST}")
+    for target, form in ((junit, release_forms.as_junit), (markdown, release_forms.as_markdown)):
+        if target is not None:
+            try:
+                target.write_text(form(found), encoding="utf-8")
+            except OSError as problem:
+                raise as_user_error(problem, target) from None
     raise typer.Exit(EXITS[found["verdict"]])
 
 

@@ -11,6 +11,7 @@ import typer
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import parse_bytes
+from streamgauge.catalog.results import MEASURED
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ Filters = Annotated[
 Since = Annotated[
     str | None, typer.Option(help="only points from this moment on: ISO-8601, UTC unless it has an offset")
 ]
+
+_FILTERS = (*MEASURED, "key", "run_id")
+_FILE = "sqlite:///"
 
 results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
 
@@ -262,9 +266,10 @@ def _existing(artifacts: Path, database: str | None) -> Index:
     """Opens the index for reading and creates nothing: without a database among the artifacts there are no results."""
     from streamgauge.index import Index, default_url
 
-    if database is None and not (artifacts / "results.db").exists() and default_url(artifacts).endswith("/results.db"):
+    url = database or default_url(artifacts)
+    if database is None and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
         return Index("sqlite://")
-    return Index(database or default_url(artifacts), make=False)
+    return Index(url, make=False)
 
 
 def _moment(text: str | None) -> str | None:
@@ -283,4 +288,6 @@ def _filters(where: list[str] | None) -> dict[str, Any]:
     for name, sign, _ in pairs:
         if not sign:
             raise UserError(f"--where: found {name!r}, allowed: NAME=VALUE")
+        if name.strip() not in _FILTERS:
+            raise UserError(f"--where: found {name.strip()!r}, allowed: {', '.join(_FILTERS)}")
     return {name.strip(): value.strip() for name, _, value in pairs}

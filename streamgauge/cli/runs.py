@@ -73,8 +73,10 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
     release-check`.
     """
     one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
-    if not (shared := [key for key in one if key in other]):
-        raise UserError(f"{before} and {after}: found no figure that both have; compare two runs of one benchmark")
+    if not (shared := run_summary.shared(one, other)):
+        raise UserError(
+            f"{before} and {after}: found no figure that both have; compare two runs of one benchmark on one machine"
+        )
     rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key]),
              "ratio": run_summary.ratio(one[key], other[key])} for key in shared]  # fmt: skip
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.config.benchmark import Benchmark, Cell, Overrides, pick
+from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, pick
 from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, Workload
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nightly import Email, Nightly, Notifier, Webhook
@@ -16,6 +16,7 @@ __all__ = [
     "BENCHMARK",
     "DELAY_PARAMETERS",
     "RELEASE_METRICS",
+    "RESERVED",
     "Benchmark",
     "Cell",
     "DelaySpec",

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, Name, Percent, PositiveFloat
+
+
+def _has_port(address: str) -> str:
+    if not 0 < int(address.rpartition(":")[2]) < 2**16:
+        raise ValueError(f"found {address}, allowed: a port from 1 to {2**16 - 1}")
+    return address
 
 
 class Workload(Model):
@@ -62,7 +68,7 @@ class Replay(Model):
         description="largest offset between the clocks that stamp offers and emissions, error bound included; "
         "above it a trial is invalid",
     )
-    remote: tuple[Annotated[str, Field(pattern=r"^[^\s:,]+:\d{1,5}$")], ...] = Field(
+    remote: tuple[Annotated[str, Field(pattern=r"^[^\s:,]+:\d{1,5}$"), AfterValidator(_has_port)], ...] = Field(
         default=(),
         description="host:port of drivers started by hand, in the order of their --share; none: on this host",
     )

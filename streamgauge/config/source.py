@@ -243,9 +243,10 @@ class Source(Model):
                 raise ValueError(f"columns: found {name!r}, which is reserved by Streamgauge")
             if name.lower() in seen:
                 raise ValueError(f"columns: found {name!r} twice, ignoring case; names must differ")
-            if {".", "`"} & set(name):
+            if {".", "`", ","} & set(name):
                 raise ValueError(
-                    f"columns: found {name!r}, allowed: names without . and `, which Spark reads as syntax"
+                    f"columns: found {name!r}, allowed: names without . and `, which Spark reads as syntax, and "
+                    "without commas, which part names in a list"
                 )
             seen.add(name.lower())
 

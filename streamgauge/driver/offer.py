@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamgauge import config
 from streamgauge.base.units import PS
 from streamgauge.driver.attempt import Attempt
-from streamgauge.driver.queues import MAX_BATCHES, Queues
+from streamgauge.driver.queues import MAX_BATCHES, Queues, fitting_rows
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.driver.server import Refused
@@ -28,7 +28,6 @@ TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
 LOOKAHEAD_NS = 300_000_000  # how long before they are due rows are prepared
 BATCH_SECONDS = 0.1
 MAX_BATCH_ROWS = 65_536
-ROW_BYTES = 64  # computed columns of one queued row; the others are slices of the stream
 MAX_REPORTS = 100_000
 MAX_WAIT_S = 10.0
 LEAST_CAPACITY = 1000
@@ -152,7 +151,7 @@ class Driver:
         share = len(self.partitions) / self._settings.partitions
         rate, seconds = check_rate(request.get("rate", 0)), check_seconds(request.get("seconds", 0))
         name, settings = request.get("attempt", ""), self._settings
-        fits = settings.max_memory_mb * 2**20 // 2 // ROW_BYTES
+        fits = fitting_rows(settings.max_memory_mb)
         behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
         # the drift of a backlog tells of the rate only if the rate is constant
         shape = ("constant", "constant") if behind_s else (settings.mode, settings.profile)
@@ -224,7 +223,7 @@ class Driver:
             "state": attempt.state,
             "hold": attempt.hold,
             "behind_s": attempt.behind_s,
-            "memory_rows": self._settings.max_memory_mb * 2**20 // 2 // ROW_BYTES,
+            "memory_rows": fitting_rows(self._settings.max_memory_mb),
             "failure": attempt.failure,
             "ready": attempt.ready,
             "wall_ns": now,
@@ -283,7 +282,9 @@ class Driver:
             if (fresh := max(0, total - offered - late - backlog)) and not (attempt.hold or queues.overflow):
                 # the rows that became due while this thread overslept waited from 0 to all of that time
                 self._slipped(attempt, np.linspace(0, max(0, now - due), fresh).astype(np.int64))
-            offered, backlog = total, 0
+            offered = total
+            if total:  # nothing is offered before the start
+                backlog = 0
             if queues.overflow and not attempt.hold:
                 attempt.state = "overflow"
                 attempt.cpu_end_s = time.process_time()

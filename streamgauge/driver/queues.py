@@ -19,6 +19,19 @@ from streamgauge.driver.schedule import NS, Ints
 MAX_BATCHES = 16
 MAX_SAMPLES = 20_000
 NAP_S = 0.02
+#: the most rows that a closed loop holds, whatever the queues can take
+MOST_HELD_ROWS = 8_000_000
+ROW_BYTES = 64  # computed columns of one queued row; the others are slices of the stream
+
+
+def fitting_rows(max_memory_mb: int) -> int:
+    """Rows that all queues together may keep; the other half of the memory is the stream's."""
+    return max_memory_mb * 2**20 // 2 // ROW_BYTES
+
+
+def held_rows(max_memory_mb: int) -> int:
+    """Rows that a closed loop may hold: the queues keep as many again, those that the system works on."""
+    return min(MOST_HELD_ROWS, fitting_rows(max_memory_mb) // 2)
 
 
 class OffsetError(ValueError):

@@ -17,9 +17,11 @@ Wall = Annotated[int, Field(ge=-_INT64, le=_INT64)]
 Attempt = Annotated[str, Field(max_length=200)]
 Offsets = Annotated[dict[str, Whole], Field(max_length=10_000)]
 #: a number that a trial can be made of; a trial itself has narrower bounds (`schedule`)
-Number = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+#: largest rate in events/s
+MOST_PER_S = 1e12
+Number = Annotated[float, Field(ge=0, le=MOST_PER_S, allow_inf_nan=False)]
 _DAY_S = 86_400
-_LONGEST_S = 30 * _DAY_S
+LONGEST_S = 30 * _DAY_S
 #: µs: a sentinel 1,000 years after the last event is after every window
 _FARTHEST_US = 1000 * 366 * _DAY_S * 10**6
 
@@ -103,8 +105,8 @@ class Serve(_Request):
 class Open(_Request):
     attempt: Attempt = Field("", description="text of at most 200 characters")
     rate: Number = Field(0, description="events/s above 0, at most 1e12")
-    seconds: float = Field(0, ge=0, le=_LONGEST_S, description="seconds above 0, at most 30 days")
-    behind_s: float | None = Field(0, ge=0, le=_LONGEST_S, description="seconds, 0 or more, at most 30 days")
+    seconds: float = Field(0, ge=0, le=LONGEST_S, description="seconds above 0, at most 30 days")
+    behind_s: float | None = Field(0, ge=0, le=LONGEST_S, description="seconds, 0 or more, at most 30 days")
     hold: Whole | None = Field(None, description="a whole number of rows from 0 on, or null")
     beyond_us: int = Field(0, ge=0, le=_FARTHEST_US, description="microseconds from 0 to 1,000 years")
 

@@ -128,7 +128,7 @@ def _changed(paths: Iterable[Path]) -> dict[Path, float]:
 def _runs(store: Store) -> list[tuple[Path, float, bool]]:
     """(run, time of its last record, True if it is over) of all runs, newest first."""
     found = []
-    for run in (store.root / "runs").glob("*"):
+    for run in (path for path in (store.root / "runs").glob("*") if path.is_dir()):
         times = [p.stat().st_mtime for p in run.glob("**/*.jsonl")]
         last = max(times, default=run.stat().st_mtime)
         running = any(stage.state == "started" for stage in RunLog(run).stages())

@@ -59,7 +59,7 @@ class Index:
     def rebuild(self, runs: Iterable[Path], *, others: bool = False) -> int:
         """Empties the index and fills it from the runs' records, all or nothing; returns the number of points.
 
-        Raises UserError if that loses points which these records do not hold; others=True accepts the loss.
+        Raises UserError if that loses points or judgements which these records do not hold; others=True accepts that.
         """
         with database.transaction(self.engine) as connection:
             if connection.dialect.name == "postgresql":  # other writers wait
@@ -122,8 +122,12 @@ class Index:
         query = query.order_by(points.c.at.desc(), points.c.run_id.desc(), points.c.number.desc()).limit(limit)
         return [_row(row) for row in reversed(self._all(query))]
 
-    def series(self, **wanted: str | None) -> list[Row]:
-        query = _wanted(select(series), wanted).order_by(*(series.c[name] for name in MEASURED), series.c.key)
+    def series(self, *, run_id: str | None = None, **wanted: str | None) -> list[Row]:
+        """Series; run_id: only those with a point of that run. wanted: a value for any of MEASURED, or key."""
+        query = _wanted(select(series), wanted)
+        if run_id is not None:
+            query = query.where(series.c.key.in_(select(points.c.series_key).where(points.c.run_id == run_id)))
+        query = query.order_by(*(series.c[name] for name in MEASURED), series.c.key)
         return [_row(row) for row in self._all(query)]
 
     def history(self, key: str) -> list[Row]:
@@ -146,14 +150,17 @@ class Index:
 
 
 def _keys(connection: Connection) -> set[tuple[Any, ...]]:
-    return {tuple(row) for row in connection.execute(select(*points.primary_key))}
+    """Identities of all points and judgements; a judgement's series may have had another key in an earlier version."""
+    columns = {"points": list(points.primary_key), "judgements": [judgements.c.run_id, judgements.c.number]}
+    return {(what, *row) for what, some in columns.items() for row in connection.execute(select(*some))}
 
 
 def _foreign(lost: set[tuple[Any, ...]]) -> str:
-    runs = sorted({str(key[0]) for key in lost})
+    runs = sorted({str(run) for _, run, *_ in lost})
+    what = " and ".join(sorted({str(key[0]) for key in lost}, reverse=True))
     named = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
     return (
-        f"found {len(lost)} points (runs {named}) that are in no record here: they come from another host, or their "
+        f"found {len(lost)} {what} (runs {named}) that are in no record here: they come from another host, or their "
         "records were deleted; `results add` only adds, `results rebuild --others` drops them"
     )
 

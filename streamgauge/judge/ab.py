@@ -73,7 +73,7 @@ def compare(
     pairs = [(logs(x, "A/A"), logs(y, "A/A")) for x, y in [self_comparison]] if self_comparison else [(a, b)]
     noise = pooled_noise(*(sample for pair in pairs for sample in pair))
     units = unit_effects(a.size, b.size, confidence)
-    floor, detectable = (None if noise is None or unit is None else _effect(noise * unit) for unit in units)
+    floor, detectable = (None if noise is None or unit is None else effect(noise * unit) for unit in units)
     matters = smallest_effect
     if self_comparison and floor is not None and detectable is not None:
         x, y = pairs[0]  # a difference between equals is noise too, whatever its cause
@@ -124,7 +124,7 @@ def logs(values: Sequence[float], what: str) -> np.ndarray:
     return logarithms
 
 
-def _effect(change: float) -> float:
+def effect(change: float) -> float:
     """Relative change for a change on logarithms; an overflow becomes a large finite number."""
     return math.expm1(min(change, 2 * math.log(_LARGEST)))
 

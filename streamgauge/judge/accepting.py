@@ -29,8 +29,8 @@ def accept(store: Store, index: Index, key: str, *, reason: str, author: str, si
             f"series {key}: found no regression to accept{f' since {since}' if since else ''}; open: {known}"
         )
     last = found[-1]
-    run = store.run(str(last["run_id"]))
-    if not run.exists():
+    run = store.root / "runs" / str(last["run_id"])
+    if not run.is_dir():
         raise UserError(f"{run}: the run that found the regression is not here; name its folder with --artifacts")
     told = {"reason": reason.strip(), "author": author.strip(), "at": datetime.now(UTC).isoformat(timespec="seconds")}
     judgement = Judgement(str(last["run_id"]), key, str(last["changed_at"]), ACCEPTED, last["magnitude"], told)

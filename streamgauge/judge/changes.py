@@ -25,7 +25,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import chdtrc, stdtr, stdtrit
 
 from streamgauge.base.errors import UserError
-from streamgauge.judge.ab import logs, shift
+from streamgauge.judge.ab import effect, logs, shift
 
 #: fewest values on either side of a change: fewer cannot be told from spikes
 SEGMENT = 4
@@ -50,6 +50,7 @@ class Change:
     confidence: float  # 1 − p, where p is corrected for the number of candidate positions
     before: float  # medians of the two levels
     after: float
+    begin: int = 0  # index of the first value of the level before
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def find(
         before, after = (float(np.exp(np.median(part))) for part in (level[begin:at], level[at:end]))
         sure = 1 - search.significance(clean[begin:end], at - begin)
         changes.append(
-            Change(at, ratio - 1, interval and (interval[0] - 1, interval[1] - 1), sure, before, after)
+            Change(at, ratio - 1, interval and (interval[0] - 1, interval[1] - 1), sure, before, after, begin)
         )  # fmt: skip
     return Found(
         changes, math.expm1(noise), search.detectable(noise, len(parts[-1])), steady is not level, level.size
@@ -155,7 +156,7 @@ class _Search:
         """Least relative step that `segment` more values would show, after `last` values at the current level."""
         p = self.limit / (2 * max(last - self.segment + 1, 1))
         t = -float(stdtrit(max(last + self.segment - 2, 1), p))
-        return math.expm1(max(self.magnitude, t * noise * math.sqrt(1 / self.segment + 1 / last)))
+        return effect(max(self.magnitude, t * noise * math.sqrt(1 / self.segment + 1 / last)))
 
     def _best(self, x: np.ndarray) -> int | None:
         begin, at, end, price, firsts = _places(x.size, self.segment)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.answers import functional, rerun
@@ -20,7 +21,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import Judgement
+from streamgauge.catalog.results import ACCEPTED, Judgement
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import BENCHMARK, Benchmark, Nightly, of_run
 from streamgauge.index import Index
@@ -30,6 +31,7 @@ from streamgauge.judge.changes import Change
 from streamgauge.judge.reruns import Measure, Subject, Values, column, in_turns, of_cell
 from streamgauge.judge.series import Line, Row, Series, searched
 from streamgauge.judge.suspects import SELF, confirm, higher_is_better
+from streamgauge.measure.lock import measuring
 from streamgauge.measure.search_stage import PER_UNIT, RATE
 
 if TYPE_CHECKING:
@@ -91,7 +93,13 @@ class Night:
         series = self._series()
         yield from (line for one in series if functional.is_output(one.metric) for line in self._answers(one))
         figures = [one for one in series if not functional.is_output(one.metric)]
-        said = [(one, judged) for one in figures for judged in one.judged if self._settled(judged)]
+        taken = {(one.key, j["changed_at"]) for one in figures for j in one.judged if j["outcome"] == ACCEPTED}
+        said = [
+            (one, judged)
+            for one in figures
+            for judged in one.judged
+            if self._settled(judged) and (one.key, judged["changed_at"]) not in taken
+        ]
         yield from (_said(one, judged) for one, judged in said)
         tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
         left = self.settings.self_tests - len(tested)
@@ -143,7 +151,7 @@ class Night:
     def _self_test(self, subject: Subject, figures: list[Series]) -> tuple[bool, list[Line]]:
         """Compares a subject with itself (A/A); returns whether it could be measured, and what to say of it."""
         try:
-            measure = self._measure(self.benchmark, subject, figures, self.run_id)
+            measure = self._measure(self.benchmark, subject, figures, [self.run_id])
             sides = in_turns(measure, measure, LEAST)
         except UserError as problem:
             return False, [Line("self", subject.name, f"A/A not measured: {problem}")]
@@ -193,15 +201,17 @@ class Night:
                     raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
                     figures = [series for series, _ in some]
+                    level = [str(point["run_id"]) for point in first.sound[change.begin : change.index]]
+                    newest = level[-sum(self.settings.repetitions) :]
                     sides = [
-                        self._measure(benchmark, first.subject, figures, str(before["run_id"]))
-                        for benchmark in (old, self.benchmark)
+                        self._measure(benchmark, first.subject, figures, newest) for benchmark in (old, self.benchmark)
                     ]
                     shared = _Turns(None if same else sides[0], sides[1])
                 test = one.self_test
+                level_before = one.sound[change.begin : change.index]  # an earlier level is no baseline
                 said = confirm(
                     change,
-                    shared.of(one.metric, [float(point["value"]) for point in one.sound[: change.index]]),
+                    shared.of(one.metric, [float(point["value"]) for point in level_before]),
                     higher_is_better=higher_is_better(one.row["unit"]),
                     repetitions=self.settings.repetitions,
                     self_comparison=(test["baseline"], test["candidate"]) if test else None,
@@ -241,31 +251,38 @@ class Night:
         systems = tuple(past.get(system.name, system) for system in self.benchmark.systems)
         return self.benchmark.model_copy(update={"systems": systems})
 
-    def _measure(self, benchmark: Benchmark, subject: Subject, figures: list[Series], run_id: str) -> Measure:
-        """Returns a function that measures one repetition of these figures, at the sustainable rate of that run.
+    def _measure(self, benchmark: Benchmark, subject: Subject, figures: list[Series], runs: Sequence[str]) -> Measure:
+        """Returns a function that measures one repetition of these figures, at the median sustainable rate of the runs.
 
-        Raises UserError if no rate is known.
+        Each of those nights was measured at its own rate; that of a single one would make all repetitions alike wrong.
+        Without a rate of theirs it takes tonight's. Raises UserError if no rate is known.
         """
         metrics = [one.metric for one in figures]
         if subject.suite:
             names = (subject.experiment, subject.workload, subject.system, subject.mode)
 
             def measure() -> Values:
-                return rerun.seconds(self.session(), benchmark, self.store, *names)
+                spark = self.session()  # before the lock: the lock's next holder kills what started within it
+                with measuring(f"{self.run_id} rerun {subject.name}"):
+                    return rerun.seconds(spark, benchmark, self.store, *names)
 
             measure()  # a warm-up: otherwise the first repetition would pay for compilation
             return measure
-        rates = [
-            row["value"]
-            for run in (run_id, self.run_id)
+        rates = self._rates(subject, figures, runs) or self._rates(subject, figures, [self.run_id])
+        if not rates:
+            raise UserError("no sustainable rate is known")
+        return of_cell(benchmark, self.store, subject, metrics, median(rates), self.run_id)
+
+    def _rates(self, subject: Subject, figures: list[Series], runs: Sequence[str]) -> list[float]:
+        """The sustainable rates that these runs found for the subject, on the machine of the figures."""
+        return [
+            float(row["value"])
+            for run in runs
             for row in self.index.results(
                 run_id=run, metric=RATE, experiment=subject.experiment, workload=subject.workload, system=subject.system
             )
-            if row["value"] and row["machine"] == figures[0].row["machine"]
+            if row["valid"] and row["value"] and row["machine"] == figures[0].row["machine"]
         ]
-        if not rates:
-            raise UserError("no sustainable rate is known")
-        return of_cell(benchmark, self.store, subject, metrics, float(rates[0]), self.run_id)
 
     def _record(self, one: Series, moment: str, outcome: str, magnitude: float, evidence: Row) -> Row:
         judgement = Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence)

@@ -121,6 +121,8 @@ class _Check:
         from streamgauge.answers.ask_systems import ask
         from streamgauge.answers.capabilities import capabilities
         from streamgauge.answers.finite_stream import benchmark, make_events
+        from streamgauge.answers.nexmark_suite import chosen
+        from streamgauge.answers.record import MODES, short
 
         wanted = benchmark(self.settings.events, self.settings.seed, self.settings.disorder_percent)
         events = make_events(self.store, wanted)
@@ -135,7 +137,9 @@ class _Check:
                 self.versions[asked[side].name] = row.pop("versions")
                 append_json(self.directory / ANSWERS, {"side": side, **row, **about})
             features.append(capabilities({**row, **about} for row in found)["features"])
-        return release_rules.answers(rows["baseline"], rows["candidate"]) + release_rules.capabilities(*features)
+        due = [(short(query), mode) for query in chosen(",".join(self.settings.queries)) for mode in MODES]
+        reasons = release_rules.answers(rows["baseline"], rows["candidate"], due)
+        return reasons + release_rules.capabilities(*features)
 
     # -- repetitions
 

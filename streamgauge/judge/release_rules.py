@@ -75,16 +75,22 @@ class Release:
         return f"{self.decision}: {told or 'no answer is worse, all series are within their tolerance'}{more}"
 
 
-def answers(baseline: Iterable[Row], candidate: Iterable[Row]) -> list[Reason]:
-    """Reasons for answers that differ or are missing; rows have query, mode, status, rows, hash, why."""
+def answers(baseline: Iterable[Row], candidate: Iterable[Row], wanted: Iterable[tuple[str, str]] = ()) -> list[Reason]:
+    """Reasons for answers that differ or are missing; rows have query, mode, status, rows, hash, why.
+
+    wanted: (query, mode) of all that was asked, so that what neither side answered is missing too.
+    """
     before, after = ({(str(row["query"]), str(row["mode"])): row for row in rows} for rows in (baseline, candidate))
-    if not before and not after:
+    asked = dict.fromkeys([*wanted, *before, *after])
+    if not asked:
         return [Reason("answer", "open", "answers", "no query was asked")]
-    found = [_answer(f"{key[0]} in {key[1]}", before.get(key), after.get(key)) for key in {**before, **after}]
+    found = [_answer(f"{key[0]} in {key[1]}", before.get(key), after.get(key)) for key in asked]
     return [reason for reason in found if reason is not None]
 
 
 def _answer(what: str, old: Row | None, new: Row | None) -> Reason | None:
+    if old is None and new is None:
+        return Reason("answer", "open", what, "neither side gave an answer")
     if old is None or new is None:
         which, state = ("baseline", "open") if old is None else ("candidate", "failed")
         return Reason("answer", "failed" if state == "failed" else "open", what, f"the {which} gave no answer")

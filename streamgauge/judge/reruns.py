@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -14,12 +13,11 @@ from streamgauge.answers.functional import is_output
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
 from streamgauge.measure.cell import ready
-from streamgauge.measure.latency import figures_of, results_of
+from streamgauge.measure.latency import figures_of, load_name, results_of
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search_stage import PER_UNIT, RATE, Searcher
 
 log = logging.getLogger("streamgauge")
-_FRACTION = re.compile(r"_at_([\d.e+-]+)pct$")
 
 Values = dict[str, float]  # by metric
 #: measures one repetition; a figure that is missing in its result was void
@@ -65,12 +63,17 @@ def of_cell(
 ) -> Measure:
     """Returns a function that measures one repetition of a cell, each in a fresh process.
 
-    It measures latency and CPU at the fractions of `rate` that the metrics name; for the rate itself it runs a ladder
-    of one process. run_id: the run that asks, which names the holder of the lock: only its own retry kills a leftover.
+    It measures latency and CPU at the loads of the latency stage, in its order, up to the last that the metrics name:
+    a trial of the night followed the same trials, so its process was as warm. For the rate itself it runs a ladder of
+    one process. rate: sustainable rate in events/s, of which the loads are fractions. run_id: the run that asks, which
+    names the holder of the lock: only its own retry kills a leftover.
     """
     cell = Cell(experiment=subject.experiment, workload=subject.workload, system=subject.system)
     wanted = [metric for metric in metrics if not is_output(metric)]
-    fractions = sorted({float(found[1]) / 100 for metric in wanted if (found := _FRACTION.search(metric))})
+    plan = benchmark.latency
+    loads = [(one, False) for one in plan.fractions] + [(one / rate, True) for one in plan.rates]
+    named = {metric.rpartition("_at_")[2] for metric in wanted}
+    places = [n for n, (part, common) in enumerate(loads, 1) if load_name(part, part * rate, common) in named]
 
     def measure() -> Values:
         found: Values = {}
@@ -80,9 +83,10 @@ def of_cell(
                 measuring(f"{run_id} rerun {cell.name}") as token,
                 ready(benchmark, store, cell, work) as bench,
             ):
-                for fraction in fractions:
-                    measured = bench.trial(rate * fraction, benchmark.latency.seconds, token=token)
-                    results = results_of(benchmark, cell, "rerun", figures_of(fraction, measured))
+                for fraction, common in loads[: max(places, default=0)]:
+                    measured = bench.trial(rate * fraction, plan.seconds, token=token)
+                    figures = figures_of(fraction, measured) | {"common": common}
+                    results = results_of(benchmark, cell, "rerun", figures)
                     found |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted or PER_UNIT in wanted:
                     bench.stop()

@@ -10,7 +10,7 @@ from streamgauge.answers import functional
 from streamgauge.answers.figures import SECONDS
 from streamgauge.judge.changes import SEGMENT, Change, find
 from streamgauge.judge.reruns import Subject
-from streamgauge.judge.suspects import SELF, SUSPECT_ALPHA, known_moments, suspects
+from streamgauge.judge.suspects import SELF, SUSPECT_ALPHA, suspects
 from streamgauge.measure.search_stage import PER_UNIT, RATE
 
 State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
@@ -70,9 +70,11 @@ class Series:
         if not values or min(values) <= 0:
             return []
         found = find(values, [moment_of(point) / _DAY_S for point in self.sound], alpha=SUSPECT_ALPHA, series=together)
-        moments = known_moments((str(j["changed_at"]), str(j["outcome"])) for j in self.judged)
-        known = [sum(str(point["at"]) < moment for point in self.sound) for moment in moments]
-        return suspects(found.changes, known)
+        return suspects(found.changes, [(self._place(j), str(j["outcome"]), str(j["run_id"])) for j in self.judged])
+
+    def _place(self, judged: Row) -> int:
+        """Index, among the sound points, of the change that was judged."""
+        return sum(str(point["at"]) < str(judged["changed_at"]) for point in self.sound)
 
 
 def searched(figures: list[Series]) -> list[Series]:

@@ -7,7 +7,7 @@ this comparison finds again counts.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -41,26 +41,25 @@ def higher_is_better(unit: str) -> bool:
     return unit.endswith("/s") or unit == "events/unit"
 
 
-def known_moments(judged: Iterable[tuple[str, str]]) -> list[str]:
-    """Times of changes that need no more reruns, from the (time, outcome) pairs of a series' judgements."""
-    outcomes = [(moment, outcome) for moment, outcome in judged if outcome in get_args(Outcome)]
-    opened = Counter(moment for moment, outcome in outcomes if outcome == "open")
-    return sorted({m for m, outcome in outcomes if outcome != "open" or opened[m] >= OPEN_NIGHTS})
+def suspects(changes: Iterable[Change], judged: Iterable[tuple[int, str, str]], segment: int = SEGMENT) -> list[Change]:
+    """Changes that need a rerun: not yet judged, and left open in fewer than OPEN_NIGHTS nights.
 
-
-def suspects(changes: Iterable[Change], known: Iterable[int], segment: int = SEGMENT) -> list[Change]:
-    """Changes that are not yet known.
-
-    A change may still move a little while values arrive. A known index therefore stands for the nearest change, if
-    that is within `segment` values, and for no other.
+    judged: (index of the change, outcome, run) of each judgement of the series. A change may still move a little while
+    values arrive. A judged index therefore stands for the nearest change, if that is within `segment` values, and for
+    no other. A night that is judged again is one night.
     """
     left = list(changes)
-    told = {
-        nearest.index
-        for place in known
-        if left and abs((nearest := min(left, key=lambda c: abs(c.index - place))).index - place) <= segment
-    }
-    return [change for change in left if change.index not in told]
+    settled = set[int]()
+    opened = defaultdict[int, set[str]](set)
+    for place, outcome, run in judged:
+        nearest = min(left, key=lambda c: abs(c.index - place), default=None)
+        if outcome not in get_args(Outcome) or nearest is None or abs(nearest.index - place) > segment:
+            continue
+        if outcome == "open":
+            opened[nearest.index].add(run)
+        else:
+            settled.add(nearest.index)
+    return [c for c in left if c.index not in settled and len(opened[c.index]) < OPEN_NIGHTS]
 
 
 def confirm(

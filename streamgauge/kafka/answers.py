@@ -62,13 +62,15 @@ class Output:
             return sum(self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1] for place in self._places)
 
     def wait_until_quiet(self, quiet_s: float, longest_s: float) -> None:
-        """Returns once nothing was written for quiet_s, or after longest_s."""
+        """Returns once nothing was written for quiet_s. Raises UserError after longest_s: answers still come."""
         deadline = time.monotonic() + longest_s
         size, since = self.size(), time.monotonic()
         while time.monotonic() - since < quiet_s and time.monotonic() < deadline:
             time.sleep(LOOK_S)
             if (now := self.size()) != size:
                 size, since = now, time.monotonic()
+        if time.monotonic() - since < quiet_s:
+            raise UserError(f"answers still came {longest_s:.0f} s after the job had taken its last record")
 
     def read(self) -> Topic:
         """Returns all records up to the end of each partition."""

@@ -6,27 +6,27 @@ import dataclasses
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.base.schemas import NEXMARK_IDS
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
 from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
 from streamgauge.driver.fleet import Drivers, DriversMaker, drivers
 from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.driver.queues import held_rows
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.measure import telemetry
 from streamgauge.measure.checks import allowed_cpus
 from streamgauge.measure.measured import Measured
+from streamgauge.measure.output_check import compared, salted
 from streamgauge.measure.telemetry import Progress
 from streamgauge.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
 from streamgauge.search.records import TrialObservation, Window
@@ -34,14 +34,9 @@ from streamgauge.search.steps import Hold, Limits
 from streamgauge.search.verdict import judge
 from streamgauge.workloads import Spec, find
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 log = logging.getLogger("streamgauge")
 #: the first seconds of a trial that begins with empty queues do not count: its query compiles its plan
 SETTLE_S = 2.0
-#: the most rows that a ladder holds, whatever the queues can take
-MOST_ROWS = 8_000_000
 
 
 class ReadyCell:
@@ -57,6 +52,7 @@ class ReadyCell:
         self._loop: ClosedLoop | None = None
         self._has_started = False
         self._runs = 0
+        self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self.paused = False  # the system waits: nothing of it runs
 
     @property
@@ -97,8 +93,7 @@ class ReadyCell:
         behind_s: age of the backlog at the start, seconds. until_clear: ends the trial once its verdict is clear.
         """
         with metrics.step(self.cell.name):
-            if self._system is None:
-                self.warm_up(token=token)
+            cold = self._warmed(token) if self._system is None else None
             self.end_loop()
             search = self.benchmark.search
 
@@ -110,15 +105,23 @@ class ReadyCell:
                 token, rate=rate, seconds=seconds, behind_s=behind_s, batch_noise=batch_noise,
                 over=over if until_clear else None,
             )  # fmt: skip
-            telemetry.done(measured := self._judged(run))
+            telemetry.done(measured := self._judged(run, cold))
         return measured
+
+    def _warmed(self, token: int) -> str | None:
+        """Warms a fresh system up, a second time if the first one failed; returns why it is cold, or None."""
+        for _ in range(2):
+            windows = self.warm_up(token=token, seconds=self._warm_up_s)
+            if not windows or windows[-1].invalid is None:
+                return None
+        return f"the system is cold, as its warm-up failed twice: {windows[-1].invalid}"
 
     def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
         """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
         windows: list[Window] = []
-        settings = self.benchmark.search
+        settings, self._warm_up_s = self.benchmark.search, seconds
         settings = settings if seconds is None else settings.model_copy(update={"warmup_seconds": seconds})
-        limits = Limits(most_rows=MOST_ROWS, continuous=self.continuous)
+        limits = Limits(most_rows=held_rows(self.benchmark.replay.max_memory_mb), continuous=self.continuous)
         while not is_warm(settings, windows, is_continuous=limits.continuous):
             step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
             early = sum(w.seconds for w in windows) < UNPINNED * settings.warmup_seconds
@@ -235,18 +238,24 @@ class ReadyCell:
             settle_s=SETTLE_S,
             ready_s=Bounds.ready_s + self.settings.start_s,
             drain_s=max(Bounds.drain_s, 2 * self.benchmark.search.max_age.seconds),
+            end_s=max(Bounds.end_s, 2 * self.benchmark.search.max_age.seconds),
         )
 
     def _beyond_us(self) -> int:
         return Spec.of(self.workload, self.fleet.columns).beyond_us
 
-    def _judged(self, run: TrialRun) -> Measured:
+    def _judged(self, run: TrialRun, cold: str | None) -> Measured:
         observation, check = run.observation, None
-        failure = run.details.get("system", {}).get("failure")
+        system = run.details.get("system", {})
+        failure = system.get("failure")
+        if run.details.get("drained") and system.get("drained") is False:
+            run.details["drained"] = False  # it took all rows, and its last answers did not come out in time
+        if observation.invalid is None and cold:
+            observation = dataclasses.replace(observation, invalid=cold)
         if observation.invalid is None and failure and not observation.overflow:  # an overflow was cut short
             observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
         if observation.invalid is None and run.details.get("drained") and not observation.overflow:
-            check = self._check(run)
+            check = compared(run, self._stream, self.fleet, self.benchmark.replay, self.workload)
             if check and check["wrong"]:
                 observation = dataclasses.replace(observation, invalid=check["wrong"])
         verdict = judge(observation, self.benchmark.search)
@@ -286,35 +295,6 @@ class ReadyCell:
                 raise Outage(f"it started before with these settings, but failed to start again: {problem}") from None
             raise
 
-    def _check(self, run: TrialRun) -> dict[str, Any] | None:
-        """Compares the output with the oracle's answer; None for a system without an account or checksums."""
-        figures, epochs = run.details["system"], run.details["epochs"]
-        if "check" in figures:  # the adapter has compared it by itself
-            return cast("dict[str, Any]", figures["check"])
-        accounted = figures.get("batches") or figures.get("stretches")
-        if not accounted or any(epoch.get("checksum") is None for epoch in epochs):
-            return None
-        from streamgauge.oracle.check import check
-
-        rows = self._offered([driver["offered"] for driver in run.details["drivers"]])
-        began = time.monotonic()
-        try:
-            found = check(rows, figures, epochs, Spec.of(self.workload, self.fleet.columns))
-        except ValueError as problem:
-            return {"wrong": f"output not checked: {problem}"}
-        log.info("checked %d events against the oracle in %.1f s", rows.num_rows, time.monotonic() - began)
-        return found.to_dict()
-
-    def _offered(self, per_process: Sequence[Sequence[int]]) -> pa.Table:
-        """Returns the events that were offered; the counts per partition include one sentinel each."""
-        replay = self.benchmark.replay
-        stream = load_stream(
-            self._stream.files(), self.fleet.tick, self.fleet.columns,
-            line=self.fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.shares),
-            densify=replay.densify, salted=_salted(self.workload),
-        )  # fmt: skip
-        return offered_rows(stream, [[count - 1 for count in counts] for counts in per_process])
-
 
 @contextmanager
 def ready(
@@ -334,7 +314,7 @@ def ready(
     needed = {name: declared[name] for name in names if name is not None}
     fleet = made(
         stream, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
-        line=query.line or system.lines, salted=_salted(workload),
+        line=query.line or system.lines, salted=salted(workload),
     )  # fmt: skip
     with fleet as processes:
         cell_ready = ReadyCell(benchmark, cell, stream, processes, work)
@@ -342,9 +322,3 @@ def ready(
             yield cell_ready
         finally:
             cell_ready.close()
-
-
-def _salted(workload: Workload) -> tuple[str, ...]:
-    """Columns that `densify` salts: the workload's key, and the Nexmark ids that its query names."""
-    ids = [name for name in find(workload.query).columns if name in NEXMARK_IDS]
-    return tuple(dict.fromkeys([*ids, *([workload.key] if workload.key else [])]))

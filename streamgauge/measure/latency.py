@@ -19,9 +19,11 @@ from streamgauge.measure import timing
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of
-from streamgauge.measure.search_stage import SOUND, cell_directory, settings_hash
+from streamgauge.measure.search_stage import SOUND, cell_directory
+from streamgauge.measure.settings_hash import settings_hash
 
 log = logging.getLogger("streamgauge")
+_CUT = "its last events were not answered: "
 #: quantiles that become results
 _INDEXED = ("p50", "p90", "p99", "p999", "max")
 _NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "max": "max_ms"}
@@ -84,15 +86,16 @@ def no_result(directory: Path) -> str | None:
 def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
     """Figures of one trial, as in latency.json; latencies in ms."""
     details = measured.run.details
-    # after an overflow, the latest events were never answered
-    valid = measured.observation.invalid is None and not measured.observation.overflow
+    # after an overflow, or where the system did not drain, the longest waits are not among the latencies
+    cut = measured.observation.overflow or details.get("drained") is False
+    valid = measured.observation.invalid is None and not cut
     check = measured.check or {}
     return {
         "fraction": fraction,
         "rate_events_per_s": measured.observation.rate_events_per_s,
         "valid": valid,
         "outcome": measured.verdict.outcome,
-        "reason": measured.observation.invalid or measured.verdict.reason,
+        "reason": measured.observation.invalid or f"{_CUT if cut else ''}{measured.verdict.reason}",
         "event_latency": _in_ms(details["event_latency_ns"]),
         "processing_latency": _in_ms(details["processing_latency_ns"]),
         "link_share": _in_ms(link) if (link := details["system"].get("link_slip_ns")) else None,
@@ -156,11 +159,14 @@ def _one_line(figures: dict[str, Any]) -> str:
     return f"{figures['outcome']}: event-time latency p50 {event['p50_ms']:.0f} ms, p99 {event['p99_ms']:.0f} ms{share}"
 
 
+def load_name(fraction: float, rate: float, common: bool) -> str:
+    """The load in the name of a metric: 50pct of the cell's own rate, or 5000_per_s where all cells have that rate."""
+    return f"{rate:g}_per_s" if common else f"{100 * fraction:g}pct"
+
+
 def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
     """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event."""
-    load = f"{100 * figures['fraction']:g}pct"
-    if figures.get("common"):
-        load = f"{figures['rate_events_per_s']:g}_per_s"
+    load = load_name(figures["fraction"], figures["rate_events_per_s"], bool(figures.get("common")))
     values = {f"event_latency_ms_{q}_at_{load}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in _INDEXED}
     values[f"system_cpu_us_per_event_at_{load}"] = ("us", figures["system_cpu_us_per_event"])
     return [

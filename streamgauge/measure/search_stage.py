@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import logging
 import math
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.base.canonical import canonical
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
 from streamgauge.base.places import here
 from streamgauge.catalog import results
@@ -21,12 +19,13 @@ from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.driver.ceiling import Ceiling
-from streamgauge.driver.offer import ROW_BYTES
+from streamgauge.driver.queues import held_rows
 from streamgauge.measure import timing
-from streamgauge.measure.cell import MOST_ROWS, ReadyCell, ready
+from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.long_runs import long_runs
 from streamgauge.measure.measured import application_of, software_of
+from streamgauge.measure.settings_hash import plan_key, settings_hash
 from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
 from streamgauge.search.ladder import small_rows, warm_up_step
 from streamgauge.search.loop import next_step, run_turn
@@ -60,7 +59,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
         measuring(f"{run_directory.name} {cell.name}", expected_s=timing.search_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
-        searcher = Searcher(bench, benchmark.search, token, directory, settings_hash(benchmark, cell))
+        searcher = Searcher(bench, benchmark.search, token, directory, plan_key(benchmark, store, cell))
         found = searcher.run()
         if long_run_s and found["outcome"] in SOUND:
             found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
@@ -73,15 +72,6 @@ def publish(benchmark: Benchmark, cell: Cell, run_directory: Path, found: dict[s
     write_json(cell_directory(run_directory, cell) / "search.json", found)
     for result in _results(benchmark, cell, run_directory.name, found):
         results.append_once(run_directory, result)
-
-
-def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
-    """Hash (16 hex digits) of everything that decides a cell's trials: trials with another hash are not resumed."""
-    parts = [
-        benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
-        benchmark.system(cell.system), benchmark.replay, benchmark.search,
-    ]  # fmt: skip
-    return hashlib.sha256("".join(canonical(part) for part in parts).encode()).hexdigest()[:16]
 
 
 class Searcher:
@@ -138,7 +128,7 @@ class Searcher:
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         replay = self._bench.benchmark.replay
-        rows = min(MOST_ROWS, replay.max_memory_mb * 2**20 // 2 // ROW_BYTES)  # shared by all drivers
+        rows = held_rows(replay.max_memory_mb)  # shared by all drivers
         pinned = bool(self._bench.settings.cpus) and self._bench.pins
         return Limits(most, rows, self._bench.continuous, pinned, self._bench.lasts)
 

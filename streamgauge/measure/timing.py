@@ -89,7 +89,8 @@ def regressions_seconds(benchmark: Benchmark) -> float:
     settings, start = benchmark.nightly, LONGEST.start_s
     if settings is None:
         return start
-    once = start + benchmark.search.warmup_seconds + benchmark.latency.seconds
+    plan = benchmark.latency
+    once = start + benchmark.search.warmup_seconds + (len(plan.fractions) + len(plan.rates)) * plan.seconds
     return start + (settings.max_reruns + settings.self_tests) * 2 * sum(settings.repetitions) * once
 
 

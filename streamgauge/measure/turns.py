@@ -21,6 +21,7 @@ from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import latency, search_stage, timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.lock import measuring
+from streamgauge.measure.settings_hash import plan_key
 
 log = logging.getLogger("streamgauge")
 
@@ -33,7 +34,7 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
     with measuring(f"{run_log.path.name} turns", expected_s=expected_s) as token:
         for number in range(1, rounds + 1):
             for cell in cells:
-                if cell in failed or not _is_due(benchmark, run_log, cell, number):
+                if cell in failed or not _is_due(benchmark, store, run_log, cell, number):
                     continue
                 log.info("round %d of %d: %s", number, rounds, cell.name)
                 try:
@@ -56,7 +57,7 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, numbe
     with ExitStack() as stack:
         with run_log.stage("search", scope) as outcome:
             bench = stack.enter_context(ready(benchmark, store, cell, here(directory) / "work"))
-            key = search_stage.settings_hash(benchmark, cell)
+            key = plan_key(benchmark, store, cell)
             searcher = search_stage.Searcher(bench, benchmark.search, token, directory, key)
             outcome |= {"turn": number, "of": benchmark.search.processes}
             if last:
@@ -73,9 +74,9 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, numbe
                 outcome["system"] = next((one["application"] for one in reversed(runs)), {})
 
 
-def _is_due(benchmark: Benchmark, run_log: RunLog, cell: Cell, number: int) -> bool:
+def _is_due(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, number: int) -> bool:
     """True if something of that round is still to be measured. The last round also has the answer and the latency."""
-    directory, key = search_stage.cell_directory(run_log.path, cell), search_stage.settings_hash(benchmark, cell)
+    directory, key = search_stage.cell_directory(run_log.path, cell), plan_key(benchmark, store, cell)
     if number < benchmark.search.processes:
         return search_stage.is_due(benchmark.search, search_stage.earlier(directory, key), number)
     ended = [run_log.latest(stage, **cell.model_dump()) for stage in ("search", "latency")]

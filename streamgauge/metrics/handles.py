@@ -16,6 +16,7 @@ from streamgauge.metrics.values import Cell, Count, Key, Latest, Spread, check_n
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_STEP = "main"
+_FARTHEST_NS = 62_135_596_800 * 10**9  # from the epoch back to the year 1
 _step: ContextVar[str] = ContextVar("streamgauge_step", default=DEFAULT_STEP)
 
 
@@ -72,9 +73,13 @@ class Gauge(_Handle):
     """The latest value by timestamp."""
 
     def set(self, value: Any, at_ns: int | None = None) -> None:
-        """Sets the value. at_ns: wall time in ns since the epoch; by default now."""
-        if (one := number(value)) is not None:
-            self._add(Latest(one, time.time_ns() if at_ns is None else int(at_ns)))
+        """Sets the value. at_ns: wall time in ns since the epoch, by default now.
+
+        A time that no calendar has, such as one in another unit, is left out with its value.
+        """
+        at = time.time_ns() if at_ns is None else int(at_ns)
+        if (one := number(value)) is not None and abs(at) < _FARTHEST_NS:  # backends write it as a date
+            self._add(Latest(one, at))
 
 
 def counter(namespace: str, name: str) -> Counter:

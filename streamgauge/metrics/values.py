@@ -130,14 +130,16 @@ def spread_of(values: Any) -> Spread:
         kept = [plain for value in values.ravel().tolist() if (plain := number(value)) is not None]
         return Spread(len(kept), sum(kept), min(kept), max(kept)) if kept else Spread()
     if values.dtype.kind == "f":
-        total = float(values.sum())
+        total = float(values.sum(dtype=np.float64))
         if not math.isfinite(total):
             values = values[np.isfinite(values)]
-            total = float(values.sum())
+            total = float(values.sum(dtype=np.float64))
     elif values.dtype.kind in "iu":
         total = None
+    elif values.dtype.kind in "bmM":  # durations and moments: NaT is no number
+        values, total = (values if values.dtype.kind == "b" else values[~np.isnat(values)]).astype(np.int64), None
     else:
-        values, total = values.astype(np.int64), None  # bool, durations
+        return Spread()  # texts and the like
     if not values.size:
         return Spread()
     low, high = values.min().item(), values.max().item()

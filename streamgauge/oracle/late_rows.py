@@ -23,6 +23,10 @@ from streamgauge.workloads import Query, Spec, find
 Ints = NDArray[np.int64]
 
 
+class Unknowable(ValueError):
+    """The right answer depends on an order that nobody knows, so no output can be called wrong."""
+
+
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
     """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
     found = closed_watermarks_us(np.arange(len(logs)), logs)
@@ -135,10 +139,10 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
 def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
     """True for events below the watermark of their key: the largest event time of that key so far, minus the delay.
 
-    Raises ValueError for several queues, because nobody knows in which order their rows were taken.
+    Raises Unknowable for several queues, because nobody knows in which order their rows were taken.
     """
     if len(pc.unique(rows["partition"])) > 1:
-        raise ValueError("each key has its own watermark: of several queues the order of events is not known")
+        raise Unknowable("each key has its own watermark: of several queues the order of events is not known")
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     keys = rows[str(spec.key)].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
     order = np.lexsort((rows["row"].to_numpy(), keys))
@@ -153,11 +157,11 @@ def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
 def touches_no_open_session(
     rows: pa.Table, read: NDArray[np.bool_], watermarks_us: Ints, spec: Spec
 ) -> NDArray[np.bool_]:
-    """See session_deals.left_out. Raises ValueError if the answer depends on the order of events in several queues."""
+    """See session_deals.left_out. Raises Unknowable if the answer depends on the order of events in several queues."""
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     late_alone = event_ts + spec.window_us <= watermarks_us
     if len(pc.unique(rows["partition"])) > 1 and (late_alone & read).any():
-        raise ValueError("a late event may join an open session: of several queues the order of events is not known")
+        raise Unknowable("a late event may join an open session: of several queues the order of events is not known")
     order = np.flatnonzero(read)[np.argsort(rows["row"].to_numpy()[read], kind="stable")]
     found = np.zeros(len(event_ts), bool)
     keys = rows[str(spec.key)].take(pa.array(order))

@@ -52,13 +52,12 @@ def settings(benchmark: Benchmark) -> str:
 def _before(records: Records) -> Block:
     """Table of the figures that this run shares with the newest earlier run of the benchmark."""
     mine = run_summary.figures(records.directory)
-    began = _began(records.directory)
-    found = [
-        (at, path) for path in records.store.runs() if path.is_dir() and (at := _began(path)) and at < (began or "~")
-    ]
+    began = run_summary.began(records.directory)
+    runs = [(run_summary.began(path), path) for path in records.store.runs() if path.is_dir()]
+    found = [(at, path) for at, path in runs if at and at < (began or "~")]
     for _, path in sorted(found, reverse=True):
         theirs = run_summary.figures(path)
-        shared = [key for key in mine if key in theirs and mine[key].benchmark == theirs[key].benchmark]
+        shared = run_summary.shared(theirs, mine)
         if shared:
             rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
             columns = ["cell", "figure", "before", "its interval", "now", "its interval", "now ÷ before"]
@@ -74,8 +73,3 @@ def _row(key: tuple[str, ...], before: Result, now: Result) -> list[Cell]:
     name, values = f"{experiment}, {workload}, {system}", (before, now)
     shown = [part for one in values for part in (number(one.value, one.unit), between((one.low, one.high)))]
     return [Text(name), for_people(metric), *shown, None if ratio is None else f"{ratio:.3f}"]
-
-
-def _began(path: Any) -> str | None:
-    stages = run_summary.last_attempts(path)
-    return stages[0].started_at if stages else None

@@ -33,6 +33,9 @@ def export(benchmark: Benchmark, store: Store, run_id: str, out: Path, *, svg: b
 
     svg: draw the figures, which needs Chromium; their numbers are written either way.
     """
+    out = out.absolute()
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out}: is a file; name a new folder with --out")
     if out.exists() and any(out.iterdir()):
         raise UserError(f"{out}: this folder is not empty; name a new one with --out")
     records = Records(benchmark, store, run_id)

@@ -93,10 +93,10 @@ def is_rate(record: CellRecord) -> bool:
     return bool(record.rate) and not record.void and search.get("outcome") not in ("inconclusive", "all_sustained")
 
 
-def at_own_rate(record: CellRecord) -> Json | None:
-    """The sound latency run at the largest fraction of the cell's own rate."""
-    found = [run for run in record.latency if not run.get("common") and is_sound(run)]
-    return max(found, key=lambda run: run["fraction"], default=None)
+def at_own_rate(record: CellRecord, fraction: float | None) -> Json | None:
+    """The sound latency run at that fraction of the cell's own rate."""
+    found = [r for r in record.latency if not r.get("common") and r.get("fraction") == fraction and is_sound(r)]
+    return found[-1] if found else None
 
 
 def at_common_rate(record: CellRecord, rate: float | None) -> Json | None:

@@ -217,8 +217,9 @@ def _why(run: Json) -> str:
 def _loads(costs: Costs) -> list[tuple[str, Callable[[CellRecord], Json | None]]]:
     """The loads of the latency runs: what they are called, and a cell's run."""
     fractions = [f for f in costs.records.benchmark.latency.fractions if any(_at(c, f) for c in costs.cells)]
-    own = f"{100 * max(fractions):g}\u202f% of its own rate" if fractions else "its own rate"
-    found: list[tuple[str, Callable[[CellRecord], Json | None]]] = [(own, at_own_rate)]
+    largest = max(fractions, default=None)
+    own = "its own rate" if largest is None else f"{100 * largest:g}\u202f% of its own rate"
+    found: list[tuple[str, Callable[[CellRecord], Json | None]]] = [(own, lambda record: at_own_rate(record, largest))]
     if costs.common is not None:
         found.append((f"{number(costs.common, 'events/s')}", lambda record: at_common_rate(record, costs.common)))
     return found

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+_NUMBER = r"[\d.e+-]+"
 _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"sustainable_rate_events_per_s", lambda _: "sustainable rate"),
     (r"sustainable_events_per_yardstick_unit", lambda _: "sustainable rate per yardstick unit"),
-    (r"(event|processing)_latency_ms_p(\d+)(?:_at_(\d+)pct)?", lambda m: f"p{m[2]} {_of(m[1])} latency{_at(m[3])}"),
     (
-        r"(event|processing)_latency_ms_p(\d+)_at_(\d+)_per_s",
-        lambda m: f"p{m[2]} {_of(m[1])} latency at {m[3]} events/s",
+        rf"(event|processing)_latency_ms_(p\d+|max)(?:_at_({_NUMBER})pct)?",
+        lambda m: f"{_quantile(m[2])} {_of(m[1])} latency{_at(m[3])}",
     ),
-    (r"system_cpu_us_per_event(?:_at_(\d+)pct)?", lambda m: f"CPU per event{_at(m[1])}"),
-    (r"system_cpu_us_per_event_at_(\d+)_per_s", lambda m: f"CPU per event at {m[1]} events/s"),
+    (
+        rf"(event|processing)_latency_ms_(p\d+|max)_at_({_NUMBER})_per_s",
+        lambda m: f"{_quantile(m[2])} {_of(m[1])} latency at {_rate(m[3])}",
+    ),
+    (rf"system_cpu_us_per_event(?:_at_({_NUMBER})pct)?", lambda m: f"CPU per event{_at(m[1])}"),
+    (rf"system_cpu_us_per_event_at_({_NUMBER})_per_s", lambda m: f"CPU per event at {_rate(m[1])}"),
     (r"query_seconds", lambda _: "query time"),
     (r"output_rows", lambda _: "rows of the answer"),
     (r"output_hash", lambda _: "hash of the answer"),
@@ -31,6 +35,14 @@ def for_people(metric: str) -> str:
 
 def _of(kind: str) -> str:
     return {"event": "event-time", "processing": "processing-time"}[kind]
+
+
+def _quantile(name: str) -> str:
+    return {"p999": "p99.9", "max": "largest"}.get(name, name)
+
+
+def _rate(number: str) -> str:
+    return f"{float(number):.15g} events/s"
 
 
 def _at(percent: str | None) -> str:

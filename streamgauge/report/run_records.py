@@ -240,14 +240,16 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
-        windows, trials = _last_search(read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
+        search = _json(place / "search.json", dict)
+        files = (read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
+        windows, trials = _last_search(*files, plan=(search or {}).get("plan"))
         return CellRecord(
             cell,
             self.status("search", **scope),
             self.status("latency", **scope),
             windows,
             trials,
-            _json(place / "search.json", dict),
+            search,
             [run for run in _json(place / "latency.json", list) or [] if isinstance(run, dict)],
             _last_runs(read_jsonl(place / "latency-trials.jsonl")),
         )
@@ -263,12 +265,13 @@ class Records:
             return None
 
 
-def _last_search(*files: list[Json]) -> list[list[Json]]:
-    """Keeps the lines of the last search in each file: changed settings start a new search in the same files.
+def _last_search(*files: list[Json], plan: str | None) -> list[list[Json]]:
+    """Keeps the lines of one search in each file: changed settings start a new search in the same files.
 
-    A search begins with windows, so the last line of the first file that has lines identifies the last search.
+    plan: identifies the search whose answer the page shows. Without an answer it is the last search; a search begins
+    with windows, so the last line of the first file that has lines identifies it.
     """
-    last = next((lines[-1].get("plan") for lines in files if lines), None)
+    last = plan or next((lines[-1].get("plan") for lines in files if lines), None)
     return [[line for line in lines if line.get("plan") == last] for lines in files]
 
 

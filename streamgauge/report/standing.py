@@ -37,12 +37,12 @@ def answers(series: Iterable[tuple[Row, list[Row]]]) -> Iterable[Row]:
     last: dict[tuple[str, ...], dict[str, Row]] = {}
     for one, points in series:
         if one["metric"] in (SUPPORTED, CORRECT) and points:
-            key = tuple(str(one[name]) for name in ("workload", "system", "mode", "experiment"))
+            key = tuple(str(one[name]) for name in ("benchmark", "workload", "system", "mode", "experiment"))
             kept = last.setdefault(key, {})
             # several machines may have measured it: the latest point counts
             if one["metric"] not in kept or kept[one["metric"]]["at"] < points[-1]["at"]:
                 kept[one["metric"]] = points[-1]
-    for (query, system, mode, experiment), kept in last.items():
+    for (_, query, system, mode, experiment), kept in last.items():
         point = kept.get(SUPPORTED) or kept[CORRECT]
         judged = kept.get(CORRECT)
         if not point["value"]:

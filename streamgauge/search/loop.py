@@ -16,7 +16,7 @@ from streamgauge.search.estimate import Constraint, Estimate, geometric_mean, in
 from streamgauge.search.ladder import estimates, next_window, small_rows, windows_of
 from streamgauge.search.proof import classify, loads_of, refuted
 from streamgauge.search.records import Measurement, Window
-from streamgauge.search.recovery import next_recovery
+from streamgauge.search.recovery import has_room_above, next_recovery
 from streamgauge.search.steps import Done, Hold, Limits, Recover, Step
 
 _GIVE_UP = 4
@@ -89,7 +89,7 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     failed = [load.rate_events_per_s for load in loads if classify(load.trials) == "falls behind"]
     proven = (max(passed, default=None), min(failed, default=None))
     if not found:
-        reason = stop or "no window told what a batch costs"
+        reason = stop or _no_fit(settings, measured)
         return Done(0.0, None, "fit", proven, "inconclusive", reason, None, ())
     rates = [one.rate_events_per_s for one in found]
     rate, own = geometric_mean(rates), found[-1]
@@ -107,6 +107,9 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     if not settings.proof_steps:
         missing = []  # nobody asked for a proof, which is told as a doubt
     doubts = _doubts(settings, found)
+    if "above" in missing and not has_room_above(settings, limits, own):
+        missing.remove("above")
+        doubts += ("no recovery trial was run above the estimate, as search.max_rate allows no higher rate",)
     if stop:
         outcome, reason = "inconclusive", stop
     elif contradicted:
@@ -119,6 +122,17 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     return Done(
         rate, low_high, "processes" if between else "fit", proven, outcome, reason, constraint, tuple(found), doubts
     )
+
+
+def _no_fit(settings: Search, measured: Sequence[Measurement]) -> str:
+    """Reason why no window gave an estimate."""
+    costs = [w.seconds / len(w.batches) for w in measured if isinstance(w, Window) and w.invalid is None and w.batches]
+    if costs and min(costs) >= settings.max_age.seconds:
+        return (
+            f"a batch takes {1000 * min(costs):,.0f} ms or more, which is above the allowed age of "
+            f"{settings.max_age}; raise search.max_age"
+        )
+    return "no window told what a batch costs"
 
 
 def why(own: Estimate, constraint: Constraint, settings: Search) -> str:

@@ -53,6 +53,11 @@ def classify(trials: Sequence[TrialRecord]) -> State:
     return "undecided" if len(trials) >= _MOST_TRIALS else "open"
 
 
+def is_beyond_reach(trials: Sequence[TrialRecord]) -> bool:
+    """True if a load was tried as often as one is, and no trial was valid."""
+    return len(trials) >= _MOST_TRIALS and not any(trial.valid for trial in trials)
+
+
 def refuted(measured: Sequence[Measurement], process: int) -> int:
     """Number of measurements when recovery trials first refuted the ladder of that process; 0 if they did not.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from streamgauge.config import Search
 from streamgauge.search.estimate import Estimate
 from streamgauge.search.ladder import estimates
-from streamgauge.search.proof import classify, loads_of
+from streamgauge.search.proof import classify, is_beyond_reach, loads_of
 from streamgauge.search.records import Measurement, Purpose
 from streamgauge.search.steps import Limits, Recover
 
@@ -36,7 +36,7 @@ def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measureme
         away, steps = _first_load(settings, own)
         for _ in range(steps):
             wanted = float(f"{rate * (1 + sign * away):.6g}")
-            if wanted <= 0:
+            if wanted <= 0 or wanted > settings.max_rate:
                 break
             load = next((one for one in tried if math.isclose(one.rate_events_per_s, wanted, rel_tol=1e-4)), None)
             state = classify(load.trials) if load else "open"
@@ -45,22 +45,30 @@ def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measureme
                 again = f", look {len(load.trials) + 1}" if load else ""
                 return Recover(
                     settings.processes, purpose, wanted, _behind_s(settings, limits, wanted),
-                    settings.recovery_seconds, own.noise,
+                    max(settings.recovery_seconds, settings.max_age.seconds), own.noise,
                     f"{abs(wanted / rate - 1):.0%} {purpose} the estimate: {why}{again}",
                 )  # fmt: skip
             if state == ("recovers" if sign < 0 else "falls behind"):
                 break
+            if load and is_beyond_reach(load.trials):
+                break  # what keeps trials from being valid here does so further away, too
             away *= 2
     return None
 
 
+def has_room_above(settings: Search, limits: Limits, own: Estimate) -> bool:
+    """False if search.max_rate lies below the first load above the estimate: nothing above can be tried."""
+    away, _ = _first_load(settings, own)
+    return min(own.rate_now, limits.max_rate) * (1 + away) <= settings.max_rate
+
+
 def _behind_s(settings: Search, limits: Limits, rate: float) -> float:
-    """Age of the backlog to begin with: the allowed one, or half of what the driver's queues hold.
+    """Age of the backlog to begin with: the allowed one, or what the driver's queues hold.
 
     Only an engine without micro-batches may begin with less, as its rate does not depend on how far it is behind.
     """
     age = settings.max_age.seconds
-    return min(age, limits.most_rows / 2 / rate) if limits.continuous else age
+    return min(age, limits.most_rows / rate) if limits.continuous else age
 
 
 def _first_load(settings: Search, own: Estimate) -> tuple[float, int]:

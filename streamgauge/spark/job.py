@@ -104,10 +104,11 @@ def job(stage: str) -> Iterator[Job]:
         try:
             overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
             benchmark = config.load(Path(args.config), overrides)
+            pipeline = Pipeline(benchmark.metrics, benchmark.name)
         except UserError as problem:
             run.failed(stage, scope, problem)
             raise
-        current = Job(benchmark, store, args.run_id, args, run, {}, Pipeline(benchmark.metrics, benchmark.name))
+        current = Job(benchmark, store, args.run_id, args, run, {}, pipeline)
         started = time.monotonic()
         cpu = time.process_time()
         with current.pipeline.start(), metrics.step(stage):

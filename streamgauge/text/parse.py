@@ -203,7 +203,7 @@ class _Block:
     def _string(self, _: str, index: int) -> pa.Array:
         starts, lengths = self._field(index)
         found = texts(self._fields.buffer, starts, lengths).view(pa.string())
-        quote = self._source.quote
+        quote = json_lines.QUOTE if self._source.format == "jsonl" else self._source.quote
         if self._fields.quoted and quote is not None:
             found = pc.replace_substring(found, quote * 2, quote)
         return pc.if_else(bools(lengths == 0), pa.nulls(len(found), pa.string()), found)  # pa.scalar imports pandas

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from streamgauge.airflow.factory import load_all
+from streamgauge.catalog.run_log import RunLog
 from tests.cli.test_cli import call
 from tests.command import Answer
 from tests.measure.benches import Bench, write_bench
@@ -77,6 +78,8 @@ def test_a_stream_too_short_for_the_trial_loops_and_says_so(tmp_path: Path) -> N
     [record] = (json.loads(file.read_text()) for file in bench.store.root.glob("runs/*/trial.json"))
     assert record["observation"]["offered"] == record["details"]["emitted"] == 2500
     assert "too short" not in trial(bench, rate=500).out
+    for run in bench.store.root.glob("runs/*"):  # its records tell gc that a trial is in progress
+        assert [(one.stage, one.state) for one in RunLog(run).stages()] == [("generate", "done"), ("trial", "done")]
 
 
 def test_an_invalid_trial_prints_its_record_and_is_no_success(bench: Bench) -> None:
@@ -209,6 +212,8 @@ def test_a_verdict_function_that_raises_or_returns_nonsense_ends_the_command(
 def test_a_rate_that_is_none(bench: Bench, rate: str, found: str) -> None:
     trial(bench, rate=rate).refused(f"--rate: found {found}, allowed: events per second above 0")
     trial(bench, seconds=rate).refused(f"--seconds: found {found}, allowed: a time above 0")
+    trial(bench, rate="1e13").refused("--rate: found 1e+13, allowed: events per second above 0, at most 1e+12")
+    trial(bench, seconds="3e6").refused("--seconds: found 3e+06, allowed: a time above 0, at most 30 days")
     call("calibrate", "--capacity", rate).refused(f"capacity: found {found}, allowed: ")
     call("calibrate", "--capacity", rate, "--real").refused(f"capacity: found {found}, allowed: ")
 

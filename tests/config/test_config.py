@@ -94,6 +94,7 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
         (("source", "columns"), {"Line": "string"}, "found 'Line', which is reserved by Streamgauge"),
         (("source", "columns"), {"sentinel": "string"}, "found 'sentinel', which is reserved by Streamgauge"),
         (("source", "columns"), {"a": "string", "A": "string"}, "found 'a' twice, ignoring case"),
+        (("source", "columns"), {"Last, First": "string"}, "found 'Last, First', allowed: names without . and `"),
         (("source", "columns"), {"id.orig_h": "string"}, "found 'id.orig_h', allowed: names without . and `"),
         (("source", "max_bad_fraction"), 1.5, "source.max_bad_fraction: found 1.5, allowed: at most 1"),
         (("experiments",), [], "experiments"),
@@ -126,6 +127,7 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
             ["csv", "csv-parts"],
             "experiments.0.outputs: found csv and csv-parts, allowed: one of them",
         ),
+        (("replay",), {"remote": ["gen1:99999"]}, "replay.remote.0: found gen1:99999, allowed: a port from 1 to 65535"),
         (("scale",), 0, "scale: found 0, allowed: above 0"),
         (
             ("workloads",),

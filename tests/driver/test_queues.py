@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.driver.queues import OffsetError, Queues
+from streamgauge.driver.queues import OffsetError, Queues, fitting_rows, held_rows
 
 step = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 5), st.integers(0, 3)),
@@ -206,3 +206,8 @@ def test_a_reader_of_held_rows_sleeps_until_others_are_planned() -> None:
     assert (queues.wait(0, 2, 10, 1.0) or 0) > 0, "they are due, but held back: not a busy loop"
     queues.plan({0: 1}, 10)
     assert queues.wait(0, 2, 10, 1.0) is None
+
+
+def test_a_closed_loop_holds_half_of_what_fits_as_the_system_works_on_the_other() -> None:
+    assert held_rows(64) == fitting_rows(64) // 2 == 2**18
+    assert held_rows(10**6) == 8_000_000

@@ -10,7 +10,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
 from streamgauge.driver.system import make_system
-from streamgauge.engines.flink.settings import FlinkSettings
+from streamgauge.engines.flink.settings import FlinkSettings, nested
 from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.engines.spark.submit import command
 from tests.command import Answer, Call, run
@@ -65,6 +65,16 @@ def test_check_says_that_an_engine_is_not_installed_before_anything_runs(
     check(bench.file).refused(f"{told}, with a JDK, 17 or newer: here is no javac on PATH")
     bench.file.write_text(re.sub(r"systems:.*", "systems: [{name: s, spark_home: not/there}]", bench.file.read_text()))
     check(bench.file).refused(f"systems.s.spark_home: found {tmp_path}/not/there, which has no bin/spark-submit")
+
+
+def test_a_flink_setting_that_is_also_a_group_of_settings_is_refused(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path)
+    flink = "{name: f, engine: flink, conf: {state.backend: rocksdb, state.backend.type: rocksdb}}"
+    bench.file.write_text(re.sub(r"systems:\n(?:[- ].*\n)+", f"systems: [{flink}]\n", bench.file.read_text()))
+    check(bench.file).refused(
+        "systems.f.conf: found state.backend beside state.backend.type; Flink's file cannot hold both"
+    )
+    assert nested({"a.b": 1, "a.c.d": 2, "e": 3}) == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
 
 
 def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,12 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import parse_bytes
+from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.index import garbage_collection, index_run
+from streamgauge.index import default_url, garbage_collection, index_run
+from streamgauge.report.runs_page import render
 from tests.command import Answer, Call, run
 from tests.index import example
 
@@ -51,6 +54,39 @@ def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_de
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 2
     assert call(tmp_path / "one", "rebuild", "--others", *database).out == "1 results of 1 runs\n"
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 1
+    judged = Judgement("check", "", "2026-03-02T02:00:00+00:00", "release_check", 0.0, {"verdict": "no-go"})
+    results.judge(Store(tmp_path / "two").run("check"), judged)  # it has no figure
+    call(tmp_path / "two", "add", *database)
+    call(tmp_path / "one", "rebuild", *database).refused("found 1 points and judgements (runs check, night)")
+
+
+def test_series_of_one_run(tmp_path: Path) -> None:
+    example.run(tmp_path, "one", example.result("one", 5.0))
+    example.run(tmp_path, "two", example.result("two", 5.0), example.result("two", 7.0, metric="output_rows"))
+    call(tmp_path, "rebuild")
+    for run_id, count in (("one", 1), ("two", 2), ("none", 0)):
+        found = call(tmp_path, "series", "--where", f"run_id={run_id}", "--json").json["series"]
+        assert len(found) == count, run_id
+
+
+def test_artifacts_on_a_store_have_their_index_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = ["--artifacts", "s3://bucket/place"]
+    assert run(Call(["results", "list", *store])).out == "0 results\n"
+    example.run(tmp_path, "night", example.result("night", 5.0))
+    call(tmp_path, "add", "--database", default_url(Path("s3://bucket/place")))
+    assert run(Call(["results", "list", *store])).out.endswith("1 results\n")
+
+
+def test_a_file_among_the_runs_is_nobody_s_run(tmp_path: Path) -> None:
+    example.run(tmp_path, "night", example.result("night", 5.0))
+    (tmp_path / "runs" / "notes.txt").write_text("mine")
+    assert run(Call(["gc", "--artifacts", str(tmp_path)])).code == 0
+    assert [
+        one["run"] for one in run(Call(["runs", "list", "--artifacts", str(tmp_path), "--json"])).json["runs"]
+    ] == []
+    assert "none has begun here yet" in render(Store(tmp_path))
+    assert (tmp_path / "runs" / "notes.txt").exists()
 
 
 def test_a_history_goes_into_changes(tmp_path: Path) -> None:
@@ -74,7 +110,7 @@ def test_a_history_goes_into_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["list", "--where", "colour=blue"], "filter: found 'colour', allowed: benchmark"),
+        (["list", "--where", "colour=blue"], "--where: found 'colour', allowed: benchmark"),
         (["list", "--where", "colour"], "--where: found 'colour', allowed: NAME=VALUE"),
         (["export", "--out", "x.txt"], "--out: found 'x.txt', allowed: a name that ends in .csv or .parquet"),
         (["list", "--since", "yesterday"], "--since: found 'yesterday', allowed: a moment such as 2026-03-21"),

@@ -112,10 +112,30 @@ def change(index: int = 60, magnitude: float = 0.1) -> Change:
 
 
 def test_a_place_that_moves_a_little_is_the_same_suspect() -> None:
-    assert suspects([change(60), change(70)], known=[58]) == [change(70)]
-    assert suspects([change(60), change(64)], known=[60]) == [change(64)], "a known place is one change only"
-    assert suspects([change(60), change(64)], known=[61, 65]) == []
-    assert suspects([change(64)], known=[58]) == [change(64)]
+    def left(places: list[int], *judged: int, outcome: str = "refuted") -> list[int]:
+        known = [(place, outcome, f"n{number}") for number, place in enumerate(judged)]
+        return [one.index for one in suspects([change(place) for place in places], known)]
+
+    assert left([60, 70], 58) == [70]
+    assert left([60, 64], 60) == [64], "a judged place is one change only"
+    assert left([60, 64], 61, 65) == []
+    assert left([64], 58) == [64]
+    assert left([60], 60, outcome="self") == [60]
+
+
+def test_a_suspect_is_left_alone_after_three_nights_that_left_it_open() -> None:
+    def left(*judged: tuple[int, str]) -> list[Change]:
+        return suspects([change(60)], [(place, "open", run) for place, run in judged])
+
+    assert left((60, "a"), (60, "a"), (60, "a")) == [change(60)], "a night that is judged again is one night"
+    assert left((60, "a"), (61, "b")) == [change(60)]
+    assert left((60, "a"), (61, "b"), (59, "c")) == []
+
+
+def test_a_change_knows_where_the_level_before_it_begins() -> None:
+    noise = [1 + 0.01 * (number * 7 % 5 - 2) for number in range(60)]
+    values = [n * level for n, level in zip(noise, [100] * 30 + [80] * 10 + [100] * 20, strict=True)]
+    assert [(one.begin, one.index) for one in find(values).changes] == [(0, 30), (30, 40)]
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,11 @@ from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.index import Index
 from streamgauge.judge import night as night_module
+from streamgauge.judge.accepting import accept
 from streamgauge.judge.night import Night
-from streamgauge.judge.reruns import in_turns
+from streamgauge.judge.reruns import Subject, in_turns, of_cell
 from streamgauge.judge.series import Series, searched
+from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.search_stage import PER_UNIT, RATE
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
@@ -93,6 +95,8 @@ def test_a_setting_that_costs_is_confirmed_by_turns_of_both_settings_and_said_on
     report = json.loads((night.directory / "nightly.json").read_text())
     assert (report["state"], report["lines"][0]["state"]) == ("bad", "regression")
     assert night.judge() == [line], "of an attempt that died: said again, not measured again"
+    accept(bench.store, night.index, judged["series_key"], reason="wanted", author="me")
+    assert night.judge() == [], "what somebody has accepted is no longer bad"
 
 
 def write_bench_systems(tmp_path: Any, delay: str) -> Any:
@@ -223,6 +227,26 @@ def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:
     (line,) = night.judge()
     assert (line.state, line.said) == ("waiting", "+50.0 % since 2026-03-21; not rerun tonight")
     assert night.index.judgements() == []
+
+
+def test_a_rerun_measures_at_parts_of_the_rate_and_at_rates_of_all_cells(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = {"fractions": [0.2, 0.5, 0.9], "rates": [500], "seconds": 0.4}
+    bench = write_bench(tmp_path, **{**PLAN, "latency": loads})
+    subject = Subject(CELL.experiment, CELL.workload, CELL.system, "streaming")
+    offered = []
+    trial = ReadyCell.trial
+    monkeypatch.setattr(
+        ReadyCell,
+        "trial",
+        lambda self, rate, *more, **named: (offered.append(rate), trial(self, rate, *more, **named))[1],
+    )
+    at_500 = "system_cpu_us_per_event_at_500_per_s"
+    for metrics, loads_of in ([P50], [400, 1000]), ([P50, at_500], [400, 1000, 1800, 500]):
+        offered.clear()
+        assert set(of_cell(bench.benchmark, bench.store, subject, metrics, 2000.0, "n")()) == set(metrics)
+        assert offered == pytest.approx(loads_of), "a trial of the night followed the same trials"
 
 
 def test_turns_alternate() -> None:

@@ -53,6 +53,11 @@ def test_equal_answers_give_no_reason() -> None:
     assert answers([row("q5"), row("q7")], [row("q7"), row("q5")]) == []
 
 
+def test_a_query_that_neither_side_answered_is_missing_and_no_pass() -> None:
+    found = answers([row("q5")], [row("q5")], [("q5", "streaming"), ("q7", "streaming")])
+    assert found == [Reason("answer", "open", "q7 in streaming", "neither side gave an answer")]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "state", "why"),
     [

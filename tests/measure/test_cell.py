@@ -22,6 +22,7 @@ from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.measure.measured import Measured
+from streamgauge.search.records import Window
 from streamgauge.search.steps import Hold
 from streamgauge.search.verdict import judge
 from tests.measure.benches import CELL, Bench, write_bench
@@ -166,7 +167,7 @@ def test_what_was_not_worked_off_is_no_proof(tmp_path: Path) -> None:
         measured = cell.trial(2000, 2, token=1)
     assert (measured.verdict.outcome, measured.observation.invalid) == ("sustainable", None)
     late = replace(measured.run, details={**measured.run.details, "drained": False})
-    found = cell._judged(late)
+    found = cell._judged(late, None)
     said = "the system did not end its work in time"
     assert (found.verdict.outcome, found.observation.invalid) == ("inconclusive", said)
 
@@ -177,8 +178,34 @@ def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
     assert figures_of(1.0, measured)["valid"]
     full = replace(measured, observation=replace(measured.observation, overflow=True))
     full = replace(full, verdict=judge(full.observation, cell.benchmark.search))
-    figures = figures_of(1.0, full)
-    assert (figures["valid"], figures["outcome"], figures["reason"]) == (False, "unsustainable", full.verdict.reason)
+    undrained = replace(measured, run=replace(measured.run, details={**measured.run.details, "drained": False}))
+    for cut in (full, undrained):
+        figures = figures_of(1.0, cut)
+        said = f"its last events were not answered: {cut.verdict.reason}"
+        assert (figures["valid"], figures["outcome"], figures["reason"]) == (False, cut.verdict.outcome, said)
+
+
+def test_answers_that_did_not_come_out_in_time_are_not_called_wrong(cell: ReadyCell) -> None:
+    measured = cell.trial(2000, 1, token=1)
+    system = {**measured.run.details["system"], "drained": False, "check": {"wrong": "rows are missing"}}
+    late = cell._judged(replace(measured.run, details={**measured.run.details, "system": system}), None)
+    assert (late.check, late.run.details["drained"]) == (None, False)
+
+
+def test_a_system_whose_warm_up_fails_twice_is_cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = write_bench(tmp_path, search={"warmup_seconds": 1, "max_age": "1s"})
+    asked: list[float | None] = []
+    broken = Window(1, "warm-up", 1, (), "it died")
+
+    def warm_up(self: ReadyCell, *, token: int, seconds: float | None = None) -> list[Window]:
+        asked.append(seconds)
+        return [broken]
+
+    monkeypatch.setattr(ReadyCell, "warm_up", warm_up)
+    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:
+        measured = cell.trial(200, 0.5, token=1)
+    assert len(asked) == 2
+    assert measured.observation.invalid == "the system is cold, as its warm-up failed twice: it died"
 
 
 def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: Path) -> None:

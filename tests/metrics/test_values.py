@@ -7,6 +7,7 @@ import pickle
 import threading
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,26 @@ def test_what_is_no_finite_number_is_left_out(values: list[float | None]) -> Non
             assert (found.min, found.max) == (min(kept), max(kept))
             exact, size = sum(map(Fraction, kept)), sum(map(abs, kept))
             assert abs(Fraction(found.sum) - exact) <= size * 1e-12
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (np.array([1, 2, "NaT"], "m8[ns]"), Spread(2, 3, 1, 2)),
+        (np.array([1, "NaT"], "M8[ns]"), Spread(1, 1, 1, 1)),
+        (np.array([True, False]), Spread(2, 1, 0, 1)),
+        (["a", "12"], Spread()),
+        (np.full(3, 60_000, np.float16), Spread(3, 180_000.0, 60_000.0, 60_000.0)),
+    ],
+)
+def test_values_of_other_types(values: Any, found: Spread) -> None:
+    assert spread_of(values) == found
+
+
+def test_a_gauge_of_a_time_that_no_calendar_has_is_left_out(pipeline: Pipeline) -> None:
+    metrics.gauge("n", "late").set(1.0, at_ns=10**21)
+    metrics.gauge("n", "right").set(2.0, at_ns=10**18)
+    assert [metric.name for metric in pipeline.query("n")] == ["right"]
 
 
 @given(st.permutations([(3, 10), (5, 7), (5, 8), (1, 99)]))

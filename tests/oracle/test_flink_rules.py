@@ -16,7 +16,7 @@ from streamgauge.engines.spark import queries as spark
 from streamgauge.oracle.batches import BatchLog, Rules
 from streamgauge.oracle.check import Check, check
 from streamgauge.oracle.checksum import checksum
-from streamgauge.oracle.late_rows import Expectation, expectation
+from streamgauge.oracle.late_rows import Expectation, Unknowable, expectation
 from streamgauge.oracle.session_deals import left_out
 from streamgauge.workloads import Spec
 from tests.engines.hand import row, table
@@ -99,7 +99,7 @@ def test_of_several_queues_late_sessions_are_not_known() -> None:
     offered = rows([(10, "a", 1), (2, "a", 1)]).drop_columns(["partition", "row"])
     offered = offered.append_column("partition", pa.array([0, 1])).append_column("row", pa.array([0, 0]))
     logs = [BatchLog(0, ({0: 1, 1: 0},), 0, 0), BatchLog(1, ({0: 1, 1: 1},), 9_000, 9_000)]
-    with pytest.raises(ValueError, match="of several queues"):
+    with pytest.raises(Unknowable, match="of several queues"):
         expectation(offered, logs, spec, replace(IN_WINDOWS, each_queue=False))
 
 

@@ -64,6 +64,9 @@ def test_a_run_is_exported_with_all_that_a_reader_needs(artifacts: Path, tmp_pat
     assert "streamgauge run benchmark.yaml --only validate" in readme
     assert load(out / "benchmark.yaml").name == "flights"
     run(call).refused(f"{out}: this folder is not empty; name a new one with --out")
+    (tmp_path / "file").touch()
+    call = Call(["export", RUN, "--artifacts", str(artifacts), "--out", str(tmp_path / "file"), "--no-svg"])
+    run(call).refused(f"{tmp_path / 'file'}: is a file; name a new folder with --out")
 
 
 def test_a_run_without_its_benchmark_and_an_unknown_run_are_refused(artifacts: Path, tmp_path: Path) -> None:

@@ -78,6 +78,19 @@ def test_loads_lost_events_and_state_are_told_and_what_is_unknown_is_called_so(r
     assert (hole.what, hole.why) == ("State of sum, rows", "unknown: the engine tells no size")
 
 
+def test_a_chart_holds_one_load(records: Records) -> None:
+    file = records.directory / "cells" / "late20.sum.micro" / "latency.json"
+    runs = json.loads(file.read_text())
+    own = next(run for run in runs if not run.get("common"))
+    runs = [{**own, "fraction": 0.5}, {**own, "outcome": "inconclusive"}, *(run for run in runs if run is not own)]
+    file.write_text(json.dumps(runs))
+    costs = Costs(Records(records.benchmark, records.store, RUN))
+    shown = charts(disorder._latency(costs))["p99 latency at 80 % of its own rate"].table.rows
+    assert ("late20", "micro") not in [(row[0], row[3]) for row in shown]
+    [hole] = [block for block in disorder._latency(costs).blocks if isinstance(block, Hole)]
+    assert "it did not settle" in hole.why
+
+
 def test_rules_stand_above_with_the_ceiling_of_the_link(records: Records) -> None:
     [table] = [block for block in semantics.section(records).blocks if isinstance(block, Table)]
     assert table.columns == ["", "micro", "rows"]

@@ -472,6 +472,9 @@ def test_measurements_of_an_earlier_plan_are_left_out(store: Store, tmp_path: Pa
         (place / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
     cell = Records(made, store, RUN).cells[0]
     assert ([one["plan"] for one in cell.windows], cell.trials) == (["new"], [])
+    (place / "search.json").write_text('{"plan": "old"}')  # settings were changed back: this answer stands again
+    cell = Records(made, store, RUN).cells[0]
+    assert [one["plan"] for one in (*cell.windows, *cell.trials)] == ["old", "old"]
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,52 @@ def test_the_majority_of_three_looks_decides_and_the_ladder_is_one(purpose: Purp
             assert classify(trials(purpose, told)) == expected, (purpose, told)
 
 
+def recovered(plan: Search, *told: tuple[Purpose, Outcome | None], limits: Limits | None = None) -> Recover | Done:
+    """The step after a ladder and trials of these outcomes, each at the rate that was asked for; None: invalid."""
+    machine, limits = Machine(QUIET, plan), limits or Limits()
+    while not isinstance(step := next_step(plan, limits, machine.given), Recover):
+        assert isinstance(step, Hold)
+        machine(step)
+    for purpose, outcome in told:
+        assert isinstance(step, Recover)
+        assert step.purpose == purpose
+        verdict = Verdict(outcome or "inconclusive", "the link")
+        trial = TrialRecord(1, purpose, step.rate_events_per_s, 9.0, verdict, valid=outcome is not None)
+        machine.given.append(trial)
+        step = next_step(plan, limits, machine.given)
+        assert not isinstance(step, Hold)
+    return step
+
+
+def test_a_side_that_cannot_be_offered_ends_unproven_and_voids_nothing() -> None:
+    plan = Search(proof_steps=2)
+    done = recovered(plan, ("below", "sustainable"), *[("above", None)] * 3)
+    assert isinstance(done, Done)
+    assert (done.outcome, done.reason) == ("unproven", "no recovery trial was clear above the estimate")
+
+
+def test_nothing_is_tried_above_the_largest_rate_allowed() -> None:
+    free = recovered(Search(), ("below", "sustainable"))
+    assert isinstance(free, Recover)
+    done = recovered(Search(max_rate=0.99 * free.rate_events_per_s), ("below", "sustainable"))
+    assert isinstance(done, Done)
+    assert done.outcome == "found"
+    assert "no recovery trial was run above the estimate, as search.max_rate allows no higher rate" in done.doubts
+
+
+def test_a_recovery_trial_lasts_as_long_as_its_backlog_is_old() -> None:
+    step = recovered(Search(max_age=Duration.parse("100s"), recovery_seconds=40))
+    assert isinstance(step, Recover)
+    assert (step.behind_s, step.longest_s) == (100, 100)
+
+
+def test_a_batch_that_lasts_longer_than_the_allowed_age_is_told() -> None:
+    plan = Search(max_age=Duration.parse("100ms"))
+    done, _ = searched(replace(QUIET, noise=0.0), plan)
+    assert (done.outcome, done.rate_events_per_s) == ("inconclusive", 0)
+    assert "which is above the allowed age of 100ms; raise search.max_age" in done.reason
+
+
 def test_unclear_and_invalid_trials_decide_nothing() -> None:
     assert classify([]) == "open"
     assert classify(trials("below", ("inconclusive",))) == "undecided"

@@ -92,6 +92,16 @@ def test_from_lines_to_events(tmp_path: Path) -> None:
     ]
 
 
+def test_a_quote_within_a_text_is_one_quote_whatever_the_settings_say(tmp_path: Path) -> None:
+    (tmp_path / "f.jsonl").write_bytes(b'{"t": 1, "id": "a \\"b\\""}\n')
+    for quote in ({}, {"quote": None}, {"quote": "'"}):
+        wanted = benchmark(
+            tmp_path / "f.jsonl", format="jsonl", time={"column": "t", "unit": "s"}, columns={"id": "string"}, **quote
+        )
+        artifact = ingest.run(Forked(), wanted, Store(tmp_path / f"artifacts{len(quote)}"))
+        assert [row["id"] for row in rows(artifact)] == ['a "b"'], quote
+
+
 def test_a_stream_of_json_lines_holds_each_line_byte_for_byte(tmp_path: Path) -> None:
     lines = [json.dumps({"time": f"2026-03-01T00:{i // 60:02}:{i % 60:02}Z", "v": "ä\t" * i}) for i in range(300)]
     (tmp_path / "f.jsonl.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))

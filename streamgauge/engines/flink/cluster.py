@@ -9,7 +9,6 @@ import re
 import subprocess
 import time
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +18,7 @@ import yaml
 
 from streamgauge.base.errors import UserError
 from streamgauge.driver.ports import free_port
-from streamgauge.engines.flink.settings import FlinkSettings
+from streamgauge.engines.flink.settings import FlinkSettings, nested
 from streamgauge.engines.processes import Session
 
 START_SECONDS = 120.0
@@ -160,9 +159,9 @@ class Cluster:
             except UserError:
                 pass
             time.sleep(0.1)
-        raise UserError(
-            f"systems.{self._system.name}: Flink did not start within {START_SECONDS:.0f} s; see {self._work}/*.log"
-        )
+        alive = self._process.poll() is None
+        how = f"did not start within {START_SECONDS:.0f} s" if alive else "ended while it started"
+        raise UserError(f"systems.{self._system.name}: Flink {how}; see {self._work}/*.log")
 
     def _upload(self) -> str:
         """Uploads an empty jar: the classes are in lib/, so that they stay compiled from one job to the next."""
@@ -210,19 +209,11 @@ class Cluster:
             "heartbeat.timeout": "8s",
             **self._system.conf,
         }
-        (place / "config.yaml").write_text(yaml.safe_dump(_nested(settings)))
-
-
-def _nested(flat: Mapping[str, Any]) -> Json:
-    """Converts {"a.b": 1} to {"a": {"b": 1}}: Flink's file takes no dotted keys beside nested ones."""
-    made: Json = {}
-    for key, value in flat.items():
-        *path, last = key.split(".")
-        place = made
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = value
-    return made
+        try:
+            text = yaml.safe_dump(nested(settings))
+        except ValueError as problem:
+            raise UserError(f"systems.{self._system.name}.conf: {problem}") from None
+        (place / "config.yaml").write_text(text)
 
 
 def _environment() -> dict[str, str]:

@@ -80,7 +80,10 @@ class FlinkSystem:
             "rules": asdict(replace(RULES, late_counted=queries.QUERIES[setup.workload.query].late_counted)),
         }
         if drained and self._failure is None and queries.drops_in_sql(setup.workload.query):
-            figures["late_dropped"] = cluster.late_dropped(self._job)
+            try:
+                figures["late_dropped"] = cluster.late_dropped(self._job)
+            except UserError as problem:  # it has died since: the trial is invalid, and no setting at fault
+                self._failure = self._failure or str(problem)
         with suppress(UserError):
             figures["software"] = {"flink": cluster.version()}
             cluster.cancel(self._job)

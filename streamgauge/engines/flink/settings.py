@@ -5,15 +5,38 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.systems import Semantics, System, resolved
 
 HOME = Path(__file__).resolve().parents[3] / ".venvs" / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"
+
+
+def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts {"a.b": 1} to {"a": {"b": 1}}, as Flink's file takes no dotted keys beside nested ones.
+
+    Raises ValueError for a.b beside a.b.c: in the file, a.b is either a value or a group.
+    """
+    made: dict[str, Any] = {}
+    for key, value in flat.items():
+        for other in flat:
+            if other.startswith(f"{key}."):
+                raise ValueError(f"found {key} beside {other}; Flink's file cannot hold both, so leave one out")
+        *path, last = key.split(".")
+        place = made
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return made
+
+
+def _can_be_nested(conf: dict[str, str]) -> dict[str, str]:
+    nested(conf)
+    return conf
 
 
 class FlinkSettings(System):
@@ -37,7 +60,9 @@ class FlinkSettings(System):
         default="hdfs", description="state store: rocksdb, or hdfs, which keeps state on the task manager's heap"
     )
     memory: str = Field(default="2g", description="memory of the task manager's process")
-    conf: dict[str, str] = Field(default_factory=dict, description="further settings of Flink")
+    conf: Annotated[dict[str, str], AfterValidator(_can_be_nested)] = Field(
+        default_factory=dict, description="further settings of Flink"
+    )
 
     @property
     def over_wire(self) -> bool:

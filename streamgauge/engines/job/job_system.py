@@ -106,10 +106,11 @@ class JobSystem:
             drained = self._drained(trial)
             if drained and not trial.closed:
                 output = Output(self._access, trial.job.values["output"], trial.queues)
-                output.wait_until_quiet(self._system.answer.quiet.seconds, timeout_s)
+                quiet_s = self._system.answer.quiet.seconds
+                output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
                 while not trial.progress.reached().whole and time.monotonic() < deadline:
                     time.sleep(LOOK_S)
-                    output.wait_until_quiet(self._system.answer.quiet.seconds, timeout_s)
+                    output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
             keep = drained and not trial.closed and self._goes_on
             figures = self._ended(trial, keep=keep) | {"drained": drained}
             if output is not None and self._failure is None:

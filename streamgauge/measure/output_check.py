@@ -1,0 +1,69 @@
+"""Compares the output of a trial with the oracle's answer to what was offered."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from streamgauge.base.schemas import NEXMARK_IDS
+from streamgauge.catalog.artifacts import Artifact
+from streamgauge.config import Replay, Workload
+from streamgauge.driver.fleet import Drivers
+from streamgauge.driver.observed import TrialRun
+from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.workloads import Spec, find
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger("streamgauge")
+
+
+def compared(
+    run: TrialRun, stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload
+) -> dict[str, Any] | None:
+    """Compares the output with the oracle's answer; None if that cannot be told.
+
+    That is so for a system without an account or checksums, and where the answer depends on an order of events that
+    nobody knows.
+    """
+    figures, epochs = run.details["system"], run.details["epochs"]
+    if "check" in figures:  # the adapter has compared it by itself
+        return cast("dict[str, Any]", figures["check"])
+    accounted = figures.get("batches") or figures.get("stretches")
+    if not accounted or any(epoch.get("checksum") is None for epoch in epochs):
+        return None
+    from streamgauge.oracle.check import check
+    from streamgauge.oracle.late_rows import Unknowable
+
+    rows = _offered([driver["offered"] for driver in run.details["drivers"]], stream, fleet, replay, workload)
+    began = time.monotonic()
+    try:
+        found = check(rows, figures, epochs, Spec.of(workload, fleet.columns))
+    except Unknowable as problem:
+        log.info("the output was not compared: %s", problem)
+        return None
+    except ValueError as problem:
+        return {"wrong": f"output not checked: {problem}"}
+    log.info("checked %d events against the oracle in %.1f s", rows.num_rows, time.monotonic() - began)
+    return found.to_dict()
+
+
+def salted(workload: Workload) -> tuple[str, ...]:
+    """Columns that `densify` salts: the workload's key, and the Nexmark ids that its query names."""
+    ids = [name for name in find(workload.query).columns if name in NEXMARK_IDS]
+    return tuple(dict.fromkeys([*ids, *([workload.key] if workload.key else [])]))
+
+
+def _offered(
+    per_process: Sequence[Sequence[int]], stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload
+) -> pa.Table:
+    """Returns the events that were offered; the counts per partition include one sentinel each."""
+    loaded = load_stream(
+        stream.files(), fleet.tick, fleet.columns,
+        line=fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.shares),
+        densify=replay.densify, salted=salted(workload),
+    )  # fmt: skip
+    return offered_rows(loaded, [[count - 1 for count in counts] for counts in per_process])

@@ -1,0 +1,24 @@
+"""Hashes of what a measurement depends on."""
+
+from __future__ import annotations
+
+import hashlib
+
+from streamgauge.base.canonical import canonical
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark, Cell
+
+
+def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
+    """Hash (16 hex digits) of the settings that decide a cell's trials."""
+    parts = [
+        benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
+        benchmark.system(cell.system), benchmark.replay, benchmark.search,
+    ]  # fmt: skip
+    return hashlib.sha256("".join(canonical(part) for part in parts).encode()).hexdigest()[:16]
+
+
+def plan_key(benchmark: Benchmark, store: Store, cell: Cell) -> str:
+    """Hash (16 hex digits) of these settings and of the stream: measurements with another hash are not resumed."""
+    stream = store.stream_key(benchmark, benchmark.experiment(cell.experiment))
+    return hashlib.sha256(f"{settings_hash(benchmark, cell)} {stream}".encode()).hexdigest()[:16]
