@@ -72,7 +72,7 @@ def test_a_flink_setting_that_is_also_a_group_of_settings_is_refused(tmp_path: P
     flink = "{name: f, engine: flink, conf: {state.backend: rocksdb, state.backend.type: rocksdb}}"
     bench.file.write_text(re.sub(r"systems:\n(?:[- ].*\n)+", f"systems: [{flink}]\n", bench.file.read_text()))
     check(bench.file).refused(
-        "systems.f.conf: found state.backend beside state.backend.type; Flink's file cannot hold both"
+        "systems.0.conf: found state.backend beside state.backend.type; Flink's file cannot hold both"
     )
     assert nested({"a.b": 1, "a.c.d": 2, "e": 3}) == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
 

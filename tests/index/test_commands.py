@@ -57,7 +57,7 @@ def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_de
     judged = Judgement("check", "", "2026-03-02T02:00:00+00:00", "release_check", 0.0, {"verdict": "no-go"})
     results.judge(Store(tmp_path / "two").run("check"), judged)  # it has no figure
     call(tmp_path / "two", "add", *database)
-    call(tmp_path / "one", "rebuild", *database).refused("found 1 points and judgements (runs check, night)")
+    call(tmp_path / "one", "rebuild", *database).refused("found 2 points and judgements (runs check, night)")
 
 
 def test_series_of_one_run(tmp_path: Path) -> None:

@@ -237,11 +237,12 @@ def test_a_rerun_measures_at_parts_of_the_rate_and_at_rates_of_all_cells(
     subject = Subject(CELL.experiment, CELL.workload, CELL.system, "streaming")
     offered = []
     trial = ReadyCell.trial
-    monkeypatch.setattr(
-        ReadyCell,
-        "trial",
-        lambda self, rate, *more, **named: (offered.append(rate), trial(self, rate, *more, **named))[1],
-    )
+
+    def told(self: ReadyCell, rate: float, *more: Any, **named: Any) -> Any:
+        offered.append(rate)
+        return trial(self, rate, *more, **named)
+
+    monkeypatch.setattr(ReadyCell, "trial", told)
     at_500 = "system_cpu_us_per_event_at_500_per_s"
     for metrics, loads_of in ([P50], [400, 1000]), ([P50, at_500], [400, 1000, 1800, 500]):
         offered.clear()

@@ -197,7 +197,7 @@ def test_a_system_whose_warm_up_fails_twice_is_cold(tmp_path: Path, monkeypatch:
     asked: list[float | None] = []
     broken = Window(1, "warm-up", 1, (), "it died")
 
-    def warm_up(self: ReadyCell, *, token: int, seconds: float | None = None) -> list[Window]:
+    def warm_up(*_: ReadyCell, seconds: float | None = None, **__: int) -> list[Window]:
         asked.append(seconds)
         return [broken]
 
