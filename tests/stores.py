@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 
 from streamgauge.base import places
@@ -19,6 +18,8 @@ def object_store(secret: str = "secret") -> Iterator[tuple[str, dict[str, str]]]
 
     All servers of a process keep one and the same set of buckets: each has a new one.
     """
+    from moto.server import ThreadedMotoServer  # slow to import: not while tests are collected
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

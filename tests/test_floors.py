@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def room(module: str) -> str:
     return next(iter(module.split(".")[1:]), "")
 
 
+@cache
 def imports(file: Path) -> list[str]:
     """Dotted names that a module imports at run time; a name from a module stands behind the module's own."""
     tree = ast.parse(file.read_text())
@@ -135,6 +137,7 @@ def test_an_exception_goes_with_what_it_was_made_for() -> None:
         )
 
 
+@cache
 def constants(file: Path) -> list[object]:
     return [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
 

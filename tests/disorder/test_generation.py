@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -58,12 +59,18 @@ def brute_force_stream(times: list[int], seq: list[int], delay: dict[int, int]) 
     return sorted((base + delay.get(s, 0), s, t) for base, s, t in zip(naive.bases(times), seq, times, strict=True))
 
 
-def brute_force_count(times: list[int], seq: list[int], table: DelayTable, threshold: int) -> int:
-    """Out-of-order events when every record that may be delayed and has draw < threshold is delayed."""
+def brute_force_curve(times: list[int], seq: list[int], table: DelayTable) -> Callable[[int], int]:
+    """Out-of-order events when every record that may be delayed and has a draw below a threshold is delayed."""
     select, drawn = draw(SEED, np.array(seq), table)
-    late, pinned = naive.out_of_order(times), naive.pinned(times)
-    delay = {s: int(drawn[i]) for i, s in enumerate(seq) if not late[i] and not pinned[i] and select[i] < threshold}
-    return sum(naive.out_of_order([t for _, _, t in brute_force_stream(times, seq, delay)]))
+    late, pinned, bases = naive.out_of_order(times), naive.pinned(times), naive.bases(times)
+    free = [i for i in range(len(seq)) if not late[i] and not pinned[i]]
+
+    def count(threshold: int) -> int:
+        delay = {i: int(drawn[i]) for i in free if select[i] < threshold}
+        rows = sorted((base + delay.get(i, 0), seq[i], times[i]) for i, base in enumerate(bases))
+        return sum(naive.out_of_order([t for _, _, t in rows]))
+
+    return count
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,11 +87,12 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     target = Fraction(int(rng.choice([5, 20, 50, 80])), 100)
     source_late = sum(naive.out_of_order(times))
 
+    count_at = brute_force_curve(times, seq, table)
     curve_maximum = max(
-        brute_force_count(times, seq, table, p)
+        count_at(p)
         for p in sorted({0, generation.BINS, *(draw(SEED, seq_array, table)[0].astype(int) + 1).tolist()})
     )
-    known = {p: brute_force_count(times, seq, table, p) for p in (0, 3_000, 9_000, generation.BINS)}
+    known = {p: count_at(p) for p in (0, 3_000, 9_000, generation.BINS)}
     streams = set()
     for count, together, piece_rows, held in ((1, 1, 10**6, 10**6), (3, 1, 70, 40), (8, 3, 1, 2), (30, 10, 1, 9)):
         monkeypatch.setattr(chunks, "PIECE_ROWS", piece_rows)

@@ -42,8 +42,11 @@
     if (place.clientWidth < 500 && x.tickvals) [x.tickvals, x.ticktext] = [thin(x.tickvals), thin(x.ticktext)];
     const full = merge(layout, { ...base, xaxis: grid, yaxis: grid });
     const traces = night.matches ? JSON.parse(JSON.stringify(data).replaceAll(INK, colour("--ink"))) : data;
+    for (const [path, value] of Object.entries(scheme())) {
+      const [part, name] = path.split(".");
+      full[part] = { ...full[part], [name]: value };
+    }
     await Plotly.newPlot(place, traces, full, { responsive: true, displaylogo: false, displayModeBar: false });
-    await Plotly.relayout(place, scheme());
     const title = place.closest("figure").querySelector("strong").textContent;
     const name = title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
     save(place, "CSV", title, () => offer(`${name}.csv`, csv(place.closest("figure").querySelector("table"))));
