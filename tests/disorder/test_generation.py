@@ -89,8 +89,7 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
 
     count_at = brute_force_curve(times, seq, table)
     curve_maximum = max(
-        count_at(p)
-        for p in sorted({0, generation.BINS, *(draw(SEED, seq_array, table)[0].astype(int) + 1).tolist()})
+        count_at(p) for p in sorted({0, generation.BINS, *(draw(SEED, seq_array, table)[0].astype(int) + 1).tolist()})
     )
     known = {p: count_at(p) for p in (0, 3_000, 9_000, generation.BINS)}
     streams = set()
