@@ -88,7 +88,7 @@ def _month(case: Case, together: int, alpha: float | None) -> list[int]:
     level: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     for n in range(case.first, case.last + 1):
         found = find(case.values[:n], case.days[:n].tolist(), series=together, **level).changes
-        for change in suspects(found, known):
+        for change in suspects(found, [(place, "refuted", "") for place in known]):
             known.append(change.index)
             sure = alpha is None or confirm(change, case.rerun(change)).outcome in ("regression", "improvement")
             if n > case.first and sure:

@@ -240,7 +240,8 @@ def measure(args: argparse.Namespace, place: Path, kept: Kept) -> None:
     try:
         given = benchmark(broker.bootstrap, compiled(place / "classes"))
         store = Store(place / "artifacts")
-        with prepared(given, store, store.run("links"), "late20"), measuring("links") as token:
+        run = store.run("links")
+        with prepared(given, store, run, "late20", step="links", scope={}), measuring("links") as token:
             for engine in args.engines:
                 rates = {}
                 for link in LINKS:
