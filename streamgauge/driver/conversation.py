@@ -19,6 +19,7 @@ from streamgauge.search.records import TrialObservation
 
 START_DELAY_NS = NS // 2
 LOOK_S = 0.2
+CPU_LOOK_S = 0.5  # between readings of the system's CPU time, which take some themselves
 #: seconds for a system to end when its output is not checked: an overloaded one would process its queues for a minute
 CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
 #: rows of a backlog that a driver process prepares in a second, with a reserve
@@ -46,6 +47,7 @@ class Conversation:
         self._invalid: str | None = None
         self._details: dict[str, Any] = {"attempt": attempt}
         self._begun = False
+        self._start_ns: int | None = None  # by our clock
 
     def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
         """Begins, watches and ends the trial, and collects what was seen; any failure makes the trial invalid."""
@@ -76,6 +78,7 @@ class Conversation:
         at = time.time_ns() + START_DELAY_NS + round(backlog / PREPARED_PER_S * NS)
         for connection, (offset, _) in zip(self._connections, self._details["clock_offset_ns"], strict=True):
             connection.start(at + offset)
+        self._start_ns = at
         self._mark_cpu("start")
 
     def watch(self, request: TrialRequest, over: Callable[[TrialObservation], bool] | None) -> None:
@@ -140,6 +143,7 @@ class Conversation:
             self._check_alive(status)
             if self._progress is not None:
                 self._progress({"attempt": self.attempt, "drivers": status})
+            self._track_cpu()
             if done(status):
                 return True
             if time.monotonic() > deadline:
@@ -215,9 +219,21 @@ class Conversation:
 
     def _mark_cpu(self, instant: str) -> None:
         """Keeps the CPU seconds that the system has used up to now, where it can tell."""
-        used = getattr(self._system, "cpu_seconds", lambda: None)()
-        if used is not None:
+        if (used := self._cpu_seconds()) is not None:
             self._details.setdefault("cpu_marks", {})[instant] = used
+
+    def _track_cpu(self) -> None:
+        """Keeps (seconds since the start, CPU seconds of the system), twice a second."""
+        if self._start_ns is None:
+            return
+        at_s = (time.time_ns() - self._start_ns) / NS
+        track = self._details.setdefault("cpu_track", [])
+        if (not track or at_s - track[-1][0] >= CPU_LOOK_S) and (used := self._cpu_seconds()) is not None:
+            track.append((round(at_s, 4), used))
+
+    def _cpu_seconds(self) -> float | None:
+        used: float | None = getattr(self._system, "cpu_seconds", lambda: None)()
+        return used
 
 
 def _failure(status: Sequence[dict[str, Any]]) -> str | None:

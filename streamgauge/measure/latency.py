@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, write_json
@@ -21,6 +24,7 @@ from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of
 from streamgauge.measure.search_stage import SOUND, cell_directory
 from streamgauge.measure.settings_hash import settings_hash
+from streamgauge.search.records import TrialObservation
 
 log = logging.getLogger("streamgauge")
 _CUT = "its last events were not answered: "
@@ -131,7 +135,9 @@ def _ms(ns: float | None) -> float | None:
 def cpu_of(measured: Measured) -> dict[str, float | None]:
     """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain.
 
-    An adapter that tells no CPU time meanwhile has one figure for the whole trial.
+    The first is taken between two hand-overs of rows, near the begin and the end: what was handed over before each is
+    done then. At any other instant, rows are in work that nobody counts. A trial with too few hand-overs counts from
+    its begin to its end. An adapter that tells no CPU time meanwhile has one figure for the whole trial.
     """
     details, seen = measured.run.details, measured.observation
     marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
@@ -139,13 +145,29 @@ def cpu_of(measured: Measured) -> dict[str, float | None]:
     if "start" in marks and "end" in marks and taken:
         steady: float | None = marks["end"] - marks["start"]
         drain = marks.get("drained", marks["end"]) - marks["end"]
+        between = _cpu_between(details.get("cpu_track", ()), seen)
         return {
-            "system_cpu_us_per_event": (steady or 0.0) / taken * 1e6,
+            "system_cpu_us_per_event": (steady or 0.0) / taken * 1e6 if between is None else between,
             "system_cpu_drain_s": drain,
             "system_cpu_start_s": None if whole is None else max(0.0, whole - (steady or 0.0) - drain),
         }
     per_event = None if whole is None or not seen.taken else whole / seen.taken * 1e6
     return {"system_cpu_us_per_event": per_event, "system_cpu_drain_s": None, "system_cpu_start_s": None}
+
+
+def _cpu_between(track: Sequence[tuple[float, float]], seen: TrialObservation) -> float | None:
+    """CPU-µs per event between the first and the last hand-over; None if these cover less than half of the trial.
+
+    track: (seconds since the start, CPU seconds), ascending.
+    """
+    if not track:
+        return None
+    at, used = zip(*track, strict=True)
+    inside = [sample for sample in seen.samples if sample.warm and at[0] <= sample.at_s <= at[-1]]
+    if not inside or inside[-1].at_s - inside[0].at_s < seen.seconds / 2 or inside[-1].taken == inside[0].taken:
+        return None
+    before, after = np.interp([inside[0].at_s, inside[-1].at_s], at, used)
+    return float(after - before) / (inside[-1].taken - inside[0].taken) * 1e6
 
 
 def _one_line(figures: dict[str, Any]) -> str:
