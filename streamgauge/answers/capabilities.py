@@ -28,6 +28,8 @@ def capabilities(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, 
     features: dict[tuple[str, str, str], dict[str, Any]] = {}
     for (name, system, mode, _), row in last.items():
         state = {"correct": "works"}.get(row["status"], row["status"])
+        if state == "unchecked" and row.get("rows", 0) is None:  # it was not answered in time
+            state = "not run"
         _merge(queries, (name, system, mode), "query", state, row.get("why"))
         for feature in workloads.find(name).features:
             _merge(features, (feature, system, mode), "feature", state, f"{name}: {row.get('why')}")

@@ -29,8 +29,10 @@ def results_of(
     """Results of one record on this many events.
 
     software: the system's versions, where they are not this process's. timed: includes the seconds. Figures of an
-    incorrect answer are void; whether it is supported, and correct, are results of their own.
+    incorrect answer are void; whether it is supported, and correct, are results of their own. Both are void where
+    nothing was answered in time.
     """
+    answered = record.status != "unchecked" or record.rows is not None
     supported, correct = record.status != "unsupported", record.status == "correct"
     # 48 bits of the hash: a float holds them exactly
     hashed = None if record.hash is None else float(int(record.hash[:12], 16))
@@ -44,7 +46,7 @@ def results_of(
             (SECONDS, "s", record.seconds, correct),
             (ROWS, "rows", record.rows, correct),
             (HASH, "hash", hashed, correct),
-            (SUPPORTED, "yes", float(supported), True),
+            (SUPPORTED, "yes", float(supported), answered),
             (CORRECT, "yes", float(correct), record.status in ("correct", "wrong")),
         )
         if timed or metric != SECONDS

@@ -34,7 +34,7 @@ _FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 class Record:
     """Outcome of a query in a mode. rows, hash: of what its rule compares. why: the reason, unless it is correct.
 
-    unchecked: the query was answered, and nobody can say if the answer is right.
+    unchecked: the query was answered, and nobody can say if the answer is right; without rows, it was too slow.
     """
 
     query: str

@@ -151,7 +151,8 @@ class Search(Model):
         description="most rates tried on each side as proof, each twice as far away as the one before; 0: no proof",
     )
     recovery_seconds: PositiveFloat = Field(
-        default=40.0, description="longest recovery trial; it ends earlier once the sign of its drift is clear"
+        default=40.0,
+        description="longest recovery trial, or max_age if longer; it ends once the sign of its drift is clear",
     )
     max_drift: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.05,

@@ -56,6 +56,7 @@ def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[dict[str, 
         clock=_samples(seen, "clock", settling),
         behind_s=request.behind_s,
         batch_noise=request.batch_noise,
+        uncommitted=any(s["overflow"] and s.get("uncommitted") for s in seen),
     )
 
 

@@ -161,6 +161,7 @@ class Queues:
         self.capacity_rows, self._hold = capacity_rows, hold
         self._memory_rows = 2 * capacity_rows if memory_rows is None else memory_rows
         self.overflow = False
+        self.uncommitted = False  # what overflowed are rows that the system had taken, and not those that waited
         self.finished = False  # no row will follow
         self.from_ns = 0  # nothing is offered before it, not even a backlog
         self.until_ns: int | None = None  # rows due from here on are never offered
@@ -277,6 +278,7 @@ class Queues:
                 "backlog": sum(offered) - sum(queue.planned for queue in self._queues),
                 "age_s": self._age(now_ns),
                 "overflow": self.overflow,
+                "uncommitted": self.uncommitted,
                 "finished": self.finished,
                 "capacity_rows": self.capacity_rows,
                 "batches": sum(queue.batches for queue in self._queues),
@@ -296,8 +298,9 @@ class Queues:
         offered = [queue.reveal(now_ns, room) for queue in self._queues]
         waiting = sum(offered) - sum(queue.planned for queue in self._queues)
         kept = sum(offered) - sum(queue.committed for queue in self._queues)
-        if waiting >= self.capacity_rows - len(self._queues) or kept >= self._memory_rows:
-            self.overflow = True
+        full = waiting >= self.capacity_rows - len(self._queues)
+        if full or kept >= self._memory_rows:
+            self.overflow, self.uncommitted = True, not full and 2 * waiting < kept
         return offered
 
     def _check(self, offsets: Mapping[int, int], *, commit: bool = False) -> None:

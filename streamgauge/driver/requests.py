@@ -16,9 +16,9 @@ Whole = Annotated[int, Field(ge=0, le=_INT64)]
 Wall = Annotated[int, Field(ge=-_INT64, le=_INT64)]
 Attempt = Annotated[str, Field(max_length=200)]
 Offsets = Annotated[dict[str, Whole], Field(max_length=10_000)]
-#: a number that a trial can be made of; a trial itself has narrower bounds (`schedule`)
 #: largest rate in events/s
 MOST_PER_S = 1e12
+#: a number that a trial can be made of; a trial itself has narrower bounds (`schedule`)
 Number = Annotated[float, Field(ge=0, le=MOST_PER_S, allow_inf_nan=False)]
 _DAY_S = 86_400
 LONGEST_S = 30 * _DAY_S

@@ -197,7 +197,7 @@ class Night:
             try:
                 if edited:
                     raise UserError(f"the benchmark is not what it was in {before['run_id']} ({', '.join(edited)})")
-                if same and one.metric in (RATE, PER_UNIT, SECONDS):
+                if same and (one.metric in (RATE, PER_UNIT, SECONDS) or self.benchmark.search.in_turns):
                     raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
                     figures = [series for series, _ in some]

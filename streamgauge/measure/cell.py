@@ -53,6 +53,7 @@ class ReadyCell:
         self._has_started = False
         self._runs = 0
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
+        self._cold: str | None = None  # why the last warm-up failed
         self.paused = False  # the system waits: nothing of it runs
 
     @property
@@ -93,7 +94,7 @@ class ReadyCell:
         behind_s: age of the backlog at the start, seconds. until_clear: ends the trial once its verdict is clear.
         """
         with metrics.step(self.cell.name):
-            cold = self._warmed(token) if self._system is None else None
+            cold = self._warmed(token) if self._system is None or self._cold else None
             self.end_loop()
             search = self.benchmark.search
 
@@ -111,10 +112,10 @@ class ReadyCell:
     def _warmed(self, token: int) -> str | None:
         """Warms a fresh system up, a second time if the first one failed; returns why it is cold, or None."""
         for _ in range(2):
-            windows = self.warm_up(token=token, seconds=self._warm_up_s)
-            if not windows or windows[-1].invalid is None:
+            self.warm_up(token=token, seconds=self._warm_up_s)
+            if self._cold is None:
                 return None
-        return f"the system is cold, as its warm-up failed twice: {windows[-1].invalid}"
+        return f"the system is cold, as its warm-up failed twice: {self._cold}"
 
     def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
         """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
@@ -129,6 +130,7 @@ class ReadyCell:
             if windows[-1].invalid:
                 log.info("  the warm-up ended: %s", windows[-1].invalid)
                 break
+        self._cold = windows[-1].invalid if windows else None
         self.end_loop()
         return windows
 

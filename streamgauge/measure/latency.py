@@ -27,6 +27,8 @@ from streamgauge.measure.settings_hash import settings_hash
 from streamgauge.search.records import TrialObservation
 
 log = logging.getLogger("streamgauge")
+#: of fewer, one that is early or late weighs too much
+_LEAST_HAND_OVERS = 6
 _CUT = "its last events were not answered: "
 #: quantiles that become results
 _INDEXED = ("p50", "p90", "p99", "p999", "max")
@@ -135,9 +137,9 @@ def _ms(ns: float | None) -> float | None:
 def cpu_of(measured: Measured) -> dict[str, float | None]:
     """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain.
 
-    The first is taken between two hand-overs of rows, near the begin and the end: what was handed over before each is
-    done then. At any other instant, rows are in work that nobody counts. A trial with too few hand-overs counts from
-    its begin to its end. An adapter that tells no CPU time meanwhile has one figure for the whole trial.
+    The first is taken between two hand-overs of rows, near the begin and the end. At any other instant, rows are in
+    work, and nobody counts how many. A trial with few hand-overs has all CPU time, its drain included, over all events.
+    An adapter that tells no CPU time meanwhile has one figure for the whole trial.
     """
     details, seen = measured.run.details, measured.observation
     marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
@@ -146,6 +148,8 @@ def cpu_of(measured: Measured) -> dict[str, float | None]:
         steady: float | None = marks["end"] - marks["start"]
         drain = marks.get("drained", marks["end"]) - marks["end"]
         between = _cpu_between(details.get("cpu_track", ()), seen)
+        if between is None and details.get("drained") and "drained" in marks:
+            between = (marks["drained"] - marks["start"]) / seen.offered * 1e6
         return {
             "system_cpu_us_per_event": (steady or 0.0) / taken * 1e6 if between is None else between,
             "system_cpu_drain_s": drain,
@@ -156,15 +160,19 @@ def cpu_of(measured: Measured) -> dict[str, float | None]:
 
 
 def _cpu_between(track: Sequence[tuple[float, float]], seen: TrialObservation) -> float | None:
-    """CPU-µs per event between the first and the last hand-over; None if these cover less than half of the trial.
+    """CPU-µs per event between the first and the last hand-over; None if they are few or cover less than half of it.
 
-    track: (seconds since the start, CPU seconds), ascending.
+    track: (seconds since the start, CPU seconds), ascending. A hand-over that is a commit counts the rows of the one
+    before it. That is the same for the first and the last, as long as the system is busy and commits regularly.
     """
     if not track:
         return None
     at, used = zip(*track, strict=True)
-    inside = [sample for sample in seen.samples if sample.warm and at[0] <= sample.at_s <= at[-1]]
-    if not inside or inside[-1].at_s - inside[0].at_s < seen.seconds / 2 or inside[-1].taken == inside[0].taken:
+    end = min(at[-1], seen.seconds)
+    inside = [one for one in seen.samples if one.warm and one.taken and at[0] <= one.at_s <= end]
+    if len(inside) < _LEAST_HAND_OVERS or inside[-1].at_s - inside[0].at_s < seen.seconds / 2:
+        return None
+    if inside[-1].taken == inside[0].taken:
         return None
     before, after = np.interp([inside[0].at_s, inside[-1].at_s], at, used)
     return float(after - before) / (inside[-1].taken - inside[0].taken) * 1e6

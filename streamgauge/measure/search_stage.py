@@ -336,5 +336,5 @@ def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any
             yield Result(
                 benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, rate / speed,
                 run_id, settings_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
-                software=environment()["software"] | found.get("software", {}),
+                software=environment()["software"] | found.get("software", {}), replaces=True,
             )  # fmt: skip

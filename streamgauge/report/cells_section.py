@@ -95,6 +95,8 @@ def _cell(records: Records, record: CellRecord) -> Section:
 def _figures(record: CellRecord) -> Tiles:
     found = record.search or {}
     proven = _PROVEN if record.trials else {"found": "no recovery trial has proved it"}
+    if record.trials and (found.get("proven") or ["", ""])[1] is None:
+        proven = _PROVEN | {"found": "recovery trials below it agree"}
     rate = "no: the output was wrong" if record.void else proven.get(str(found.get("outcome")), found.get("reason"))
     covers = {
         "the fit alone": "events/s, of the fit of one process: without the spread between processes",

@@ -51,7 +51,7 @@ def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measureme
             if state == ("recovers" if sign < 0 else "falls behind"):
                 break
             if load and is_beyond_reach(load.trials):
-                break  # what keeps trials from being valid here does so further away, too
+                return None  # what keeps trials from being valid here does so at higher rates, too
             away *= 2
     return None
 
@@ -63,7 +63,7 @@ def has_room_above(settings: Search, limits: Limits, own: Estimate) -> bool:
 
 
 def _behind_s(settings: Search, limits: Limits, rate: float) -> float:
-    """Age of the backlog to begin with: the allowed one, or what the driver's queues hold.
+    """Age of the backlog to begin with: the allowed one, or half of what the driver's queues keep.
 
     Only an engine without micro-batches may begin with less, as its rate does not depend on how far it is behind.
     """

@@ -52,7 +52,7 @@ def judge(observation: TrialObservation, search: Search) -> Verdict:
     function, when it cannot be found, raises, or returns anything but a Verdict.
     """
     function = load(search.verdict)
-    settled = _settled(observation, search)
+    settled = _settled(observation)
     if settled is not None:
         return settled
     try:
@@ -98,7 +98,7 @@ def recovery(observation: TrialObservation, search: Search) -> Verdict:
     no longer grows. While the age grows below that, the trial is inconclusive: a micro-batch engine near its limit
     takes minutes to settle.
     """
-    settled = _settled(observation, search)
+    settled = _settled(observation)
     if settled is not None:
         return settled
     looks = looks_of(observation)
@@ -223,7 +223,7 @@ def _block_indices(count: int) -> NDArray[np.int64]:
     return rows
 
 
-def _settled(observation: TrialObservation, search: Search) -> Verdict | None:
+def _settled(observation: TrialObservation) -> Verdict | None:
     """Verdict that no verdict function may overrule; None to ask the function."""
     if observation.invalid:
         return Verdict("inconclusive", f"invalid trial: {observation.invalid}")
@@ -231,7 +231,7 @@ def _settled(observation: TrialObservation, search: Search) -> Verdict | None:
         ages = [s.age_s for s in (*observation.samples, *observation.clock)]
         if observation.behind_s and max(ages, default=0.0) <= _NO_OLDER * observation.behind_s:
             return Verdict("inconclusive", "the driver's queues do not hold the backlog: raise replay.max_memory_mb")
-        if not observation.behind_s and ages and max(ages) <= search.max_age.seconds:
+        if observation.uncommitted and not observation.behind_s:
             return Verdict("inconclusive", "rows that it took and has not committed fill the driver's queues: raise "
                            "replay.max_memory_mb, or let it commit more often")  # fmt: skip
         return Verdict("unsustainable", "a queue overflowed")

@@ -194,18 +194,22 @@ def test_answers_that_did_not_come_out_in_time_are_not_called_wrong(cell: ReadyC
 
 def test_a_system_whose_warm_up_fails_twice_is_cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = write_bench(tmp_path, search={"warmup_seconds": 1, "max_age": "1s"})
-    asked: list[float | None] = []
-    broken = Window(1, "warm-up", 1, (), "it died")
+    asked: list[int] = []
+    window = ReadyCell.window
 
-    def warm_up(*_: ReadyCell, seconds: float | None = None, **__: int) -> list[Window]:
-        asked.append(seconds)
-        return [broken]
+    def broken(self: ReadyCell, step: Hold, *, token: int) -> Window:
+        asked.append(step.rows)
+        found = window(self, step, token=token)
+        return replace(found, invalid="it was slow") if len(asked) <= 4 else found
 
-    monkeypatch.setattr(ReadyCell, "warm_up", warm_up)
+    monkeypatch.setattr(ReadyCell, "window", broken)
     with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:
-        measured = cell.trial(200, 0.5, token=1)
-    assert len(asked) == 2
-    assert measured.observation.invalid == "the system is cold, as its warm-up failed twice: it died"
+        said = "the system is cold, as its warm-up failed twice: it was slow"
+        for windows in (2, 4):
+            assert cell.trial(200, 0.5, token=1).observation.invalid == said
+            assert len(asked) == windows
+            assert cell.running, "the same process stays cold for the next trial"
+        assert cell.trial(200, 0.5, token=1).observation.invalid is None
 
 
 def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: Path) -> None:

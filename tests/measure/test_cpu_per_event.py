@@ -8,31 +8,37 @@ import pytest
 from streamgauge.measure.latency import _cpu_between
 from streamgauge.search.records import Sample, TrialObservation
 
-RATE, SECONDS = 1_000.0, 10.0
+RATE, SECONDS, BEGAN_S = 1_000.0, 20.0, 0.3
 TRUTH_US = 300.0
 
 
-def offered(period_s: float, *, warm_from_s: float = 0.0) -> TrialObservation:
-    """A hand-over every period_s, of all that came since the one before."""
-    plans = np.arange(0.1, SECONDS + period_s, period_s)
+def offered(period_s: float) -> TrialObservation:
+    """A hand-over every period_s, with the rows that were handed over before it; one comes after the end."""
     samples = tuple(
-        Sample(float(at), period_s, round(RATE * period_s), round(RATE * max(0.0, at - period_s)), at >= warm_from_s)
-        for at in plans
+        Sample(float(at), period_s, 0, round(RATE * period_s * number), at >= 2.0)
+        for number, at in enumerate(np.arange(BEGAN_S, SECONDS + period_s, period_s))
     )
     return TrialObservation(RATE, SECONDS, samples, round(RATE * SECONDS), round(RATE * SECONDS))
 
 
-def used(period_s: float) -> list[tuple[float, float]]:
-    """CPU seconds of a system that works on each hand-over until the next one, read twice a second."""
-    return [(at, max(0.0, at - 0.1 - period_s) * RATE * TRUTH_US / 1e6) for at in np.arange(0, SECONDS + 6, 0.5)]
+def used(period_s: float, *, commits: bool) -> list[tuple[float, float]]:
+    """CPU seconds, read twice a second, of a system that works all the time until it has taken all rows.
+
+    A micro-batch is worked off between its hand-over and the next one. A commit comes when its rows are done.
+    """
+    begin = BEGAN_S - period_s if commits else BEGAN_S
+    at = np.arange(0, SECONDS + 6, 0.5)
+    return [(float(t), float(max(0.0, t - begin) * RATE * TRUTH_US / 1e6)) for t in at]
 
 
-@pytest.mark.parametrize("period_s", [0.2, 1.0, 3.0, 5.0])
-def test_the_length_of_a_batch_does_not_matter(period_s: float) -> None:
-    assert _cpu_between(used(period_s), offered(period_s, warm_from_s=1.0)) == pytest.approx(TRUTH_US, rel=0.1)
+@pytest.mark.parametrize("commits", [False, True])
+@pytest.mark.parametrize("period_s", [0.1, 0.7, 1.0, 2.0])
+def test_rows_in_work_at_the_end_do_not_matter(period_s: float, commits: bool) -> None:
+    found = _cpu_between(used(period_s, commits=commits), offered(period_s))
+    assert found == pytest.approx(TRUTH_US, rel=0.01)
 
 
 def test_too_few_hand_overs_tell_nothing() -> None:
-    assert _cpu_between(used(1.0), offered(20.0)) is None
+    assert _cpu_between(used(5.0, commits=False), offered(5.0)) is None
     assert _cpu_between([], offered(1.0)) is None
     assert _cpu_between([(0.0, 1.0), (1.0, 2.0)], offered(1.0)) is None

@@ -111,6 +111,8 @@ class JobSystem:
                 while not trial.progress.reached().whole and time.monotonic() < deadline:
                     time.sleep(LOOK_S)
                     output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
+                if not trial.progress.reached().whole:
+                    raise UserError(f"the job's last batch had not ended {timeout_s:.0f} s after it took the last row")
             keep = drained and not trial.closed and self._goes_on
             figures = self._ended(trial, keep=keep) | {"drained": drained}
             if output is not None and self._failure is None:
