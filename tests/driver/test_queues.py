@@ -104,6 +104,7 @@ def test_a_full_queue_overflows_and_keeps_what_it_offered() -> None:
     assert not queues.overflow
     queues.offered(20)
     assert queues.overflow
+    assert not queues.uncommitted, "they waited"
     assert read(queues, 0, queues.offered(49)[0], 49) == list(range(21))
 
 
@@ -124,6 +125,7 @@ def test_rows_that_are_never_committed_overflow_the_memory() -> None:
     for at in range(0, 30, 5):
         queues.plan({0: queues.offered(at)[0]}, at)
     assert queues.overflow
+    assert queues.uncommitted, "the system had taken them"
 
 
 def test_a_closed_loop_keeps_so_many_rows_waiting() -> None:

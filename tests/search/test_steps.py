@@ -223,6 +223,9 @@ def test_a_side_that_cannot_be_offered_ends_unproven_and_voids_nothing() -> None
     done = recovered(plan, ("below", "sustainable"), *[("above", None)] * 3)
     assert isinstance(done, Done)
     assert (done.outcome, done.reason) == ("unproven", "no recovery trial was clear above the estimate")
+    done = recovered(plan, *[("below", None)] * 3)
+    assert isinstance(done, Done)
+    assert (done.outcome, done.reason) == ("unproven", "no recovery trial was clear below and above the estimate")
 
 
 def test_nothing_is_tried_above_the_largest_rate_allowed() -> None:
