@@ -1,4 +1,4 @@
-"""Tells the allocator how this process uses memory."""
+"""Tells the allocator to keep the memory that this process frees."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cache
 
 #: names in glibc's malloc.h
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-#: the second is the largest that an older glibc takes for its mappings
+#: the second is the largest mapping threshold that an older glibc accepts
 _KEPT_BYTES, _KEPT_BEFORE = 1 << 30, 1 << 25
 
 
 @cache
 def keep_pages() -> None:
-    """Lets freed memory wait for the next array instead of going back to the system, whose pages cost time anew.
+    """Keeps freed memory for the next array: the system would have to map its pages again.
 
     For processes that make arrays of one size again and again. Does nothing where the C library is not glibc.
     """

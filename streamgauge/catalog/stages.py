@@ -20,7 +20,7 @@ class Stage:
     does: str
     source: str = "any"  # only for sources of this format
     nightly: bool = False  # only in a nightly run
-    always: bool = False  # also after another stage has failed: it shows or judges what there is
+    always: bool = False  # also after another stage has failed: it works with what there is
     records: bool = False  # reads records alone, hence needs no cluster
     in_turns: bool | None = None  # only where cells take turns (True), or one follows another (False)
 

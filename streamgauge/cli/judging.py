@@ -14,7 +14,7 @@ from streamgauge.cli.planning import AsJson
 #: with --exit-code: what a pipeline should stop at, and what nobody can tell; 2 and 3 are mistakes and outages
 _WORSE, _UNKNOWN = 1, 4
 ExitCode = Annotated[
-    bool, typer.Option("--exit-code", help="end with 1 if something got worse, with 4 if nobody can tell")
+    bool, typer.Option("--exit-code", help="exit with 1 if the values got worse, with 4 if they are inconclusive")
 ]
 
 
@@ -68,7 +68,7 @@ def changes(
     segment: Annotated[int, typer.Option(help="least number of values on either side of a change")] = 4,
     magnitude: Annotated[float, typer.Option(help="the smallest relative step that matters")] = 0.02,
     alpha: Annotated[
-        float, typer.Option(help="probability of a false alarm in a month of nightly looks at this series")
+        float, typer.Option(help="probability of a false alarm in a month in which this series is tested every night")
     ] = 0.01,
     series: Annotated[int, typer.Option(help="number of series looked at: each gets its share of alpha")] = 1,
     higher_is_better: Annotated[

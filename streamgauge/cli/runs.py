@@ -69,8 +69,9 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
 def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Compare the figures that two runs share: both values with their intervals, and the ratio after / before.
 
-    With one run on each side, a difference cannot be told from the noise between runs: use `streamgauge
-    release-check`.
+    With one run on each side, a difference cannot be told from the noise between runs.
+
+    Use `streamgauge release-check` for a verdict.
     """
     one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
     if not (shared := run_summary.shared(one, other)):

@@ -49,7 +49,10 @@ def wire_schema(columns: dict[str, str], *, line: bool) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows in (ingestion_time, seq) order, with ingestion_time, seq, event_time, line if wanted, declared columns."""
+    """Holds the rows in order of (ingestion_time, seq).
+
+    Columns: ingestion_time, seq, event_time, line if wanted, and the declared ones.
+    """
 
     table: pa.Table  # one chunk per column
     tick: Tick

@@ -34,7 +34,7 @@ points = Table(
     Column("config_hash", String(64), nullable=False),
     Column(
         "software", Text, nullable=False
-    ),  # JSON, with os and memory; no part of the series, or no upgrade would show
+    ),  # JSON, with os and memory; not in the series' key, else an upgrade would begin a new series
     Index("points_of_series", "series_key", "at"),
 )
 

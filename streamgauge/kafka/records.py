@@ -16,7 +16,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
 
 Headers = list[tuple[str, str]]
-#: of every row of the wire; what else a row has are declared columns
+#: the wire's own columns; all other columns of a row are declared
 OWN = ("seq", "event_time", "event_ts", "ingestion_time", "offered_wall", "event_wall", "sentinel", "line")
 _AVRO = {"string": "string", "int64": "long", "double": "double"}
 #: JSON must escape these; a text without them needs only its quotes
@@ -24,7 +24,10 @@ _SPECIAL = r'[\x00-\x1f"\\]'
 
 
 def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> Sequence[Headers | None]:
-    """Headers of each row's record: seq, and the wall clocks in ns, as decimal text; None for each if not wanted."""
+    """Headers of each row's record: seq and the wall clocks in ns, as decimal text, attempt, and sentinel on sentinels.
+
+    None for each row if they are not wanted.
+    """
     if not wanted:
         return [None] * rows.num_rows
     named = [

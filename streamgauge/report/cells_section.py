@@ -123,9 +123,9 @@ def _costs(found: Json) -> list[tuple[str, str, str]]:
     row = f"{1e6 * one.row_cost_s:.3g}\u00a0µs"
     if one.batch_cost_s is None:
         return [("cost of a row", row, "once the process is warm")]
-    at = f"of a batch of {count(one.backlog_rows)} rows, at which the limit lies, is its fixed cost"
+    at = f"of a batch of {count(one.backlog_rows)} rows, at which the limit lies, is its batch cost"
     return [
-        ("fixed cost of a batch", number(1000 * one.batch_cost_s, "ms"), "before its first row: plan, commit, state"),
+        ("batch cost", number(1000 * one.batch_cost_s, "ms"), "before its first row: plan, commit, state"),
         ("cost of a row", row, "more for each row of a batch"),
         ("fixed share", _percent(fixed_share(one)), at),
     ]

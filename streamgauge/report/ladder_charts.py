@@ -92,7 +92,7 @@ def costs(record: CellRecord) -> Chart:
         _table(seen),
         "One point per window: the mean of its batches with a 90 % interval; fainter points are the warm-up. "
         "The line is "
-        "the fitted cost, a fixed part and a part for each row; the star marks the batch at which the limit lies.",
+        "the fitted cost, batch cost a plus row cost b for each row; the star marks the batch at which the limit lies.",
     )
 
 
@@ -194,7 +194,7 @@ def processes(record: CellRecord) -> Table:
                 number(one.misfit),
             ]
         )
-    columns = ["process", "events/s", "90\u202f% interval of the fit", "fixed cost (ms)", "cost of a row (µs)"]
+    columns = ["process", "events/s", "90\u202f% interval of the fit", "batch cost (ms)", "row cost (µs)"]
     columns += [
         "batch cap (rows)",
         "noise of a batch",

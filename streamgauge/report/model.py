@@ -49,7 +49,7 @@ def batch_s(estimate: Estimate, rows: float) -> float:
 
 
 def fixed_share(estimate: Estimate) -> float | None:
-    """Share (0 to 1) of the fixed cost in a batch's time at the limit; None for an engine without micro-batches."""
+    """Share (0 to 1) of the batch cost in a batch's time at the limit; None for an engine without micro-batches."""
     whole = batch_s(estimate, estimate.backlog_rows)
     return None if estimate.batch_cost_s is None or whole <= 0 else estimate.batch_cost_s / whole
 

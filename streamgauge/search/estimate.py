@@ -123,7 +123,7 @@ def excesses(points: Sequence[Point]) -> Floats:
 
 
 def best_rows(estimate: Estimate, allowed_age_s: float, part: float) -> float:
-    """Rows of a batch that lasts that part of the allowed age, beyond its fixed cost."""
+    """Rows of a batch that lasts that part of the allowed age, beyond its batch cost."""
     a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
     return max(0.0, (allowed_age_s - a) * part / b) if b > 0 else math.inf
 

@@ -16,7 +16,7 @@ from streamgauge.search.proof import refuted
 from streamgauge.search.records import Measurement, Window
 from streamgauge.search.steps import LEAST_BATCHES, Hold, Limits
 
-#: rows held while a process warms up, in turns: small batches, whose fixed cost is compiled last, and large ones, whose
+#: rows held while a process warms up, in turns: small batches, whose batch cost is compiled last, and large ones, whose
 #: rows take other paths through the engine
 WARM_UP_ROWS, _LARGER = 20_000, 10
 #: seconds of one window of the warm-up
@@ -27,11 +27,11 @@ _TREND_S, _STEADY = 15.0, 0.03
 UNPINNED = 0.4
 #: factor from one rung of the ladder to the next while batches hardly grow with their rows
 _RUNG = 16
-#: batches clearly grow when their rows cost this share of their fixed cost
+#: batches clearly grow when their rows cost this share of their batch cost
 _GROWN = 0.7
-#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the fixed cost
+#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the batch cost
 _PARTS = (0.25, 0.5)
-#: a cap that no rung has met makes the rate wrong by the fixed cost's share of the allowed age. From this share on, a
+#: a cap that no rung has met makes the rate wrong by the batch cost's share of the allowed age. From this share on, a
 #: rung of so many times the answer's backlog looks for one
 _COSTLY, _BEYOND = 0.12, 1.15
 #: rungs at most, whatever the fit says
@@ -114,7 +114,7 @@ def _next_rung(
             return int(min(most, 2 * estimate.cap_rows)), "at the engine's own cap of a batch", True
         below = max(1, estimate.cap_rows // 3)
         if not _has([round(p.rows) for p in points] + [round(Point.of(w).rows) for w in warm], below):
-            return below, "below the cap, to tell the fixed cost from the rows", False
+            return below, "below the cap, to tell the batch cost from the rows", False
         return None, "", False
     for part in _PARTS:
         rows = int(min(most, max(first, best_rows(estimate, age, part))))

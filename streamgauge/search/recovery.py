@@ -21,7 +21,7 @@ def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measureme
     """Returns the next recovery trial; None when both sides of the last estimate are decided, or tries are spent.
 
     A trial that agrees with the ladder settles its load. One that contradicts it is repeated, and the majority decides.
-    After a refuted load comes one twice as far from the estimate.
+    A load that stays undecided is followed by one twice as far from the estimate.
     """
     found = estimates(settings, limits, measured)
     if len(found) < settings.processes:
@@ -72,7 +72,9 @@ def _behind_s(settings: Search, limits: Limits, rate: float) -> float:
 
 
 def _first_load(settings: Search, own: Estimate) -> tuple[float, int]:
-    """(How far away the first load is, how many there may be): the first whose sign a trial may tell, or the last one.
+    """Returns the relative distance of the first load from the estimate, and the number of loads left.
+
+    The first load is the nearest whose sign a trial can tell, else the farthest.
 
     A batch varies by `noise`, so the drift of a trial of S seconds with batches of T varies by noise·√(T/S).
     """

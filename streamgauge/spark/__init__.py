@@ -1,4 +1,4 @@
-"""The batch stages. Importing this package prefers the installed PySpark; see installed.py."""
+"""Runs the batch stages. On import, it prefers the installed PySpark to spark-submit's archive; see installed.py."""
 
 from streamgauge.spark.installed import prefer_installed
 

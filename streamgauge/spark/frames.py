@@ -1,6 +1,6 @@
 """Reads and writes DataFrames as Parquet files: by Spark itself on this machine's disks, elsewhere by pyarrow.
 
-PySpark has no s3:// of its own; pyarrow has, and every task of ours can use it.
+PySpark alone cannot read s3://. Pyarrow can, in each of our tasks.
 """
 
 from __future__ import annotations

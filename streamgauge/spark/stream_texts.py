@@ -38,7 +38,7 @@ def of_rows(format: str, rows: pa.Table, *, separator: str, json_source: bool) -
 
 
 def _csv(rows: pa.Table, separator: str) -> Iterator[Any]:
-    """Joins ingestion time, event time and the line, whose newline is its own: the joined buffer is the file."""
+    """Joins ingestion time, event time and the line, which brings its own newline; yields parts of the file."""
     times = [rows.column(name).cast(pa.string()).cast(pa.binary()) for name in ("ingestion_time", "event_time")]
     return _joined(*times, rows.column("line"), separator=separator.encode())
 
@@ -62,7 +62,7 @@ def _joined(*columns: Any, separator: bytes) -> Iterator[Any]:
 
 
 def _json_lines(rows: pa.Table, *, json_source: bool) -> Iterator[Any]:
-    """Writes one object a row, some microseconds each. A line that is a JSON object stays one."""
+    """Yields the text of one JSON object a row, in some microseconds each. A line that is a JSON object stays one."""
     rest = [name for name in rows.column_names if name != "line"]
     for place, field in enumerate(rows.schema):
         if pa.types.is_floating(field.type):  # JSON knows neither NaN nor infinity
@@ -90,7 +90,7 @@ def join(directory: Path, parts: list[str], whole: str) -> str:
 
 
 def append(files: Sequence[Path], whole: Path) -> None:
-    """Makes one local file of several: appends all to the first, and renames it; the other files go."""
+    """Makes one local file of several: appends all to the first, renames it, and removes the other files."""
     first, *rest = files
     with open(first, "r+b") as sink:
         sink.seek(0, os.SEEK_END)

@@ -40,7 +40,7 @@ BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary
 
 
 TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
-#: bytes of a line that is too long which the quarantine keeps: its file and number tell where the rest is
+#: bytes that the quarantine keeps of a line that is too long; file and line number tell where the rest is
 _SHOWN = 1024
 
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 class Rule:
     """Rule by which an answer is compared with the oracle's, by number and hash of its rows.
 
-    exact: all rows. last per key: of rows with equal key only the one with the largest `by`; a column named revision is
-    left out. bounded: as exact, for a query that was bounded in time. invariant: only the sums of `by` per key.
+    exact compares all rows. last per key compares, of rows with equal key, the one with the largest `by`, without the
+    column revision. bounded is exact, for a query that was bounded in time. invariant compares the sums of `by` per key.
     """
 
     kind: Literal["exact", "last per key", "bounded", "invariant"] = "exact"
@@ -33,7 +33,7 @@ class Query:
     # for each frame, the columns by which it groups, besides the window; none: key
     groups: tuple[tuple[str, ...], ...] = ()
     slides: bool = False  # may have sliding windows
-    spans: int = 1  # how many of its windows one of the engine's windows spans
+    spans: int = 1  # length of the engine's windows, in windows of the query
     needs_watermark: bool = False  # its watermark delay must be at least its window
     marked: str = ""  # what the events of the second kind are
     line: bool = False  # it passes the whole line on

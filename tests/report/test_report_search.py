@@ -73,7 +73,7 @@ def test_tiles_tell_the_rate_what_limits_it_what_a_batch_costs_and_what_was_prov
     shown = tiles(part(records, "ordered.sum.rocksdb"))
     assert {label: value for label, (value, _) in shown.items()} == {
         "sustainable rate": "40 000", "90 % interval": "38 416 – 41 649", "limited by": "batch cap",
-        "fixed cost of a batch": "450.1 ms", "cost of a row": "10 µs", "fixed share": "60 %",
+        "batch cost": "450.1 ms", "cost of a row": "10 µs", "fixed share": "60 %",
         "caught up at": "36 000", "fell behind at": "44 000", "driver's ceiling": "900 000",
         "machine's own noise": "2.6 %",
     }  # fmt: skip
@@ -89,7 +89,7 @@ def test_tiles_of_one_process_say_that_the_interval_is_of_the_fit(records: Recor
     assert shown["limited by"] == (
         "allowed age", "at a higher rate events would wait for longer than the allowed 10 s",
     )  # fmt: skip
-    assert shown["fixed share"] == ("10 %", "of a batch of 200 000 rows, at which the limit lies, is its fixed cost")
+    assert shown["fixed share"] == ("10 %", "of a batch of 200 000 rows, at which the limit lies, is its batch cost")
 
 
 def test_without_proof_the_tiles_say_so(records: Records) -> None:

@@ -39,7 +39,7 @@ _COUNT_GROUPS = {
     "nexmark.q15",
     "nexmark.q16",
 }
-#: for each frame, by how many windows the watermark of the operator that it reaches lies behind
+#: for each frame, how many windows the watermark of its operator lies behind
 _LAGS = {"nexmark.q23": (0, 0, 1)}
 
 

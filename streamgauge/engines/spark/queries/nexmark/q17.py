@@ -1,4 +1,7 @@
-"""Count, ranks, least, largest, mean and sum of prices per auction and day, emitted again with every micro-batch."""
+"""Counts bids in all and per price rank, and least, largest, mean and sum of prices, per auction and day.
+
+A row is emitted again with each micro-batch that brings such a bid.
+"""
 
 from __future__ import annotations
 
