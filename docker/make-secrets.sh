@@ -9,7 +9,12 @@ mkdir -p "$folder"
 chmod 700 "$folder" # others of the host stop here; a container sees single files, so these can be read
 umask 022
 
-put() { [ -e "$folder/$1" ] || printf %s "$2" > "$folder/$1"; }
+put() { # a file takes its name when it is whole: an empty secret would protect nothing
+    [ ! -s "$folder/$1" ] || return 0
+    [ -n "$2" ] || { echo "no secret could be made for $1" >&2; exit 1; }
+    printf %s "$2" > "$folder/.$1"
+    mv "$folder/.$1" "$folder/$1"
+}
 random() { head -c 24 /dev/urandom | base64 | tr '+/' '-_'; }
 
 for name in postgres_password airflow_password results_password grafana_reader_password grafana_password \

@@ -65,8 +65,13 @@ class Bytewax:
         job = {"attempt": setup.attempt, "endpoint": asdict(setup.endpoints[0]), "spec": spec.to_dict()}
         job["type"] = setup.columns[str(spec.key)]
         with self._log.open("wb") as log:
-            command = [sys.executable, __file__, json.dumps(job)]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            command = [sys.executable, __file__]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
+        assert self._process.stdin is not None
+        with self._process.stdin as given:  # everybody can read arguments, and the endpoint has a token
+            given.write(json.dumps(job).encode())
         self._session = Session(self._process.pid)
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
@@ -195,4 +200,4 @@ def flow(job: dict[str, Any]) -> Dataflow:
 
 
 if __name__ == "__main__":
-    cli_main(flow(json.loads(sys.argv[1])), epoch_interval=timedelta(milliseconds=100))
+    cli_main(flow(json.load(sys.stdin)), epoch_interval=timedelta(milliseconds=100))

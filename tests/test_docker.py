@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -78,6 +80,22 @@ def test_secrets_are_random_kept_and_for_nobody_else_s_eyes(secrets: Path, tmp_p
     subprocess.run([DOCKER / "make-secrets.sh", tmp_path / "other"], check=True)
     alike = {name for name, text in before.items() if (tmp_path / "other" / name).read_text() == text}
     assert alike == {"connections.yaml"}
+
+
+def test_a_secret_that_is_empty_is_made_anew_and_keeps_a_program_from_its_start(secrets: Path, tmp_path: Path) -> None:
+    shutil.copytree(secrets, tmp_path / "mine")
+    (tmp_path / "mine" / "driver_token").write_text("")
+
+    def start() -> subprocess.CompletedProcess[str]:
+        command = [DOCKER / "entrypoint.sh", "sh", "-c", 'printf %s "$STREAMGAUGE_TOKEN"']
+        environment = {"PATH": os.environ["PATH"], "SECRETS": str(tmp_path / "mine")}
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    done = start()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "driver_token: cannot be read, or is empty" in done.stderr
+    subprocess.run([DOCKER / "make-secrets.sh", tmp_path / "mine"], check=True)
+    assert len(start().stdout) == 32
 
 
 def test_no_secret_is_in_a_file_of_the_repository_or_in_an_environment() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,6 +65,8 @@ def prepare(environment: dict[str, str]) -> None:
     mark = home / f"ready-{_version('apache-airflow')}-{slots}"
     try:
         home.mkdir(parents=True, exist_ok=True)
+        with suppress(PermissionError):  # another user's, who has made it
+            home.chmod(0o700)  # Airflow's database, logs and password are for nobody else
         with FileLock(home / "prepare.lock"):
             if mark.exists():
                 return

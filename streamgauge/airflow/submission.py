@@ -7,7 +7,7 @@ installed), `conf` (further Spark settings), and the provider's own `queue` and 
 
 from __future__ import annotations
 
-import hashlib
+import atexit
 import os
 import shutil
 import tempfile
@@ -80,11 +80,7 @@ def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, 
 
 
 def _zipped(folder: Path) -> str:
-    """The path of a zip of the folder in this host's temporary directory; equal folders share one file."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    digest = hashlib.sha256(b"".join(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() for file in files))
-    archive = Path(tempfile.gettempdir()) / f"streamgauge-{folder.name}-{digest.hexdigest()[:16]}.zip"
-    if not archive.exists():
-        made = shutil.make_archive(f"{archive.with_suffix('')}-{os.getpid()}", "zip", folder)
-        os.replace(made, archive)
-    return str(archive)
+    """The path of a zip of the folder, in a temporary directory that only we can write; it goes with this process."""
+    place = Path(tempfile.mkdtemp(prefix="streamgauge-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return shutil.make_archive(str(place / folder.name), "zip", folder)

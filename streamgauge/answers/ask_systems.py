@@ -85,6 +85,6 @@ def _start(
 
 
 def _last_words(log_file: Path) -> str:
-    lines = log_file.read_text(errors="replace").splitlines()
+    lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line.strip() for line in lines if any(mark in line for mark in _ERROR)]
     return f"{errors[-1][:300] if errors else 'no error message in the log'}; see {log_file}"

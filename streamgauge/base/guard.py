@@ -31,7 +31,7 @@ def members(sessions: set[int]) -> list[int]:
 
 def _is_dead(pid: int) -> bool:
     """True for a process that waits to be reaped; its name, which may hold blanks, ends at the last parenthesis."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].startswith("Z")
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -37,7 +38,9 @@ def append_json(path: Path, record: dict[str, Any]) -> None:
         end = _whole_lines(descriptor)
         if end < os.fstat(descriptor).st_size:
             os.ftruncate(descriptor, end)
-        os.write(descriptor, data)
+        if os.write(descriptor, data) < len(data):  # the disk is full: no part of a record may stay
+            os.ftruncate(descriptor, end)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -253,6 +253,7 @@ def publishing(path: Path) -> Iterator[tuple[str, Any]]:
         with filesystem.open_output_stream(there, compression=None) as sink:
             yield name, sink
         return
+    _refuse_device(path)
     temporary = _half(path)
     try:
         with pa.OSFile(str(temporary), "wb") as sink:
@@ -260,6 +261,12 @@ def publishing(path: Path) -> Iterator[tuple[str, Any]]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _refuse_device(path: Path) -> None:
+    """Raises UserError for a device or a pipe: renaming a file to its name would replace it."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UserError(f"{path}: is not a regular file; name a file in a folder of yours")
 
 
 def publish(path: Path, write: Callable[[Any], object]) -> str:
@@ -274,6 +281,7 @@ def write_whole(path: Path, data: bytes) -> None:
     if isinstance(path, Remote):
         path.write_bytes(data)
         return
+    _refuse_device(path)
     temporary = _half(path)
     try:
         with open(temporary, "wb") as handle:

@@ -323,7 +323,7 @@ def _sweep(final: Remote) -> None:
 
 def _manifest(file: Path) -> dict[str, Any]:
     """Reads a manifest. Raises UserError if something has damaged it: we publish it whole."""
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     with suppress(ValueError):
         found = json.loads(text)
         if isinstance(found, dict) and {"kind", "key"} <= found.keys():

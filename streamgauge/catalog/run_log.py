@@ -152,8 +152,9 @@ def _installed(name: str) -> str | None:
 @cache
 def commit() -> str | None:
     """Git commit of this checkout; "+" is appended if it has changes; None outside git."""
-    place = str(Path(__file__).parent)
-    try:
+    place, name = str(Path(__file__).parent), Path(__file__).name
+    try:  # an installed package may lie within somebody else's repository
+        subprocess.run(["git", "-C", place, "ls-files", "--error-unmatch", name], capture_output=True, check=True)
         head = subprocess.run(["git", "-C", place, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
         changed = subprocess.run(["git", "-C", place, "diff", "--quiet", "HEAD"], capture_output=True)
     except (OSError, subprocess.CalledProcessError):
@@ -163,12 +164,14 @@ def commit() -> str | None:
 
 def _cpu_model() -> str:
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        text = ""
+    if model := re.search(r"^model name\s*:\s*(.+)", text, re.MULTILINE):
+        return model[1].strip()
+    # ARM gives numbers instead of a name
+    numbers = dict(re.findall(r"^CPU (implementer|part|variant|revision)\s*:\s*(\S+)", text, re.MULTILINE))
+    return " ".join([platform.processor() or platform.machine(), *numbers.values()])
 
 
 def _java() -> str | None:

@@ -15,6 +15,10 @@ def mark_of(name: str) -> tuple[str, int]:
 def stat_source(name: str, key: str = "source.files") -> Status:
     """Size and mtime of a file that the benchmark file names by that key. Raises UserError if it cannot be read."""
     try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{name!a}: the name is not UTF-8; rename the file") from None
+    try:
         return status(name)
     except IsADirectoryError:
         raise UserError(f"{name}: is a directory, allowed: a file") from None

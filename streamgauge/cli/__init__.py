@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import locale
 import logging
+import os
 import sys
 from typing import Annotated
 
@@ -66,9 +69,17 @@ def version() -> None:
     typer.echo(__version__)
 
 
+def _use_utf8() -> None:
+    """Starts Python anew in its UTF-8 mode if the locale has another encoding, as all files of ours are UTF-8."""
+    if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8" and "PYTHONUTF8" not in os.environ:
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def main() -> None:
     """Runs the command. Each mistake of a user is reported in one line, exit code 2; an outage is 3, a signal 130."""
     code, lines = 0, list[str]()
+    _use_utf8()
     try:
         with stoppable():
             code = usage.strict(typer.main.get_command(app))(prog_name="streamgauge", standalone_mode=False) or 0

@@ -87,6 +87,8 @@ def analyze(
     if save is not None and not os.access(save.absolute().parent, os.W_OK):  # found now, not after the measurement
         why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
         raise UserError(f"--profile {save}: cannot be written: {why}")
+    if save is not None and save.exists() and not save.is_file():
+        raise UserError(f"--profile {save}: is not a regular file; name a file in a folder of yours")
     if save is not None:
         workplace.keep_sources("--profile", save, files)
     source = _source(

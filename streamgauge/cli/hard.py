@@ -22,7 +22,9 @@ def register(app: typer.Typer) -> None:
 
 def hard(
     events: Annotated[int, typer.Option(min=10, help="number of events, one per second of event time")] = 400,
-    disorder: Annotated[float, typer.Option(min=0, max=100, help="percent of the events that are delayed, drawn at random")] = 20.0,
+    disorder: Annotated[
+        float, typer.Option(min=0, max=100, help="percent of the events that are delayed, drawn at random")
+    ] = 20.0,
     system: Annotated[str, typer.Option(help=SYSTEM_HELP)] = "spark",
     run: Annotated[str | None, typer.Option(help="a run, whose page will show the record")] = None,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,

@@ -82,9 +82,14 @@ def init(
     ]
     described = found.source(_relative(file, out), chosen)
     text = _FILE.format(
-        lines=looked.lines, file=file, out=out, name=_flow(name), source=_yaml(described, doubts),
-        delay=_delay(last - first, len(times), PS[source.tick]), systems=_SPARK if job is None else systems(job),
-    )  # fmt: skip
+        lines=looked.lines,
+        file=_one_line(file),
+        out=_one_line(str(out)),
+        name=_flow(name),
+        source=_yaml(described, doubts),
+        delay=_delay(last - first, len(times), PS[source.tick]),
+        systems=_SPARK if job is None else systems(job),
+    )
     try:
         write_whole(out, text.encode())
     except OSError as problem:
@@ -92,9 +97,9 @@ def init(
     lines = [
         f"{file}: {_layout(found.source(file, chosen))}, {len(found.columns)} columns for workloads",
         f"time      {_described(chosen.keys())}: {read:,} of {looked.lines:,} lines read",
-        *(f"          {at}  {line}" for at, line in shown),
+        *(f"          {at}  {_one_line(line)}" for at, line in shown),
         f"span      {show_ticks(last - first, source.tick)} in these lines",
-        *(f"doubt     {doubt}" for doubt in told),
+        *(f"doubt     {_one_line(doubt)}" for doubt in told),
         f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
     ]
     facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": told}
@@ -137,7 +142,7 @@ def _relative(file: str, out: Path) -> str:
 def _yaml(source: dict[str, Any], doubts: list[str]) -> str:
     lines = []
     for key, value in source.items():
-        comment = f" # {doubts[0]}" if key == "time" and doubts else ""
+        comment = f" # {_one_line(doubts[0])}" if key == "time" and doubts else ""
         lines.append(f"  {key}: {_flow(value)}{comment}")
     return "\n".join(lines)
 
@@ -147,7 +152,15 @@ def _flow(value: Any) -> str:
         return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value)
     reserved = str(value).lower() in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
-    return str(value) if plain and not reserved else json.dumps(value, ensure_ascii=False)
+    if plain and not reserved:
+        return str(value)
+    # YAML ends a line at more characters than JSON does
+    return json.dumps(value, ensure_ascii=not (isinstance(value, str) and value.isprintable()))
+
+
+def _one_line(text: str) -> str:
+    """The text without what ends a line, hence a comment: names come from files of others."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _delay(span: int, events: int, tick_ps: int) -> Duration:

@@ -21,7 +21,7 @@ _ROWS = 10_000
 def check(out: Path, stream: Path) -> None:
     """Raises UserError if the file could not be written, or lies in the folder that the stream will be."""
     folder = out.absolute().parent
-    if out.is_dir() or not folder.is_dir() or not os.access(out if out.exists() else folder, os.W_OK):
+    if (out.exists() and not out.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise UserError(f"--quarantine {out}: cannot be written; name a file in a folder that exists")
     if "://" not in str(stream) and out.absolute().is_relative_to(stream.absolute()):
         raise UserError(f"--quarantine {out}: lies in --out {stream}; name a file elsewhere")

@@ -232,7 +232,7 @@ def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
     if spec.profile is None:
         raise UserError("delay.profile: this key is missing; name the profile.json to draw from")
     try:
-        profile = json.loads(Path(spec.profile).read_text())
+        profile = json.loads(Path(spec.profile).read_text(encoding="utf-8"))
         bins = [(int(start), int(end), int(count)) for start, end, count in profile["delay_histogram"]]
         scale = PS[profile["tick"]] / PS[tick]
     except (OSError, ValueError, KeyError, TypeError) as problem:

@@ -68,8 +68,8 @@ class Group:
 def _of(pid: int) -> Path | None:
     """Directory of a process's group; None without cgroup v2."""
     try:
-        mounts = Path("/proc/self/mountinfo").read_text()
-        groups = Path(f"/proc/{pid}/cgroup").read_text()
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
+        groups = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
     except OSError:
         return None
     mount = re.search(r"^\d+ \d+ \S+ / (\S+) .* - cgroup2 ", mounts, re.MULTILINE)

@@ -157,5 +157,9 @@ def _answers(port: int) -> bool:
 
 
 def _last(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip() and line[0] not in " \t"]
+    lines = [
+        line
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.strip() and line[0] not in " \t"
+    ]
     return lines[-1][:300] if lines else "it said nothing"

@@ -149,7 +149,7 @@ def _write(state_file: Path, state: dict[str, Any]) -> None:
 def _read(state_file: Path) -> dict[str, Any]:
     """The state; {} if there is none. A longer one, whose end a killed writer left behind this one, does not matter."""
     try:
-        found, _ = json.JSONDecoder().raw_decode(state_file.read_text())
+        found, _ = json.JSONDecoder().raw_decode(state_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,8 +1,8 @@
 """The stage turns: measures the cells in rounds, so that a slow hour of the machine affects all cells alike.
 
-A turn is one ladder of a fresh process; each cell has one in each round. In the last round the proof and the latency runs follow it in the same process. Measurements are
-kept, so a stage that was killed goes on with the turn in which it was. If a cell
-fails, the others are measured all the same.
+A turn is one ladder of a fresh process, and each cell has one in each round. In the last round the proof and the
+latency runs follow it in the same process. Measurements are kept, so a stage that was killed goes on with the turn in
+which it was. If a cell fails, the others are measured all the same.
 """
 
 from __future__ import annotations

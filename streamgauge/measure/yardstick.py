@@ -72,7 +72,7 @@ class Shares:
 def steal(cpus: Collection[int] | None = None, stat: Path = Path("/proc/stat")) -> CpuTimes:
     """Reads the CPUs' times up to now; cpus: None means all of them."""
     try:
-        return CpuTimes.of(stat.read_text(), cpus)
+        return CpuTimes.of(stat.read_text(encoding="utf-8"), cpus)
     except OSError:
         return CpuTimes()
 

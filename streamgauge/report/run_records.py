@@ -325,7 +325,7 @@ def _check(item: Json) -> Check:
 
 def _json(path: Path, kind: type[Any]) -> Any:
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return value if isinstance(value, kind) else None

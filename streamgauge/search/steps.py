@@ -16,7 +16,7 @@ LEAST_BATCHES = 4
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits that the driver sets: its own ceiling, and the rows that may wait, at most half of what its queues hold."""
+    """Limits that the driver sets: its own ceiling, and the rows that may wait: half of what its queues hold."""
 
     max_rate: float = math.inf
     most_rows: float = math.inf

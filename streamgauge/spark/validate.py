@@ -196,7 +196,7 @@ def load_suite(file: Path) -> Any:
     from great_expectations import ExpectationSuite
 
     try:
-        raw = json.loads(file.read_text())
+        raw = json.loads(file.read_text(encoding="utf-8"))
         for number, one in enumerate(raw["expectations"], 1):  # Great Expectations itself needs no names
             one["meta"] = {"name": f"{raw['name']}-{number}-{one['type']}", **(one.get("meta") or {})}
         suite = ExpectationSuite(**raw)

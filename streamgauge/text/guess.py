@@ -170,9 +170,19 @@ def _objects(data: bytes) -> list[list[str]]:
     paths = list(dict.fromkeys(path for one in found if isinstance(one, dict) for path in json_lines.keys(one)))
     if not paths:
         return []
+    paths = [path for path in paths if _is_text(path)]
     values, bad = json_lines.values(data, paths)
     lines = _fields(values, json_lines.SEPARATOR, len(paths))
     return [paths, *(line for line, broken in zip(lines, bad, strict=True) if not broken)]
+
+
+def _is_text(path: str) -> bool:
+    """False for half of a surrogate pair, which JSON can escape and UTF-8 cannot hold."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _separator(data: bytes) -> str:
@@ -234,7 +244,11 @@ def _texts(name: str | int, values: list[str], following: tuple[str, ...]) -> It
     fit = [p for p in fit if _share(TimeColumn(column=0, format=p), values) >= _MOST]
     doubt = f"{fit[0]} and {fit[1]} read all times; which is meant?" if len(fit) > 1 else None
     for pattern in fit:
-        yield Time(name, {"format": pattern} | (_zone(following) if pattern.startswith("[") else {}), doubt)
+        zone = _zone(following) if pattern.startswith("[") else {}
+        changing = "the offset of the first lines is taken for all; another one later, as in summer, reads as disorder"
+        yield Time(
+            name, {"format": pattern} | zone, "; ".join(filter(None, (doubt, changing if zone else None))) or None
+        )
 
 
 def _zone(following: tuple[str, ...]) -> dict[str, str]:

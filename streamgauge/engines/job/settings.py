@@ -239,7 +239,7 @@ class JobSettings(System):
 
 def _text_of(file: Path, system: str) -> str:
     try:
-        return file.read_text()
+        return file.read_text(encoding="utf-8")
     except OSError as problem:
         raise UserError(f"systems.{system}.answer.sql: {file}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
