@@ -69,6 +69,7 @@ class SystemUnderTest(Protocol):
     pin          optional: run only on the CPUs that the benchmark names; called when compilation has ended.
     frozen       optional: a context in which none of its processes runs, for the machine's own speed.
     cpu_seconds  optional: CPU seconds since the start, or None where they are not known.
+    handed_on    optional: True once a link has handed on the backlog of a trial's start; the trial ends no earlier.
 
     An attribute `continuous` that is True says that the engine has no micro-batches (see `is_continuous`). An attribute
     `lasts` that is False says that each closed loop starts a process of its own, which is cold. An attribute

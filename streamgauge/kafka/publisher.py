@@ -137,7 +137,7 @@ class Publisher:
             self._take()
             if time.monotonic() > next_line:
                 next_line = time.monotonic() + TELL_S
-                print(json.dumps({"published": self._counts}), flush=True)
+                print(json.dumps({"published": self._counts, "filled": bool(self._filled_ns)}), flush=True)
         self._stop.set()
         for thread in threads:
             thread.join(1.0)

@@ -192,6 +192,17 @@ def test_answers_that_did_not_come_out_in_time_are_not_called_wrong(cell: ReadyC
     assert (late.check, late.run.details["drained"]) == (None, False)
 
 
+@pytest.mark.parametrize("handed_on", [True, False])
+def test_a_trial_does_not_end_before_the_link_has_handed_on_the_backlog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_on: bool
+) -> None:
+    monkeypatch.setattr(KnownSystem, "handed_on", lambda _: handed_on, raising=False)
+    bench = write_bench(tmp_path, capacity=20_000, search=NO_WARMUP)
+    with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:
+        found = cell.trial(1000, 4, token=1, behind_s=1, until_clear=True)
+    assert (found.observation.clock[-1].at_s < 3) == handed_on
+
+
 def test_a_system_whose_warm_up_fails_twice_is_cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = write_bench(tmp_path, search={"warmup_seconds": 1, "max_age": "1s"})
     asked: list[int] = []

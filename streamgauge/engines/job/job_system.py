@@ -144,6 +144,9 @@ class JobSystem:
     def failure(self) -> str | None:
         return self._failure
 
+    def handed_on(self) -> bool:
+        return self._trial is None or self._trial.publishing.filled
+
     def pin(self) -> None:
         self._pinned = True
         if self._system.cpus and self._job is not None:

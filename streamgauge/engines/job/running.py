@@ -73,6 +73,11 @@ class Publishing:
         """Rows of each queue that were handed to the producer."""
         return list(self._last.get("published", []))
 
+    @property
+    def filled(self) -> bool:
+        """True once it has handed on the backlog with which the trial began."""
+        return bool(self._last.get("filled", True))
+
     def failure(self) -> str | None:
         """Reason of its end in one line; None while it runs."""
         code = self._process.poll()
