@@ -51,6 +51,11 @@ class Replay(Model):
     densify: Annotated[int, Field(ge=1)] = Field(
         default=1, description="interleaved copies of each event, under salted keys"
     )
+    ids: tuple[str, ...] | None = Field(
+        default=None,
+        description="columns whose values are others in each trial, warm-up and loop of the stream, of type string or "
+        "int64; by default a job's answer.key, where it names columns of the source and no time; [] for none",
+    )
     queue_seconds: PositiveFloat = Field(
         default=30.0, description="seconds of events that the queues hold before they overflow"
     )

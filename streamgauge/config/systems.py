@@ -82,6 +82,10 @@ class System(Model):
         """True if the driver sends it all declared columns, not only those of the query."""
         return False
 
+    def ids(self, columns: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 - a query of ours names no ids
+        """Names of the columns that are ids, as far as the settings tell. columns: declared ones with their types."""
+        return ()
+
     @property
     def lines(self) -> bool:
         """True if the driver sends it the source's lines, whatever the query."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
+from streamgauge.driver.ids import UNMARKED, Ids, Marking
 from streamgauge.driver.queues import Queues
 from streamgauge.driver.replay import DAY_PS, Feed
 from streamgauge.driver.schedule import Schedule
@@ -25,6 +26,9 @@ class Attempt:
     behind_s: float = 0.0  # age of the backlog at the start
     state: str = "open"  # open, started, stopped, overflow, failed
     failure: str | None = None
+    marking: Marking = UNMARKED
+    ids: Ids = field(default_factory=Ids)
+    lap_rows: tuple[int, ...] = ()  # of each queue, in a loop of the stream
     horizon_ps: int = DAY_PS  # how far after the last event the sentinel is
     ready: bool = False
     start_wall_ns: int = 0
@@ -33,6 +37,28 @@ class Attempt:
     cpu_begin_s: float = 0.0
     cpu_end_s: float | None = None
     feeds: list[Feed] = field(default_factory=list)
+
+    def laps(self) -> dict[str, object]:
+        """Figures of the loops and ids that were offered; `out_of_order` counts those of the first loop."""
+        offered = list(zip(self.feeds, self.events(), strict=False))
+        return {
+            "loops": max((feed.loops(rows) for feed, rows in offered), default=0),
+            "lap_rows": self.lap_rows,
+            "out_of_order": sum(feed.out_of_order(rows) for feed, rows in offered),
+            "ids": dict(self.ids.steps),
+            "round": self.marking.round,
+        }
+
+    def observed(self) -> dict[str, object]:
+        """Samples, reports and slips of the whole trial."""
+        queues = self.queues
+        return {
+            "samples": [astuple(sample) for sample in list(queues.samples)],
+            "clock": [astuple(sample) for sample in list(queues.clock)],
+            "final": astuple(queues.final) if queues.final else None,
+            "reports": [{"epoch": epoch, "body": body} for epoch, body in sorted(self.reports.copy().items())],
+            "slip": self.slip.to_dict(),
+        }
 
     def events(self) -> list[int]:
         """Offered events per partition, without sentinels."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from streamgauge.driver.ids import UNMARKED, Marking
 from streamgauge.driver.protocol import MAX_LINE, VERSION
 from streamgauge.driver.system import Endpoint
 
@@ -168,14 +169,23 @@ class Connection:
         hold: int | None = None,
         behind_s: float = 0.0,
         beyond_us: int = 0,
+        marking: Marking = UNMARKED,
     ) -> dict[str, Any]:
         """Opens a trial. rate and hold are those of all driver processes together.
 
         hold: keeps so many rows waiting, whatever the rate. behind_s: age of the backlog at the start, seconds.
-        beyond_us: least distance from the last event to the sentinel, µs.
+        beyond_us: least distance from the last event to the sentinel, µs. marking: the ids, and whose values they take.
         """
         return self._ask(
-            "open", attempt=attempt, rate=rate, seconds=seconds, hold=hold, behind_s=behind_s, beyond_us=beyond_us
+            "open",
+            attempt=attempt,
+            rate=rate,
+            seconds=seconds,
+            hold=hold,
+            behind_s=behind_s,
+            beyond_us=beyond_us,
+            ids=marking.columns,
+            round=marking.round,
         )
 
     def hold(self, rows: int) -> None:

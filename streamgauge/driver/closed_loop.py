@@ -12,6 +12,7 @@ from streamgauge.config import Workload
 from streamgauge.driver.client import WireError
 from streamgauge.driver.conversation import LOOK_S, Conversation, Ended, Progress
 from streamgauge.driver.fleet import Drivers
+from streamgauge.driver.ids import UNMARKED, Marking
 from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, nearest
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
@@ -42,10 +43,11 @@ class ClosedLoop:
         beyond_us: int = 0,
         attempt: str | None = None,
         progress: Progress | None = None,
+        marking: Marking = UNMARKED,
     ) -> None:
         self._talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
         self._setup = TrialSetup(
-            self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, OVERLOAD
+            self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, OVERLOAD, marking
         )
         self._request = TrialRequest(OVERLOAD, LONGEST_LADDER_S)
         self._beyond_us, self._continuous = beyond_us, continuous

@@ -68,7 +68,13 @@ class Conversation:
         self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
         for connection in self._connections:
             connection.open(
-                self.attempt, request.rate, request.seconds, hold=hold, behind_s=request.behind_s, beyond_us=beyond_us
+                self.attempt,
+                request.rate,
+                request.seconds,
+                hold=hold,
+                behind_s=request.behind_s,
+                beyond_us=beyond_us,
+                marking=setup.marking,
             )
         self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
         self._begun = True

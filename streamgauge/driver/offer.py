@@ -15,8 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge import config
+from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.driver.attempt import Attempt
+from streamgauge.driver.ids import Marking
 from streamgauge.driver.queues import MAX_BATCHES, Queues, fitting_rows
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule
@@ -158,13 +160,29 @@ class Driver:
         plan = schedule(rate, seconds, self._replay.loop, mode=shape[0], profile=shape[1])
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
         hold = None if request.get("hold") is None else self._share_of(request["hold"])
+        marking = Marking(tuple(request.get("ids", ())), request.get("round", 0))
+        try:
+            ids = self._replay.ids(marking.columns)
+        except UserError as problem:
+            raise Refused(str(problem)) from None
+        lap_rows = tuple(self._replay.part(p, settings.partitions).num_rows for p in self.partitions)
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())
             queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
             horizon = max(self._horizon_ps, request.get("beyond_us", 0) * PS["us"])
             self._attempt = Attempt(
-                name, rate * share, seconds, plan, queues, hold is not None, behind_s, horizon_ps=horizon
+                name,
+                rate * share,
+                seconds,
+                plan,
+                queues,
+                hold is not None,
+                behind_s,
+                horizon_ps=horizon,
+                marking=marking,
+                ids=ids,
+                lap_rows=lap_rows,
             )
         self.drop_others(name)
         return {"wall_ns": time.time_ns()}
@@ -187,7 +205,8 @@ class Driver:
             attempt.cpu_begin_s = time.process_time()
             first = at - round(attempt.behind_s * NS)
             attempt.feeds = [
-                Feed(self._replay, attempt.schedule, first, p, self._settings.partitions) for p in self.partitions
+                Feed(self._replay, attempt.schedule, first, p, self._settings.partitions, attempt.marking)
+                for p in self.partitions
             ]
         threading.Thread(target=self._keep_pace, args=(attempt,), name="pace", daemon=True).start()
         return {"start_wall_ns": at}
@@ -230,7 +249,7 @@ class Driver:
             "start_wall_ns": attempt.start_wall_ns,
             "partitions": len(self.partitions),
             **attempt.queues.state(now),
-            "loops": max((f.loops(n) for f, n in zip(attempt.feeds, attempt.events(), strict=False)), default=0),
+            **attempt.laps(),
             "stream_seconds_per_second": self._replay.speed(attempt.rate * self._settings.partitions)
             / len(self.partitions),
             "slip_ns": {"p50": attempt.slip.quantile(0.5), "p99": attempt.slip.quantile(0.99), "max": attempt.slip.max},
@@ -241,21 +260,8 @@ class Driver:
         }
 
     def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
-        attempt = self._current()
-        samples = [astuple(sample) for sample in list(attempt.queues.samples)]
-        clock = [astuple(sample) for sample in list(attempt.queues.clock)]
-        final = astuple(attempt.queues.final) if attempt.queues.final else None
         with self._lock:
-            slip = attempt.slip.to_dict()
-        reports = [{"epoch": epoch, "body": body} for epoch, body in sorted(attempt.reports.copy().items())]
-        return {
-            **self._status(request),
-            "samples": samples,
-            "clock": clock,
-            "final": final,
-            "reports": reports,
-            "slip": slip,
-        }
+            return self._status(request) | self._current().observed()
 
     # -- the clock
 

@@ -1,6 +1,7 @@
 """Holds a stream artifact in memory, and replays it endlessly as record batches with wall-clock columns.
 
-The replay loops: loop k has event and ingestion times shifted by k·(span + mean gap), and seq continues. Event i of the
+The replay loops: loop k has event and ingestion times shifted by k·(span + mean gap), seq continues, and ids are others
+(driver/ids.py). Event i of the
 (densified) stream goes to partition i mod P, so each partition keeps stream order and is a plain slice of a table that
 is prepared once. `densify: k` puts k copies of each event side by side under salted keys: text keys get the suffix
 "#copy", whole-number keys become key·k + copy, seq becomes seq·k + copy.
@@ -23,6 +24,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.base.schemas import COLUMN_TYPES
 from streamgauge.base.units import PS, Tick
+from streamgauge.driver.ids import UNMARKED, Ids, Marking, Turn
 from streamgauge.driver.schedule import Ints, Loop, Schedule
 
 MAX_BYTES = 2_000_000_000  # of one in-memory stream: Arrow's text offsets are 32 bits
@@ -183,7 +185,10 @@ class Replay:
         self.sequence_shift = int(stream.numbers("seq").max()) + 1
         self.latest = max(int(self.event_time.max()), int(self.loop.ingestion[-1]))
         self.passing = Passing(self.event_time, self.loop.shift)
+        #: of each event, in the order of the stream
+        self.out_of_order = self.event_time < np.maximum.accumulate(self.event_time)
         self._parts: dict[tuple[int, int], pa.Table] = {}
+        self._ids: dict[tuple[str, ...], Ids] = {}
 
     def split(self, wanted: Sequence[int], partitions: int) -> None:
         """Prepares the wanted partitions. Raises UserError when there are more partitions than events."""
@@ -200,6 +205,12 @@ class Replay:
             rows = int64s(np.arange(partition, self.count, partitions))
             self._parts[partition, partitions] = self.stream.table.take(rows).combine_chunks()
         return self._parts[partition, partitions]
+
+    def ids(self, columns: Sequence[str]) -> Ids:
+        """The ids of the stream, looked at once. Raises UserError for a column that cannot be one."""
+        if (named := tuple(columns)) not in self._ids:
+            self._ids[named] = Ids.of(self.stream.table, named)
+        return self._ids[named]
 
     def speed(self, rate: float) -> float:
         """Stream seconds that pass in a wall second at a mean rate of `rate` events/s."""
@@ -222,12 +233,21 @@ class Replay:
 class Feed:
     """A partition's rows in order: next_batch gives the next ones with their wall-clock columns."""
 
-    def __init__(self, replay: Replay, schedule: Schedule, start_wall_ns: int, partition: int, partitions: int) -> None:
+    def __init__(
+        self,
+        replay: Replay,
+        schedule: Schedule,
+        start_wall_ns: int,
+        partition: int,
+        partitions: int,
+        marking: Marking = UNMARKED,
+    ) -> None:
         if replay.count < partitions:
             raise UserError(
                 f"replay.partitions: found {partitions}, allowed: at most the stream's {replay.count} events"
             )
         self._replay, self._due, self._start = replay, schedule.due, start_wall_ns
+        self._ids, self._round = replay.ids(marking.columns), marking.round
         self._at = np.arange(partition, replay.count, partitions)
         table = replay.part(partition, partitions)
         self._fixed = {
@@ -238,6 +258,10 @@ class Feed:
         self._moving = {name: ints(table.column(name).chunk(0)) for name in ("ingestion_time", "seq", "event_time")}
         self.position = 0
         self.last_wall = start_wall_ns  # of the last row given
+
+    def out_of_order(self, rows: int) -> int:
+        """Events out of order among the first `rows` rows of the partition in the first loop."""
+        return int(self._replay.out_of_order[self._at[:rows]].sum())
 
     def loops(self, rows: int) -> int:
         """Number of loops that the first `rows` rows span, at least 1."""
@@ -272,10 +296,11 @@ class Feed:
             "sentinel": bools(np.zeros(count, bool)),
         }
         arrays = [made[f.name] if f.name in made else self._fixed[f.name].slice(first, count) for f in schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema), offered
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return self._ids.marked(batch, Turn(self._round, loop)), offered
 
 
-def offered_rows(stream: Stream, counts: Sequence[Sequence[int]]) -> pa.Table:
+def offered_rows(stream: Stream, counts: Sequence[Sequence[int]], marking: Marking = UNMARKED) -> pa.Table:
     """Returns all rows that a trial has offered: the first counts[i][q] of queue q of process i.
 
     Columns: those of the wire, with wall clocks of 0; int64 partition (numbered through all processes) and row (its
@@ -285,7 +310,7 @@ def offered_rows(stream: Stream, counts: Sequence[Sequence[int]]) -> pa.Table:
     partitions, parts, number = sum(len(own) for own in counts), [], 0
     for process, own in enumerate(counts):
         for queue, count in enumerate(own):
-            feed = Feed(replay, still, 0, process + queue * len(counts), partitions)
+            feed = Feed(replay, still, 0, process + queue * len(counts), partitions, marking)
             while feed.position < count:
                 first = feed.position
                 batch, _ = feed.next_batch(count - first)

@@ -109,6 +109,8 @@ class Open(_Request):
     behind_s: float | None = Field(0, ge=0, le=LONGEST_S, description="seconds, 0 or more, at most 30 days")
     hold: Whole | None = Field(None, description="a whole number of rows from 0 on, or null")
     beyond_us: int = Field(0, ge=0, le=_FARTHEST_US, description="microseconds from 0 to 1,000 years")
+    ids: list[str] = Field(default_factory=list, max_length=1000, description="names of declared columns")
+    round: int = Field(0, ge=0, lt=2**31, description="a whole number from 0 to 2^31 - 1")
 
 
 class Start(_Request):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamgauge.base.errors import UserError
+from streamgauge.driver.ids import UNMARKED, Marking
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
     from streamgauge.base.units import Tick
@@ -52,6 +53,7 @@ class TrialSetup:
     tick: Tick  # unit of event_time and ingestion_time
     work: Path  # a fresh directory: checkpoints, outputs, logs of this trial
     rate_events_per_s: float  # offered load, for sizing only
+    marking: Marking = UNMARKED  # of the ids, which the driver has applied; the round after this one is free
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from pathlib import Path
 from streamgauge.config import Workload
 from streamgauge.driver.conversation import Conversation, Progress
 from streamgauge.driver.fleet import Drivers
+from streamgauge.driver.ids import UNMARKED, Marking
 from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun
 from streamgauge.driver.schedule import check_rate, check_seconds
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
@@ -31,17 +32,19 @@ def run_trial(
     beyond_us: int = 0,
     attempt: str | None = None,
     progress: Progress | None = None,
+    marking: Marking = UNMARKED,
 ) -> TrialRun:
     """Runs one open-loop trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
     behind_s: age of the backlog at the start. over: called now and then with the observation so far; once it is true,
     the trial ends before `seconds`. beyond_us: how far after the last event the sentinel must be. work: an empty
     directory for the system. progress: called several times a second with the status of each driver process.
+    marking: the columns that are ids, which have values of their own in each round.
     """
     check_rate(rate)
     check_seconds(seconds)
     talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
-    setup = TrialSetup(talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate)
+    setup = TrialSetup(talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate, marking)
     request = TrialRequest(rate, seconds, behind_s, batch_noise, find(workload.query).late != "never")
 
     def watch() -> None:

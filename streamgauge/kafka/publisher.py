@@ -24,6 +24,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
 from streamgauge.driver.child import run_task
 from streamgauge.driver.client import Connection
+from streamgauge.driver.ids import Laps
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import Endpoint
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
@@ -168,17 +169,21 @@ class Publisher:
 
     def _publish(self, number: int, endpoint: Endpoint, queue: int) -> None:
         with Connection(endpoint, self._task.attempt) as wire:
-            kept = self._kept(number, wire.schema)
+            kept, laps = self._kept(number, wire.schema), None
             while not self._stop.is_set():
                 row = self._counts[number]
                 batches = list(wire.read(queue, row, max_rows=READ_ROWS, wait_s=READ_S))
-                if batches and not self._start_ns:
-                    self._begun(wire.status())
+                if batches and not row:
+                    laps = Laps.of([status := wire.status()])
+                    self._begun(status)
                 if sum(batch.num_rows for batch in batches) < FEW_ROWS:
                     self._stop.wait(PAUSE_S)  # else it would ask for each row by itself
                 for batch in map(self._mover.moved, batches):
                     self._produce(number, batch)
                     if kept is not None:
+                        # those of a closed loop warm later trials up, as other events
+                        if laps is not None and self._task.kept is not None:
+                            batch = laps.plain(batch, queue, self._counts[number])
                         kept.write_batch(batch.select(kept_columns(batch.schema)))
                     self._counts[number] += batch.num_rows
                     if kept is not None and self._counts[number] >= (self._task.kept or math.inf):
@@ -199,6 +204,8 @@ class Publisher:
             self._produce(number, sentinel, every=0)
 
     def _begun(self, status: dict[str, Any]) -> None:
+        if self._start_ns:
+            return
         self._filled_ns = 0 if status["behind_s"] else int(status["start_wall_ns"])
         self._start_ns = int(status["start_wall_ns"])
 

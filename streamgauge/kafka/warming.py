@@ -1,5 +1,7 @@
 """Rows that warm a job up: the beginning of the stream, moved into the past, so that event time goes on into the trial.
 
+Their ids are of a round of their own (driver/ids.py).
+
 A closed loop keeps the beginning of each queue. A later trial that starts a job first has it take those rows, again
 and again until the time for it is over. They come as fast as the job takes them.
 """
@@ -20,6 +22,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import int64s, ints, replaced
 from streamgauge.base.units import Tick
+from streamgauge.driver.ids import Laps, Turn
 from streamgauge.kafka.clients import Access, told
 from streamgauge.kafka.moving import in_event_time
 from streamgauge.kafka.records import headers, maker
@@ -40,12 +43,14 @@ _PRODUCER = {"enable.idempotence": True, "linger.ms": 2, "queue.buffering.max.me
 class Begin:
     """The kept rows of each queue, as many of each.
 
+    laps: of the round to which the rows of all passes belong.
     ticks, seqs: distance in event time and in seq of a row in one pass to the same row in the next one. The last pass
     lies before the stream.
     """
 
     tables: list[pa.Table]
     tick: Tick
+    laps: Laps
     ticks: int
     seqs: int
     passes: int
@@ -58,16 +63,24 @@ class Begin:
 
     def part(self, queue: int, at: int, most: int) -> pa.RecordBatch:
         """The next rows of a queue, at most so many, after `at` rows of all passes."""
-        number, row = divmod(at, self.tables[queue].num_rows)
-        batch = self.tables[queue].slice(row, most).combine_chunks().to_batches()[0]
+        rows, lap_rows = self.tables[queue].num_rows, self.laps.rows[queue]
+        number, row = divmod(at, rows)
+        end, pieces = min(rows, row + most), []
+        while row < end:
+            lap = row // lap_rows
+            turn = Turn(self.laps.round, number * -(-rows // lap_rows) + lap)
+            piece = self.tables[queue].slice(row, min(end, (lap + 1) * lap_rows) - row)
+            pieces.append(self.laps.ids.marked(piece, turn))
+            row += piece.num_rows
+        batch = pa.concat_tables(pieces).combine_chunks().to_batches()[0]
         back = self.passes - number
         event_time, seq = ints(batch.column("event_time")), ints(batch.column("seq"))
         # -1 is the sentinel's seq
         return in_event_time(batch, event_time - back * self.ticks, seq - back * self.seqs - 1, self.tick)
 
 
-def begin_of(folder: Path, queues: int, tick: Tick) -> Begin | None:
-    """Reads the kept rows; None if there are none."""
+def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps) -> Begin | None:
+    """Reads the kept rows, whose ids are those of the stream; None if there are none."""
     tables = []
     for number in range(queues):
         with suppress(OSError, pa.ArrowException), pa.ipc.open_stream(str(folder / f"events-{number}.arrow")) as file:
@@ -85,7 +98,7 @@ def begin_of(folder: Path, queues: int, tick: Tick) -> Begin | None:
     ticks = most - least + max(1, (most - least) // (rows * queues))
     last = max(int(ints(table.column("seq").chunk(0)).max()) for table in tables)
     passes = max(1, min(PASSES, least // ticks))  # none begins before 1970, if the stream allows
-    return Begin(tables, tick, ticks, last + 1, passes)
+    return Begin(tables, tick, laps, ticks, last + 1, passes)
 
 
 class Ahead:

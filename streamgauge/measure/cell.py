@@ -19,6 +19,7 @@ from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
 from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
 from streamgauge.driver.fleet import Drivers, DriversMaker, drivers
+from streamgauge.driver.ids import Marking
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.queues import held_rows
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
@@ -52,6 +53,7 @@ class ReadyCell:
         self._loop: ClosedLoop | None = None
         self._has_started = False
         self._runs = 0
+        self._ids = self._named_ids()
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed
         self.paused = False  # the system waits: nothing of it runs
@@ -192,7 +194,7 @@ class ReadyCell:
             self._loop = ClosedLoop(
                 system, self.fleet, self.workload, work=self._new_run(), continuous=is_continuous(system),
                 bounds=self._bounds(), beyond_us=self._beyond_us(), attempt=self._attempt(token),
-                progress=Progress(None),
+                progress=Progress(None), marking=self._marking(),
             )  # fmt: skip
         return self._loop
 
@@ -213,7 +215,7 @@ class ReadyCell:
             return run_trial(
                 system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=self._bounds(),
                 behind_s=behind_s, batch_noise=batch_noise, over=over, beyond_us=self._beyond_us(),
-                attempt=self._attempt(token), progress=Progress(rate),
+                attempt=self._attempt(token), progress=Progress(rate), marking=self._marking(),
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -233,6 +235,20 @@ class ReadyCell:
 
     def _attempt(self, token: int) -> str:
         return f"{token}-{self.cell.name}-{self._runs}-{time.time_ns()}"
+
+    def _named_ids(self) -> tuple[str, ...]:
+        """The ids that the file names, and else those of the system. Lines cannot have other ids."""
+        named, line = self.benchmark.replay.ids, self.settings.lines
+        if named and line:
+            raise UserError(
+                f"replay.ids: found {', '.join(named)}, allowed: [], as the system reads the source's lines"
+            )
+        found = self.settings.ids(self.fleet.columns) if named is None else named
+        return () if line else tuple(name for name in found if name in self.fleet.columns)
+
+    def _marking(self) -> Marking:
+        """The ids of the run that begins; every other round is left for what warms a job up."""
+        return Marking(self._ids, 2 * self._runs)
 
     def _bounds(self) -> Bounds:
         replay = self.benchmark.replay

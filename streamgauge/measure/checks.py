@@ -6,7 +6,9 @@ import logging
 import os
 from pathlib import Path
 
+from streamgauge.base.errors import UserError
 from streamgauge.config import Benchmark
+from streamgauge.driver.ids import KINDS
 from streamgauge.driver.system import make_system
 from streamgauge.workloads import Spec
 
@@ -17,6 +19,11 @@ def check_names(benchmark: Benchmark) -> None:
     """Checks queries and their columns, without importing a user's module. Raises UserError."""
     for workload in benchmark.workloads:
         Spec.of(workload, benchmark.source.columns)
+    columns = benchmark.source.columns
+    for name in benchmark.replay.ids or ():
+        if columns.get(name) not in KINDS:
+            allowed = ", ".join(column for column, kind in columns.items() if kind in KINDS) or "none"
+            raise UserError(f"replay.ids: found {name!r}, allowed: columns of type {' or '.join(KINDS)}: {allowed}")
 
 
 def check(benchmark: Benchmark) -> None:

@@ -11,6 +11,7 @@ from streamgauge.base.schemas import NEXMARK_IDS
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, Workload
 from streamgauge.driver.fleet import Drivers
+from streamgauge.driver.ids import Marking
 from streamgauge.driver.observed import TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.workloads import Spec, find
@@ -38,7 +39,7 @@ def compared(
     from streamgauge.oracle.check import check
     from streamgauge.oracle.late_rows import Unknowable
 
-    rows = _offered([driver["offered"] for driver in run.details["drivers"]], stream, fleet, replay, workload)
+    rows = _offered(run.details["drivers"], stream, fleet, replay, workload)
     began = time.monotonic()
     try:
         found = check(rows, figures, epochs, Spec.of(workload, fleet.columns))
@@ -58,7 +59,7 @@ def salted(workload: Workload) -> tuple[str, ...]:
 
 
 def _offered(
-    per_process: Sequence[Sequence[int]], stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload
+    drivers: Sequence[dict[str, Any]], stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload
 ) -> pa.Table:
     """Returns the events that were offered; the counts per partition include one sentinel each."""
     loaded = load_stream(
@@ -66,4 +67,5 @@ def _offered(
         line=fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.shares),
         densify=replay.densify, salted=salted(workload),
     )  # fmt: skip
-    return offered_rows(loaded, [[count - 1 for count in counts] for counts in per_process])
+    marking = Marking(tuple(drivers[0]["ids"]), drivers[0]["round"])
+    return offered_rows(loaded, [[count - 1 for count in driver["offered"]] for driver in drivers], marking)

@@ -7,8 +7,8 @@ yields the columns of an answer, and the largest event_wall and offered_wall amo
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,6 +23,15 @@ WALLS = ("event_wall", "offered_wall")
 #: a column of the offered rows: true for those that the job took before the trial
 EARLIER = "streamgauge_earlier"
 _SHOWN = 120
+#: the table `events` without its declared columns, and DuckDB's names of their types
+OFFERED = (
+    "0::bigint as seq",
+    "0::bigint as event_time",
+    "now() as event_ts",
+    "0::bigint as event_wall",
+    "0::bigint as offered_wall",
+)
+_SQL_TYPES = {"string": "varchar", "int64": "bigint", "float64": "double"}
 
 
 @dataclass
@@ -49,6 +58,21 @@ class Timed:
     appended: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     event_wall: Ints | None = None
     offered_wall: Ints | None = None
+
+
+def tells_time(sql: str | None, key: Sequence[str], columns: Mapping[str, str]) -> bool:
+    """True if a column of the key is a time of the event, such as a window: then answers to later loops differ.
+
+    sql: over rows of these columns. A date is none, as events of many loops may share it.
+    """
+    kinds = dict.fromkeys(key, "")
+    if sql is not None:
+        names = [*OFFERED, *(f"null::{_SQL_TYPES.get(kind, kind)} as {_name(name)}" for name, kind in columns.items())]
+        with suppress(duckdb.Error), duckdb.connect() as base:  # what is wrong with the SQL is told by its first use
+            base.execute(f"create view events as select {', '.join(names)} limit 0")
+            told = base.execute(f"describe {sql}").fetchall()
+            kinds |= {name: kind for name, kind, *_ in told}
+    return any(name in ("event_time", "event_ts") or kinds[name].startswith("TIMESTAMP") for name in key)
 
 
 @contextmanager

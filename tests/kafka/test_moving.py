@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from streamgauge.driver.ids import Ids, Laps, Turn
 from streamgauge.kafka.answers import offered
 from streamgauge.kafka.moving import After, Mover
 from streamgauge.kafka.warming import PASSES, Ahead, begin_of
@@ -54,7 +55,7 @@ def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_it
         batch = rows({}, False, *given, {"seq": -1, "event_time": DAY + 10**6 * US, "sentinel": True})
         with pa.ipc.new_stream(str(tmp_path / f"events-{number}.arrow"), batch.schema) as out:
             out.write_batch(batch)
-    begin = begin_of(tmp_path, 2, "ns")
+    begin = begin_of(tmp_path, 2, "ns", Laps(Ids(), 1, (3, 2)))
     assert begin is not None
 
     def parts(queue: int, at: int) -> list[dict[str, object]]:
@@ -73,6 +74,19 @@ def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_it
     assert parts(0, last + 1) == [moved(2, 1)]
     assert parts(0, 0) == [moved(0, PASSES), moved(2, PASSES)]
     assert len({parts(queue, at)[0]["seq"] for queue in (0, 1) for at in range(begin.rows)}) == 4 * PASSES
+
+
+def test_rows_that_warm_a_job_up_have_ids_of_their_own_in_each_pass_and_loop(tmp_path: Path) -> None:
+    given = [{"seq": seq, "event_time": DAY + 10 * US * seq, "id": seq % 2} for seq in range(4)]
+    batch = rows({"id": "int64"}, False, *given)
+    with pa.ipc.new_stream(str(tmp_path / "events-0.arrow"), batch.schema) as out:
+        out.write_batch(batch)
+    begin = begin_of(tmp_path, 1, "ns", Laps(Ids({"id": 10}), 5, (2,)))  # two loops of two rows were kept
+    assert begin is not None
+    found = [value for at in range(0, begin.rows, 4) for value in begin.part(0, at, 4).column("id").to_pylist()]
+    numbers = [Turn(5, lap).number for lap in range(2 * PASSES)]
+    assert found == [10 * number + value for number in numbers for value in (0, 1)]
+    assert len(set(found)) == begin.rows
 
 
 def test_more_rows_wait_for_a_job_that_takes_many_from_one_commit_to_the_next() -> None:

@@ -223,6 +223,15 @@ def test_a_system_whose_warm_up_fails_twice_is_cold(tmp_path: Path, monkeypatch:
         assert cell.trial(200, 0.5, token=1).observation.invalid is None
 
 
+def test_each_run_gives_the_named_ids_a_round_of_their_own(bench: Bench, tmp_path: Path) -> None:
+    replay = bench.benchmark.replay.model_copy(update={"ids": ("flight",)})
+    keyed = bench.benchmark.workloads[0].model_copy(update={"key": "flight"})
+    benchmark = bench.benchmark.model_copy(update={"replay": replay, "workloads": (keyed,)})
+    with ready(benchmark, bench.store, CELL, tmp_path / "work") as cell:
+        found = [cell.trial(500, 0.3, token=1).run.details["drivers"][0] for _ in range(2)]
+    assert [(sorted(one["ids"]), one["round"]) for one in found] == [(["flight"], 2), (["flight"], 4)]
+
+
 def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: Path) -> None:
     def refused(cell: Cell, **change: Any) -> str:
         benchmark = load(bench.file).model_copy(update=change)

@@ -8,20 +8,23 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.ids import Laps
 from streamgauge.driver.observed import summary
 from streamgauge.driver.system import TrialSetup
+from streamgauge.engines.job.comparing import compared
 from streamgauge.engines.job.following import Follower
 from streamgauge.engines.job.life import Job, Trial, is_closed
 from streamgauge.engines.job.running import Command, Publishing
 from streamgauge.engines.job.settings import PLACES, JobSettings, filled
-from streamgauge.kafka.answers import Output, offered, report
+from streamgauge.kafka.answers import Output
 from streamgauge.kafka.clients import Access, Topics, ends
 from streamgauge.kafka.progress import Checkpoint, Group, Progress
 from streamgauge.kafka.publisher import Task
@@ -116,7 +119,7 @@ class JobSystem:
             keep = drained and not trial.closed and self._goes_on
             figures = self._ended(trial, keep=keep) | {"drained": drained}
             if output is not None and self._failure is None:
-                figures |= self._answers(trial, output, figures["link"])
+                figures |= compared(self._system.answer, trial, output.read(), figures["link"])
             # the next trial's answers are compared together with these
             right = self._failure is None and not figures.get("check", {}).get("wrong")
             if keep := keep and right and "latest" in figures["link"]:
@@ -180,7 +183,7 @@ class JobSystem:
                 self.pin()
         warming = None
         if not closed and begun is None and system.warm.ps and system.format != "line":
-            kept = begin_of(self._kept, queues, setup.tick)
+            kept = begin_of(self._kept, queues, setup.tick, _laps(setup))
             about = (self._access, job.values["input"], setup.attempt, system.format, system.headers)
             if kept:
                 rate, is_batched = setup.rate_events_per_s, not self.continuous
@@ -286,31 +289,6 @@ class JobSystem:
             "invalid": None if unjudged else trial.invalid(link),
         }
 
-    def _answers(self, trial: Trial, output: Output, link: dict[str, Any]) -> dict[str, Any]:
-        """Reads, checks and reports the answers. Raises UserError for answers that cannot be used."""
-        from streamgauge.oracle.own_sql import Answers, OwnCheck, one_line_errors
-
-        wanted, topic = self._system.answer, output.read()
-        if not topic.values:
-            raise UserError("the job wrote nothing to its output topic")
-        rows = offered(trial.rows, trial.queues, trial.job.trials)
-        with one_line_errors(), closing(Answers(topic.values, topic.appended_ns, rows)) as answers:
-            found = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
-            if garbage := answers.garbage():
-                raise UserError(garbage)
-            if wanted.sql is not None:
-                lateness = None if wanted.lateness is None else wanted.lateness.ps / 1e9
-                found, timed = answers.compare(wanted.sql, wanted.key, lateness)
-            elif wanted.carried is not None:
-                timed = answers.carried(wanted.carried.model_dump())
-            else:
-                timed = answers.counted()
-        setup = trial.setup
-        with Connection(setup.endpoints[0], setup.attempt) as wire:
-            report(wire, setup.attempt, timed, _clock(wire.clock_offset(), link.get("clock_offset_ns")))
-        told = found.to_dict()
-        return {"answers": told} | ({} if found.unchecked else {"check": told})
-
     def _end(self, *, keep: bool = False) -> None:
         """Ends all that runs for a trial, and removes what was made for it; the job and its topics may be kept."""
         trial, self._trial = self._trial, None
@@ -337,6 +315,10 @@ class JobSystem:
             self._list.unlink(missing_ok=True)
 
 
-def _clock(driver: tuple[int, int], broker: list[int] | None) -> tuple[int, int] | None:
-    """The driver's clock minus the broker's, and its error bound, ns; from both to ours."""
-    return None if broker is None else (driver[0] + broker[0], driver[1] + broker[1])
+def _laps(setup: TrialSetup) -> Laps:
+    """The ids of what warms a job up: those of the round after the trial's."""
+    status = []
+    for endpoint in setup.endpoints:
+        with Connection(endpoint, setup.attempt) as wire:
+            status.append(wire.status())
+    return replace(Laps.of(status), round=setup.marking.round + 1)

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,6 +16,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model
 from streamgauge.config.systems import System
+from streamgauge.driver.ids import KINDS
 
 #: places in the command, the environment and the progress, filled for each trial
 PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
@@ -202,6 +204,15 @@ class JobSettings(System):
         if self.version is not None and not named:
             raise ValueError("version: neither command nor environment has the place {version}, which tells what runs")
         return self
+
+    def ids(self, columns: Mapping[str, str]) -> tuple[str, ...]:
+        """The columns of answer.key that the source has, unless a time in the key tells the answers of laps apart."""
+        from streamgauge.oracle.own_sql import tells_time
+
+        key = self.answer.key
+        if self.lines or tells_time(self.answer.sql, key, columns):
+            return ()
+        return tuple(name for name in key if columns.get(name) in KINDS)
 
     @property
     def every_column(self) -> bool:

@@ -1,0 +1,39 @@
+"""Settings of the engine job: which columns are ids unless the file names them."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.engines.job.settings import JobSettings
+
+COLUMNS = {"order_id": "string", "customer": "int64", "price": "float64"}
+WALLS = "max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by all"
+
+
+@pytest.mark.parametrize(
+    ("select", "key", "ids"),
+    [
+        ("select order_id, price", ["order_id"], ("order_id",)),
+        ("select order_id, customer", ["order_id", "customer"], ("order_id", "customer")),
+        ("select customer, price", ["customer", "price"], ("customer",)),  # a price is no id
+        ("select order_id as id", ["id"], ()),  # no column of the source
+        ("select event_time, customer", ["event_time", "customer"], ()),
+        ("select time_bucket(interval 1 hour, event_ts) as hour, customer", ["hour", "customer"], ()),
+        ("select cast(event_ts as date) as day, customer", ["day", "customer"], ("customer",)),
+        ("select nonsense", ["customer"], ("customer",)),  # the SQL's first use tells
+    ],
+)
+def test_ids_are_the_columns_of_the_answers_key_unless_it_has_a_time(
+    select: str, key: list[str], ids: tuple[str, ...]
+) -> None:
+    about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"]}
+    answer = {"sql": f"{select}, {WALLS}", "key": key}
+    assert JobSettings.model_validate(about | {"answer": answer}).ids(COLUMNS) == ids
+
+
+def test_without_sql_the_key_alone_tells_and_lines_have_no_ids() -> None:
+    about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"]}
+    answer = {"key": ["order_id"]}
+    assert JobSettings.model_validate(about | {"answer": answer}).ids(COLUMNS) == ("order_id",)
+    lines = {"format": "line", "sentinel": "{ms},,"}
+    assert JobSettings.model_validate(about | lines | {"answer": answer}).ids(COLUMNS) == ()
