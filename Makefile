@@ -12,7 +12,7 @@ SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment bench test quick shuffle lint docs ui spark-env flink jvm-link kafka requirements lock browser network clean
+.PHONY: help setup environment bench test tools prove quick shuffle lint docs ui spark-env flink jvm-link kafka requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -30,9 +30,19 @@ setup: .venv/.ready ## Build .venv, which holds the streamgauge command
 bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
-test: setup browser network lint ## Run everything that CI runs
+test: tools setup browser network flink jvm-link kafka lint ## Run everything that CI runs; nothing is skipped
 	@$(SHARED) -m "not alone"
 	@$(BIN)/pytest -q -m alone
+
+tools:
+	@scripts/preflight.sh "$(PYTHON)" test
+
+prove: setup kafka ## Prove the instrument itself, in about two hours: searches, judges, links, hostile input
+	@for seed in 1 2 3; do $(BIN)/python -m tests.hostile --seed $$seed --draws 1000 || exit 1; done
+	@$(BIN)/python -m benchmarks.search
+	@$(BIN)/python -m benchmarks.changes --without-otava
+	@$(BIN)/python -m benchmarks.wire --seeds 7
+	@$(BIN)/python -m benchmarks.known_job --seeds 3 --repeats 2 --seconds 8
 
 quick: setup lint ## Run the tests that need neither Spark nor minutes
 	@$(SHARED) --quick
