@@ -141,6 +141,7 @@ def collect(
     invalid = invalid or _link_limited(figures, bounds)
     system_clock = worst_clock(epoch["clock_offset_ns"] for epoch in epochs if epoch["clock_offset_ns"])
     invalid = invalid or _apart(clock_offsets, system_clock, bounds.max_clock_offset_s)
+    invalid = invalid or (None if (figures.get("check") or {}).get("wrong") else _early(epochs))
     return Collected(epochs, steady, outside, slip, system_clock, invalid)
 
 
@@ -154,6 +155,25 @@ def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:
     return (
         f"the link to the system limited this trial: rows were handed on {slipped_s:.3f} s late (p99), allowed: "
         f"{bounds.max_slip_s:g} s; lower the rate, or give the link a host or CPUs of its own"
+    )
+
+
+def _early(epochs: Sequence[dict[str, Any]]) -> str | None:
+    """Reason why the latencies say nothing: rows were emitted before their events, beyond the clocks' error; else None.
+
+    A report that does not tell its lowest latency has counted none that the clocks' error explains.
+    """
+    rows, lead_ns = 0, 0
+    for epoch in epochs:
+        lead = -(epoch["least_ns"] or -1)
+        if epoch["negative"] and (epoch["least_ns"] is None or lead > sum(map(abs, epoch["clock_offset_ns"] or ()))):
+            rows, lead_ns = rows + epoch["negative"], max(lead_ns, lead)
+    if not rows:
+        return None
+    return (
+        f"{rows:,} of {sum(epoch['rows'] for epoch in epochs):,} answers came before the events that they answer, by up "
+        f"to {lead_ns / NS:.3f} s, more than the clocks may be off: they answer others, whose ids may be the same "
+        "(replay.ids), or a clock was set"
     )
 
 
@@ -218,6 +238,7 @@ def _epoch(
         "rows": body["rows"],
         "steady": within,
         "negative": body.get("negative", 0),
+        "least_ns": body.get("least_ns"),
         "checksum": body.get("checksum"),
         "clock_offset_ns": (int(clock[0]), int(clock[1])) if clock else None,
         "event_latency_ns": summary(own),

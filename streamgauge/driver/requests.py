@@ -70,6 +70,7 @@ class Body(_Request):
 
     rows: Whole = Field(description="a whole number from 0 on")
     negative: Whole = Field(0, description="a whole number from 0 on")
+    least_ns: Wall | None = Field(None, description="the lowest latency in ns if it is negative, or null")
     checksum: int | None = Field(None, ge=-(2**63), lt=2**64, description="a whole number of 64 bits")
     event_latency: dict[str, Any] = Field(description="a histogram, as in the protocol")
     processing_latency: dict[str, Any] = Field(description="a histogram, as in the protocol")

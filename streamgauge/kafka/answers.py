@@ -149,14 +149,19 @@ def report(wire: Connection, attempt: str, timed: Timed, clock: Sequence[int] | 
 def _body(timed: Timed, part: slice, clock: Sequence[int] | None) -> dict[str, Any]:
     appended = timed.appended[part]
     event, processing = Histogram(), Histogram()
+    least = 0
     if timed.event_wall is not None and timed.offered_wall is not None:
+        # the contributors' largest walls: no event was offered before its time had come
+        waits = np.stack([appended - timed.event_wall[part], appended - timed.offered_wall[part]])
         # a broker's stamp is exact to half a millisecond: what looks negative by less is none
-        for histogram, walls in ((event, timed.event_wall), (processing, timed.offered_wall)):
-            waits = appended - walls[part]
-            histogram.add(np.where((waits < 0) & (waits >= -HALF_MS_NS), 0, waits))
+        waits = np.where((waits < 0) & (waits >= -HALF_MS_NS), 0, waits)
+        least, sound = int(waits.min()), (waits >= 0).all(axis=0)
+        for histogram, some in zip((event, processing), waits, strict=True):
+            histogram.add(some[sound])
     return {
         "rows": len(appended),
-        "negative": event.negative + processing.negative,
+        "negative": 0 if timed.event_wall is None else len(appended) - event.count,
+        "least_ns": min(least, 0),
         "event_latency": event.to_dict(),
         "processing_latency": processing.to_dict(),
         "emitted_wall_ns": [int(appended[0]), int(appended[-1])],

@@ -18,11 +18,13 @@ import pyarrow as pa
 
 from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
+from streamgauge.oracle.differences import Differences, differences
 
 WALLS = ("event_wall", "offered_wall")
 #: a column of the offered rows: true for those that the job took before the trial
 EARLIER = "streamgauge_earlier"
 _SHOWN = 120
+_ORDER = "order by offered_wall, seq rows between unbounded preceding and current row"
 #: the table `events` without its declared columns, and DuckDB's names of their types
 OFFERED = (
     "0::bigint as seq",
@@ -44,6 +46,7 @@ class OwnCheck:
     reported_rows: int | None = None  # without duplicates
     delivery: str | None = None  # exactly once, at least once
     wrong: str | None = None
+    differences: Differences = field(default_factory=Differences)
     unchecked: str | None = None
     largest_delay_ms: float | None = None
 
@@ -155,7 +158,7 @@ class Answers:
             f"create table mine as from typed a where exists (from expected e where {same})"
             f" or not exists (from of_sentinel e where {same})"
         )
-        keys, every = ", ".join(map(_name, key)), ", ".join(map(_name, names))
+        every = ", ".join(map(_name, names))
         self._base.execute(
             f"create table firsts as from mine qualify row_number() over (partition by {every} order by appended) = 1"
         )
@@ -174,7 +177,11 @@ class Answers:
                 f"{lateness_ms / 1000:g} s: its answers are not compared"
             )
         else:
-            found.wrong = self._wrong(every, keys, found)
+            kinds = {name: columns[name] for name in names}
+            found.differences = differences(self._base, kinds, key, self._late(plain, sql))
+            if found.differences.each:
+                rows = f"{found.reported_rows} rows, {found.expected_rows} expected"
+                found.wrong = f"output wrong: {rows}; {found.differences.told()}"
         self._base.execute(
             "create or replace table timed as select e.event_wall, e.offered_wall, min(a.appended) as appended "
             f"from firsts a join expected e on {same} group by e.event_wall, e.offered_wall, {self._of('e', key)}"
@@ -182,16 +189,11 @@ class Answers:
         # an answer is timed unless only rows from before the trial contributed to it
         return found, self._timed("timed where offered_wall > (select max(offered_wall) from marks)")
 
-    def _wrong(self, every: str, keys: str, found: OwnCheck) -> str | None:
-        missing = f"select {every} from expected except select {every} from firsts"
-        extra = f"select {every} from firsts except select {every} from expected"
-        lacks, has = self._count(missing), self._count(extra)
-        if not lacks and not has:
-            return None
-        rows = f"{found.reported_rows} rows, {found.expected_rows} expected"
-        example = self._base.execute(f"from ({missing if lacks else extra}) order by {keys} limit 1").fetchone()
-        what = f"{lacks} are missing" if lacks else f"{has} are in excess"
-        return f"output wrong: {rows}; {what}, such as {str(example)[:_SHOWN]}"
+    def _late(self, plain: str, sql: str) -> str | None:
+        """Makes `events` of those that came out of order alone; returns the SQL over them, None if there are none."""
+        late = f"select *, epoch_us(event_ts) < max(epoch_us(event_ts)) over ({_ORDER}) as late from offered"
+        self._base.execute(f"{plain.replace('from offered', f'from ({late} where not sentinel)')} where late")
+        return sql if self._count("from events") else None
 
     def _asked(self, sql: str, table: str) -> dict[str, str]:
         """Makes a table of the SQL's answer; returns its columns with their types."""
@@ -219,7 +221,7 @@ class Answers:
         """Largest delay of an event behind the running maximum, in the order of offering, ms of the stream."""
         row = self._base.execute(
             "select max(latest - own) from (select epoch_us(event_ts) as own, max(epoch_us(event_ts)) over "
-            "(order by offered_wall, seq rows between unbounded preceding and current row) as latest "
+            f"({_ORDER}) as latest "
             "from offered where not sentinel)"
         ).fetchone()
         return float(row[0] or 0) / 1000 if row else 0.0

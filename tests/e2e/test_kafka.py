@@ -173,7 +173,12 @@ def test_a_job_that_cannot_be_measured_is_told_in_one_line(
     ("fault", "answers", "delivery", "wrong"),
     [
         ("twice", 600, "at least once", None),
-        ("wrong", 300, "exactly once", "output wrong: 300 rows, 300 expected; 299 are missing, such as (0, 0)"),
+        (
+            "wrong",
+            300,
+            "exactly once",
+            "output wrong: 300 rows, 300 expected; 299 missing, such as: expected at=0 flight=0, ",
+        ),
     ],
 )
 def test_copies_are_counted_and_other_values_are_wrong(
@@ -181,7 +186,8 @@ def test_copies_are_counted_and_other_values_are_wrong(
 ) -> None:
     with started(settings(broker, fault), artifact, tmp_path) as (system, fleet):
         check = trial(system, fleet, tmp_path / "trial", seconds=0.5).details["system"]["check"]
-    assert (check["answers"], check["delivery"], check["wrong"]) == (answers, delivery, wrong)
+    assert (check["answers"], check["delivery"]) == (answers, delivery)
+    assert wrong is None if check["wrong"] is None else check["wrong"].startswith(wrong)
 
 
 def test_a_job_reads_avro_by_the_schema_of_its_columns(broker: Broker, artifact: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.oracle.differences import Difference, Differences
 from streamgauge.oracle.own_sql import EARLIER, Answers, OwnCheck
 
 SQL = """
@@ -35,6 +36,7 @@ def offered(*rows: tuple[str | None, int, int, str]) -> pa.Table:
     )
 
 
+ORDERED = offered(("b", 9, 100, ""), ("a", 10, 110, ""), ("a", 11, 120, ""), (None, 99, 130, "sentinel"))
 EVENTS = offered(("a", 10, 100, ""), ("b", 11, 110, ""), ("a", 9, 120, ""), (None, 99, 130, "sentinel"))
 
 
@@ -81,15 +83,77 @@ def test_what_the_sentinel_answers_does_not_count(made: list[Answers]) -> None:
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [
-        ([A], "output wrong: 1 rows, 2 expected; 1 are missing, such as ('b', 1)"),
-        ([A, B, {"key": "c", "n": 1}], "output wrong: 3 rows, 2 expected; 1 are in excess, such as ('c', 1)"),
-        ([A, {"key": "b", "n": 7}], "output wrong: 2 rows, 2 expected; 1 are missing, such as ('b', 1)"),
-        ([A, {"key": "b", "n": "x"}], "output wrong: 2 rows, 2 expected; 1 are missing, such as ('b', 1)"),
+        ([A], "output wrong: 1 rows, 2 expected; 1 missing, such as: expected key=b n=1, found none"),
+        (
+            [A, B, {"key": "c", "n": 1}],
+            "output wrong: 3 rows, 2 expected; 1 in excess, such as: expected none, found key=c n=1",
+        ),
+        (
+            [A, {"key": "b", "n": 7}],
+            "output wrong: 2 rows, 2 expected; 1 with other values, such as: expected key=b n=1, found key=b n=7",
+        ),
+        (
+            [A, {"key": "b", "n": "x"}],
+            "output wrong: 2 rows, 2 expected; 1 with other values, such as: expected key=b n=1, found key=b n=null",
+        ),
     ],
     ids=["missing", "in excess", "another value", "another type"],
 )
 def test_wrong_answers_are_told_with_an_example(made: list[Answers], given: list[object], wrong: str) -> None:
-    assert answers(made, *given).compare(SQL, ["key"], None)[0].wrong == wrong
+    assert answers(made, *given, events=ORDERED).compare(SQL, ["key"], None)[0].wrong == wrong
+
+
+#: windows of ten seconds, each with two keys; the third window has a late event of the second one
+WINDOWED = offered(
+    ("a", 10, 100, ""), ("b", 12, 110, ""), ("a", 20, 120, ""), ("b", 25, 130, ""), ("a", 31, 140, ""),
+    ("b", 24, 150, ""), ("b", 38, 160, ""), (None, 99, 170, "sentinel"),
+)  # fmt: skip
+WINDOWED = WINDOWED.set_column(4, "event_wall", pa.array([100, 110, 120, 130, 140, 130, 160, 170]))
+WINDOWS = """
+select event_time // 10 * 10 as at, key, count(*) as n, max(event_wall) as event_wall,
+    max(offered_wall) as offered_wall from events group by all
+"""
+
+
+def windows(**changes: int) -> list[dict[str, object]]:
+    """The right answers, but for those named: their n, 0 for none."""
+    right = {"a10": 1, "b10": 1, "a20": 1, "b20": 2, "a30": 1, "b30": 1} | changes
+    return [{"at": int(name[1:]), "key": name[0], "n": n} for name, n in right.items() if n]
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds", "cause"),
+    [
+        (windows(), [], None),
+        (windows(b20=1), [("with other values", 1)], "late"),
+        (windows(b20=0), [("missing", 1)], "late"),
+        (windows(a20=7), [("with other values", 1)], None),
+        (windows(b20=1, a10=0), [("with other values", 1), ("missing", 1)], None),
+        (windows(a30=0, b30=0), [("missing", 2)], "last"),
+        ([*windows(), *windows(a10=0, b10=0, a20=0, a30=0, b30=0, b20=1)], [("in excess", 1)], "updates"),
+        ([*windows(), {"at": 90, "key": "z", "n": 1}], [("in excess", 1)], None),
+        ([*windows(), {"at": 40, "key": None, "n": 4}], [("in excess", 1)], "sentinel"),
+    ],
+    ids=["right", "dropped", "all dropped", "wrong", "two causes", "last", "updates", "in excess", "sentinel"],
+)
+def test_a_likely_cause_is_told_where_all_differences_look_like_it(
+    made: list[Answers], given: list[object], kinds: list[tuple[str, int]], cause: str | None
+) -> None:
+    found = answers(made, *given, events=WINDOWED).compare(WINDOWS, ["at", "key"], None)[0].differences
+    assert ([(one.kind, one.answers) for one in found.each], found.cause) == (kinds, cause)
+
+
+def test_answers_to_what_came_before_the_trial_are_told_apart(made: list[Answers]) -> None:
+    events = offered(("w", 1, 50, "warm"), ("v", 2, 60, "warm"), ("a", 10, 100, ""), (None, 99, 130, "sentinel"))
+    warm = [{"key": "w", "n": 1}, {"key": "v", "n": 1}]
+    found = answers(made, *warm, events=events).compare(SQL, ["key"], None)[0]
+    assert found.differences == Differences((Difference("missing", False, 1, "key=a n=1", None),), "warm-up")
+    assert found.wrong == (
+        "output wrong: 2 rows, 3 expected; 1 missing, such as: expected key=a n=1, found none; the job answered what "
+        "came before the trial and nothing of the trial: does it remember ids that replay.ids does not name?"
+    )
+    found = answers(made, warm[0], {"key": "a", "n": 1}, events=events).compare(SQL, ["key"], None)[0]
+    assert found.differences == Differences((Difference("missing", True, 1, "key=v n=1", None),), None)
 
 
 def test_a_job_that_may_drop_late_events_is_not_compared(made: list[Answers]) -> None:

@@ -55,7 +55,7 @@ class _Epoch:
     def body(self, clock: tuple[int, int] | None) -> dict[str, Any]:
         return {
             "rows": self.event.count + self.event.negative,
-            "negative": self.event.negative + self.processing.negative,
+            "negative": self.processing.negative,
             "event_latency": self.event.to_dict(),
             "processing_latency": self.processing.to_dict(),
             "emitted_wall_ns": [self.first_ns, self.last_ns],

@@ -31,6 +31,7 @@ class Tally(WriterCommitMessage):
 
     rows: int = 0
     negative: int = 0
+    least_ns: int = 0  # the lowest latency, if it is negative
     checksum: int = 0
     event_latency: Histogram = field(default_factory=Histogram)
     processing_latency: Histogram = field(default_factory=Histogram)
@@ -46,6 +47,7 @@ class Tally(WriterCommitMessage):
         event = now_ns - batch.column("event_wall").to_numpy()
         processing = now_ns - batch.column("offered_wall").to_numpy()
         if min(event.min(), processing.min()) < 0:
+            self.least_ns = min(self.least_ns, int(event.min()), int(processing.min()))
             sound = (event >= 0) & (processing >= 0)
             event, processing = event[sound], processing[sound]
         self.rows += batch.num_rows
@@ -59,6 +61,7 @@ class Tally(WriterCommitMessage):
     def merge(self, other: Tally) -> None:
         self.rows += other.rows
         self.negative += other.negative
+        self.least_ns = min(self.least_ns, other.least_ns)
         self.checksum = (self.checksum + other.checksum) % 2**64
         self.event_latency.merge(other.event_latency)
         self.processing_latency.merge(other.processing_latency)
@@ -73,6 +76,7 @@ class Tally(WriterCommitMessage):
         return {
             "rows": self.rows,
             "negative": self.negative,
+            "least_ns": self.least_ns,
             "checksum": self.checksum,
             "event_latency": self.event_latency.to_dict(),
             "processing_latency": self.processing_latency.to_dict(),

@@ -9,6 +9,7 @@ final class Tally implements Serializable {
     private static final long serialVersionUID = 1;
     long rows;
     private long negative;
+    private long leastNs; // the lowest latency, if it is negative
     private long checksum;
     private long firstNs; // emission of the first row
     private long lastNs;
@@ -29,6 +30,7 @@ final class Tally implements Serializable {
         sinceFirstNs += now - firstNs;
         if (now < eventWall || now < offeredWall) {
             negative++; // in neither histogram
+            leastNs = Math.min(leastNs, now - Math.max(eventWall, offeredWall));
         } else {
             event.add(now - eventWall);
             processing.add(now - offeredWall);
@@ -46,6 +48,7 @@ final class Tally implements Serializable {
         firstNs = first;
         rows += other.rows;
         negative += other.negative;
+        leastNs = Math.min(leastNs, other.leastNs);
         checksum += other.checksum;
         event.merge(other.event);
         processing.merge(other.processing);
@@ -54,7 +57,7 @@ final class Tally implements Serializable {
     /** clock: the driver's minus ours, and the bound of the error, in ns; null if unknown. */
     ObjectNode body(long[] clock) {
         ObjectNode body = Wire.JSON.createObjectNode();
-        body.put("rows", rows).put("negative", negative);
+        body.put("rows", rows).put("negative", negative).put("least_ns", leastNs);
         body.put("checksum", new BigInteger(Long.toUnsignedString(checksum)));
         body.set("event_latency", event.toJson());
         body.set("processing_latency", processing.toJson());

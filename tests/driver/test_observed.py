@@ -1,0 +1,51 @@
+"""Negative latencies: what the clocks may explain, and what makes a trial invalid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from streamgauge.driver.observed import Bounds, TrialRequest, collect
+from streamgauge.search.histogram import Histogram
+
+MS = 1_000_000
+
+
+def invalid(
+    *waits_ms: float, clock: list[int] | None = None, least: bool = True, wrong: str | None = None
+) -> str | None:
+    waits = np.array([round(wait * MS) for wait in waits_ms])
+    histogram = Histogram()
+    histogram.add(waits[waits >= 0])
+    body = {
+        "rows": len(waits), "negative": int((waits < 0).sum()), "event_latency": histogram.to_dict(),
+        "processing_latency": histogram.to_dict(), "emitted_wall_ns": [10**9, 2 * 10**9], "clock_offset_ns": clock,
+    }  # fmt: skip
+    if least:
+        body["least_ns"] = min(0, int(waits.min()))
+    seen = {
+        "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 10**9, "final": None,
+        "reports": [{"epoch": 0, "body": body}],
+    }  # fmt: skip
+    return collect(TrialRequest(10, 1), Bounds(), [seen], {"check": {"wrong": wrong}}, []).invalid
+
+
+@pytest.mark.parametrize("clock", [None, [-2 * MS, MS], [3 * MS, 0]])
+def test_answers_before_their_events_make_a_trial_invalid(clock: list[int] | None) -> None:
+    assert invalid(5, -4, 7, -1, clock=clock) == (
+        "2 of 4 answers came before the events that they answer, by up to 0.004 s, more than the clocks may be off: "
+        "they answer others, whose ids may be the same (replay.ids), or a clock was set"
+    )
+
+
+def test_what_the_clocks_error_explains_is_no_fault() -> None:
+    assert invalid(5, -4, 7, clock=[-3 * MS, MS]) is None
+    assert invalid(5, 0, 7) is None
+
+
+def test_a_report_that_does_not_tell_its_lowest_latency_has_no_excuse() -> None:
+    assert (invalid(5, -4, clock=[-3 * MS, MS], least=False) or "").startswith("1 of 2 answers came before")
+
+
+def test_wrong_answers_come_first() -> None:
+    assert invalid(5, -4, wrong="output wrong") is None
