@@ -171,8 +171,8 @@ def _early(epochs: Sequence[dict[str, Any]]) -> str | None:
     if not rows:
         return None
     return (
-        f"{rows:,} of {sum(epoch['rows'] for epoch in epochs):,} answers came before the events that they answer, by up "
-        f"to {lead_ns / NS:.3f} s, more than the clocks may be off: they answer others, whose ids may be the same "
+        f"{rows:,} of {sum(epoch['rows'] for epoch in epochs):,} answers came before the events that they answer, by "
+        f"up to {lead_ns / NS:.3f} s, more than the clocks may be off: they answer others, whose ids may be the same "
         "(replay.ids), or a clock was set"
     )
 
