@@ -18,6 +18,7 @@ PACKAGE = ROOT / "streamgauge"
 #: rooms from the ground up; a room may import itself and what stands before it
 FLOORS = [
     "base",
+    "lateness",
     "config",
     "workloads",
     "disorder",
@@ -51,7 +52,7 @@ ALLOWED_HEAVY = {
     "airflow": {"airflow"},
 }
 #: rooms of pure functions and of files: they know no network
-QUIET = {"base", "config", "disorder", "search", "catalog"}
+QUIET = {"base", "lateness", "config", "disorder", "search", "catalog"}
 NETWORK = {"socket", "socketserver", "http", "urllib", "requests"}
 #: they name the machine in a record; they do not talk over the network
 SOCKET_ALLOWED = {"run_log.py"}

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgauge.lateness.sessions import left_out
 from streamgauge.oracle.batches import BatchLog, Rules, taken_by
-from streamgauge.oracle.session_deals import deals, left_out
+from streamgauge.oracle.session_deals import deals, numbered
 from streamgauge.oracle.watermarks import recomputed
 from streamgauge.workloads import Query, Spec, find
 
@@ -157,7 +158,7 @@ def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
 def touches_no_open_session(
     rows: pa.Table, read: NDArray[np.bool_], watermarks_us: Ints, spec: Spec
 ) -> NDArray[np.bool_]:
-    """See session_deals.left_out. Raises Unknowable if the answer depends on the order of events in several queues."""
+    """See sessions.left_out. Raises Unknowable if the answer depends on the order of events in several queues."""
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     late_alone = event_ts + spec.window_us <= watermarks_us
     if len(pc.unique(rows["partition"])) > 1 and (late_alone & read).any():
@@ -165,7 +166,7 @@ def touches_no_open_session(
     order = np.flatnonzero(read)[np.argsort(rows["row"].to_numpy()[read], kind="stable")]
     found = np.zeros(len(event_ts), bool)
     keys = rows[str(spec.key)].take(pa.array(order))
-    found[order] = left_out(keys, event_ts[order], watermarks_us[order], spec.window_us)
+    found[order] = left_out(numbered(keys), event_ts[order], watermarks_us[order], spec.window_us)
     return found
 
 

@@ -23,7 +23,7 @@ def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap
     """
     if not len(event_us):
         return np.zeros(0, np.int64)
-    codes = pc.dictionary_encode(keys, null_encoding="encode").combine_chunks().indices.to_numpy()
+    codes = numbered(keys)
     order = np.lexsort((event_us, codes, batch))
     sorted_us, sorted_codes, sorted_batch = event_us[order], codes[order], batch[order]
     begins = np.ones(len(order), bool)
@@ -42,28 +42,9 @@ def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap
     return found
 
 
-def left_out(keys: pa.ChunkedArray, event_us: Ints, late_us: Ints, gap_us: int) -> NDArray[np.bool_]:
-    """True for events that touch no open session of their key, and whose own one has ended; as they came, one by one.
-
-    late_us: the watermark when each came, µs. This is the rule of an engine that joins sessions before it judges.
-    """
-    found = np.zeros(len(event_us), bool)
-    if not (event_us + gap_us <= late_us).any():
-        return found
-    codes = pc.dictionary_encode(keys, null_encoding="encode").combine_chunks().indices.to_numpy()
-    live: dict[int, list[tuple[int, int]]] = {}
-    for n, (key, start, late) in enumerate(zip(codes.tolist(), event_us.tolist(), late_us.tolist(), strict=True)):
-        end, stay = start + gap_us, []
-        begins, ends = start, end
-        for other in live.get(key, []):
-            if other[1] <= late:
-                continue
-            if start <= other[1] and other[0] <= end:
-                begins, ends = min(begins, other[0]), max(ends, other[1])
-            else:
-                stay.append(other)
-        found[n] = ends <= late
-        live[key] = stay if found[n] else [*stay, (begins, ends)]
+def numbered(keys: pa.ChunkedArray) -> Ints:
+    """A number for each key; null is a key of its own."""
+    found: Ints = pc.dictionary_encode(keys, null_encoding="encode").combine_chunks().indices.to_numpy()
     return found
 
 

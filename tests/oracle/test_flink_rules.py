@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from streamgauge.engines.flink.flink_system import RULES
 from streamgauge.engines.spark import queries as spark
+from streamgauge.lateness.sessions import left_out
 from streamgauge.oracle.batches import BatchLog, Rules
 from streamgauge.oracle.check import Check, check
 from streamgauge.oracle.checksum import checksum
 from streamgauge.oracle.late_rows import Expectation, Unknowable, expectation
-from streamgauge.oracle.session_deals import left_out
 from streamgauge.workloads import Spec
 from tests.engines.hand import row, table
 
@@ -89,7 +89,7 @@ def test_sessions_are_joined_one_by_one_as_flink_does(events: list[tuple[str, in
         merged = min([at, *(w[0] for w in touched)]), max([at + gap, *(w[1] for w in touched)])
         wanted.append(merged[1] <= mark)
         windows[key] = live if wanted[-1] else [*(w for w in live if w not in touched), merged]
-    keys = pa.chunked_array([pa.array([key for key, *_ in events], pa.string())])
+    keys = np.array([ord(key) for key, *_ in events], np.int64)
     at, late = np.array([a for _, a, _ in events], np.int64), np.array(marks, np.int64)
     assert left_out(keys, at, late, gap).tolist() == wanted
 
