@@ -57,7 +57,7 @@ class Loss:
     def sentence(self) -> str:
         """Sentence with the count and its cadence."""
         if self.rule == "never":
-            return "at the stream's own speed the query loses no event, whatever its time"
+            return "no event may be dropped at any speed, however late it is"
         windows = f" in {self.windows:,} windows" if self.windows else ""
         return f"at the stream's own speed the query loses {self.count}{windows}, with {self.cadence}"
 

@@ -141,6 +141,4 @@ def test_the_sentence_has_the_count_the_share_and_the_cadence() -> None:
     )
     some = Loss(1, 8, "window", IDEAL.cadence, 3, 2)
     assert some.count == "1 of 8 events (12.5 %), and 2 more in some of their windows"
-    assert Loss(0, 8, "never", IDEAL.cadence).sentence == (
-        "at the stream's own speed the query loses no event, whatever its time"
-    )
+    assert Loss(0, 8, "never", IDEAL.cadence).sentence == "no event may be dropped at any speed, however late it is"

@@ -11,9 +11,12 @@ from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.systems import Semantics, System, resolved
+from streamgauge.lateness.pace import Pace
 
 HOME = Path(__file__).resolve().parents[3] / ".venvs" / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"
+#: Flink's own `pipeline.auto-watermark-interval`
+WATERMARK_US = 200_000
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,6 +70,10 @@ class FlinkSettings(System):
     @property
     def over_wire(self) -> bool:
         return True
+
+    @property
+    def pace(self) -> Pace:
+        return Pace("interval", WATERMARK_US, step_us=1000, each_queue=True)
 
     @property
     def state(self) -> str:

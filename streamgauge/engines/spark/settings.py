@@ -10,11 +10,14 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.units import Duration
+from streamgauge.base.units import PS, Duration
 from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import Semantics, System, resolved
+from streamgauge.lateness.pace import Pace
 
 JAR = Path(__file__).parents[3] / ".venvs" / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
+#: time between micro-batches of a stream at its own speed, where no trigger is set: about what one of few rows takes
+BATCH_US = 1_000_000
 
 
 def _built_in() -> str | None:
@@ -81,6 +84,12 @@ class SparkSettings(System):
         if self.mode == "real-time" and (self.link != "jvm" or self.state_store != "rocksdb"):
             raise ValueError("mode: found real-time, which needs link: jvm and state_store: rocksdb")
         return self
+
+    @property
+    def pace(self) -> Pace:
+        """Judges by the watermark of the micro-batch before, which follows the events of the one before that."""
+        interval_us = self.trigger.ps // PS["us"] or BATCH_US
+        return Pace("micro-batch", interval_us, 2, step_us=1000, least_us=0, equal_is_late=True, joins_first=False)
 
     @property
     def state(self) -> str:
