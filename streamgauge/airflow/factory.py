@@ -284,11 +284,7 @@ def _document(benchmark: Benchmark, file: Path, stages: list[Stage], dag_id: str
             "",
             "| experiment | target | delay | seed |",
             "|---|---|---|---|",
-            *(
-                f"| {e.name} | {e.target_percent:g} % "
-                f"| {e.delay.distribution} {e.delay.min} to {e.delay.max} | {e.seed} |"
-                for e in benchmark.experiments
-            ),
+            *(f"| {e.name} | {e.wanted} | {e.delays} | {e.seed} |" for e in benchmark.experiments),
         ]
     )
 

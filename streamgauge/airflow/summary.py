@@ -47,14 +47,13 @@ def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
     for experiment in benchmark.experiments:
         made = run_log.latest("generate", experiment=experiment.name)
         stream = store.find("stream", made.outcome["key"]) if made and made.state == "done" else None
-        target = f"{experiment.target_percent:g} %"
         if stream is None:
-            table.add_row(experiment.name, target, "", "not made", "", "")
+            table.add_row(experiment.name, experiment.wanted, "", "not made", "", "")
             continue
         found = stream.manifest
         events, out = found["events"], found["achieved_out_of_order"]
         percent = f"{100 * out / events:.4g} %" if events else ""
-        table.add_row(experiment.name, target, str(out), percent, str(events), found["sha256"][:16])
+        table.add_row(experiment.name, experiment.wanted, str(out), percent, str(events), found["sha256"][:16])
     return table
 
 

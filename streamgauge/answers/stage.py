@@ -45,6 +45,8 @@ def run(
     """
     stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
     events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
+    if percent is None:
+        percent = 100 * stream.manifest["achieved_out_of_order"] / max(1, stream.manifest["events"])
     first, *others = asked(benchmark)
     elsewhere, wired = foreign(benchmark), over_wire(benchmark)
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))
@@ -70,7 +72,7 @@ def run(
         work = Path(place)
         hard = _ask(spark, first, percent, queries, events, HARD, work / "first", tell)
         keep_hard(directory, first.name, percent, hard | {"example": run_example(spark, work / "example")})
-        if experiment != max(benchmark.experiments, key=lambda one: one.target_percent):
+        if experiment != max(benchmark.experiments, key=lambda one: one.target_percent or 0):
             others, elsewhere, wired = [], (), ()
         if others or elsewhere or wired:
             few = make_events(Store(work / "few"), smaller(benchmark, experiment, FEW))

@@ -16,7 +16,7 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import ScratchStore
-from streamgauge.cli import options, workplace
+from streamgauge.cli import options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import as_json_object, doubtful, show
 
@@ -95,7 +95,7 @@ def analyze(
         files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
         max_bad_fraction, dataset
     )  # fmt: skip
-    benchmark = _benchmark(source, config.Experiment(name="none", target_percent=0))
+    benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
         workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
@@ -123,7 +123,14 @@ def analyze(
 
 def generate(
     files: Files,
-    target: Annotated[float, typer.Option(help="percent of events that are to be out of order")],
+    target: Annotated[
+        Any,
+        typer.Option(
+            parser=usage.percent_or_source,
+            metavar="<str>",
+            help="percent of events that are to be out of order, or source: as many as there are",
+        ),
+    ],
     seed: Annotated[int, typer.Option(help="seed of the stream; the same seed gives the same stream, bit by bit")],
     out: Annotated[
         Path, typer.Option(help="directory to create, which may be s3://…; it must not exist yet, or be empty")
@@ -142,14 +149,15 @@ def generate(
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
     delay: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="distribution of delays: uniform, constant, normal, exponential, lognormal, pareto, empirical, "
-            "or package.module:name"
+            "or package.module:name",
+            show_default="uniform",
         ),
-    ] = "uniform",
-    minimum: Annotated[str, typer.Option("--min", help="least delay")] = "0ms",
-    maximum: Annotated[str, typer.Option("--max", help="largest delay")] = "2s",
+    ] = None,
+    minimum: Annotated[str | None, typer.Option("--min", help="least delay", show_default="0s")] = None,
+    maximum: Annotated[str | None, typer.Option("--max", help="largest delay", show_default="2s")] = None,
     mean: Annotated[str | None, typer.Option(help="mean (median for lognormal, pareto)")] = None,
     stddev: Annotated[str | None, typer.Option(help="normal: standard deviation")] = None,
     sigma: Annotated[float | None, typer.Option(help="lognormal: deviation of the logarithm")] = None,
@@ -195,8 +203,10 @@ def generate(
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
     chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
     outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
-    raw = {"name": "stream", "target_percent": target, "seed": seed, "on_infeasible": on_infeasible,
-           "outputs": outputs, "delay": {k: v for k, v in spec.items() if v is not None}}  # fmt: skip
+    raw: dict[str, Any] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
+    raw["target" if target == "source" else "target_percent"] = target
+    if given := {key: value for key, value in spec.items() if value is not None}:
+        raw["delay"] = given
     experiment = options.parse(config.Experiment, raw, "experiment")
     benchmark = _benchmark(source, experiment)
     from streamgauge.cli import quarantine

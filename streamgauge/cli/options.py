@@ -25,8 +25,9 @@ _OPTIONS = {
     "overrides.scale": "--scale", "overrides.seed": "--seed", "overrides.outputs": "--outputs",
     "overrides.experiments": "--experiment", "overrides.workloads": "--workload", "overrides.systems": "--system",
     "overrides.processes": "--processes", "overrides.proof_steps": "--proof-steps",
-    "experiment.target_percent": "--target", "experiment.seed": "--seed",
+    "experiment.target_percent": "--target", "experiment.target": "--target", "experiment.seed": "--seed",
     "experiment.on_infeasible": "--on-infeasible", "on_infeasible: closest": "--on-infeasible closest",
+    "order: event_time": "--order event_time", "target: source": "--target source",
     **{f"{before}delay.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
         "distribution": "delay", **{key: key for key in ("min", "max", "mean", "stddev", "sigma", "alpha", "profile")},
     }.items()},

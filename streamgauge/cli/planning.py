@@ -90,9 +90,7 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
     console.print(f"  events  {built[plan['events']['built']]}    profile  {built[plan['profile']['built']]}")
     table = Table("experiment", "target", "delay", "seed", "outputs", "stream", box=None, padding=(0, 2))
     for e, planned in zip(benchmark.experiments, plan["experiments"], strict=True):
-        delay = f"{e.delay.distribution} {e.delay.min}…{e.delay.max}"
-        state = built[planned["built"]]
-        table.add_row(e.name, f"{e.target_percent:g} %", delay, str(e.seed), " ".join(e.outputs), state)
+        table.add_row(e.name, e.wanted, e.delays, str(e.seed), " ".join(e.outputs), built[planned["built"]])
     console.print(table)
     cells = plan["cells"]
     console.print(

@@ -37,6 +37,13 @@ def _make_strict(parameter: Any, allowed: re.Pattern[str], name: str) -> None:
     parameter.process_value = checked
 
 
+def percent_or_source(text: str) -> float | str:
+    """Parses the option --target."""
+    if text != "source" and not _NUMBER.fullmatch(text):
+        raise typer.BadParameter(f"found {text[:40]!r}, allowed: a number, or source")
+    return text if text == "source" else float(text)
+
+
 def told(problem: Exception) -> list[str]:
     """Returns the line; none if the problem is only that no command was given, as the help was printed then."""
     context = getattr(problem, "ctx", None)

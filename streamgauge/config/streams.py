@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, Name, Percent
@@ -66,12 +66,24 @@ class DelaySpec(Model):
         return self
 
 
+_NO_DELAY = DelaySpec(max=Duration(0))
+
+
 class Experiment(Model):
     """An experiment, which gives one stream: a target, a delay distribution and a seed."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["target_percent"]}, {"required": ["target"]}]})
+
     name: Name = Field(description="name of the experiment; the stream does not depend on it")
-    target_percent: Percent = Field(
-        description="percent of the events that come out of order, taken exactly as written"
+    target_percent: Percent | None = Field(
+        default=None,
+        description="percent of the events that come out of order, taken exactly as written",
+        exclude_if=lambda percent: percent is None,
+    )
+    target: Literal["source"] | None = Field(
+        default=None,
+        description="source, in place of target_percent: the stream as it came, to which no delay is added",
+        exclude_if=lambda target: target is None,
     )
     delay: DelaySpec = Field(
         default=DelaySpec(), description="distribution of the delays of the events that come out of order"
@@ -88,7 +100,33 @@ class Experiment(Model):
         description="forms of the stream: parquet; csv (one ordered file) or csv-parts (ordered parts); jsonl; kafka",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _undelayed(cls, raw: Any) -> Any:
+        return {"delay": _NO_DELAY, **raw} if isinstance(raw, dict) and raw.get("target") == "source" else raw
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if self.target and self.target_percent is not None:
+            raise ValueError("target: found beside target_percent, allowed: one of them")
+        if self.target and self.delay != _NO_DELAY:
+            raise ValueError("delay: found with target: source, which adds no delay, allowed: target_percent with it")
+        if not self.target and self.target_percent is None:
+            raise ValueError("target_percent: this key is missing; or write target: source for the stream as it came")
+        return self
+
     @property
-    def target(self) -> Fraction:
-        """The target as a fraction of events, exactly as written."""
-        return Fraction(repr(self.target_percent)) / 100
+    def fraction(self) -> Fraction | None:
+        """The target as a fraction of events, exactly as written; None where the stream is to be as it came."""
+        return None if self.target_percent is None else Fraction(repr(self.target_percent)) / 100
+
+    @property
+    def wanted(self) -> str:
+        """The target in words."""
+        return "as it came" if self.target_percent is None else f"{self.target_percent:g} %"
+
+    @property
+    def delays(self) -> str:
+        """The delays in words."""
+        delay = self.delay
+        return "none added" if self.target else f"{delay.distribution} {delay.min} to {delay.max}"

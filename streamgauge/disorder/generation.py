@@ -179,11 +179,11 @@ def solve(
     parts: Sequence[tuple[Sequence[Chunk], ChunkCounts]],
     delay: DelayTable,
     seed: int,
-    target: Fraction,
+    target: Fraction | None,
     *,
     closest: bool = False,
 ) -> Solution:
-    """Finds the selection that makes exactly round(target · events) events out of order.
+    """Finds the selection that makes exactly round(target · events) events out of order; None: as many as there are.
 
     parts: all chunks, in order, some at a time with their counts. closest: takes the nearest reachable count.
     Otherwise raises Infeasible with the bounds if the target is out of reach. Raises UserError if the events changed
@@ -194,7 +194,7 @@ def solve(
     change = sum((part.gained - part.lost for _, part in parts), np.zeros(BINS, np.int64))
     effective = np.r_[0, np.cumsum(change)]  # [p]: at threshold p
     maximum = source + int(effective.max())
-    wanted = round(target * events)
+    wanted = source if target is None else round(target * events)
     aimed = min(max(wanted, source), maximum)
     if aimed != wanted and not closest:
         raise _infeasible(wanted, source, maximum, events)
@@ -262,10 +262,13 @@ def _earliest_after(time: Times, ingestion: Times, following: npt.NDArray[np.int
 
 def _infeasible(wanted: int, source: int, maximum: int, events: int) -> Infeasible:
     low, high = (100 * n / events for n in (source, maximum)) if events else (0.0, 0.0)
+    way = "a target between, a larger delay, or on_infeasible: closest"
+    if wanted < source:
+        way = "order: event_time to begin with events in order, target: source to take them as they came, or a target "
+        way += "between"
     return Infeasible(
         f"target {wanted} of {events} events out of order cannot be reached: the source has {source} "
-        f"({low:.4f} %) already and this seed's bound is {maximum} ({high:.4f} %); choose a target between, "
-        "a larger delay, or on_infeasible: closest",
+        f"({low:.4f} %) already and this seed's bound is {maximum} ({high:.4f} %); choose {way}",
         minimum_percent=low,
         maximum_percent=high,
     )

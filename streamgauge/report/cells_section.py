@@ -141,7 +141,9 @@ def _proven(record: CellRecord) -> list[tuple[str, str, str]]:
 
 
 def _percent(part: float | None) -> str:
-    return MISSING if part is None else f"{100 * part:.2g}\u202f%"
+    if part is None:
+        return MISSING
+    return f"{100 * part:.{2 if part < 0.095 else 3}g}\u202f%"
 
 
 def _noise(found: Json) -> str:

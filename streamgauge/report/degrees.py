@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streamgauge.config import Experiment
 from streamgauge.report.model import estimates, ratio
-from streamgauge.report.run_records import CellRecord, Json, Records, is_sound
+from streamgauge.report.run_records import CellRecord, Json, Records, Stream, is_sound
 from streamgauge.report.trials import batches_of
 from streamgauge.search.estimate import geometric_mean, interval
 
@@ -33,7 +33,7 @@ class Axes:
 
 def axes(records: Records) -> Axes:
     """Sorts the experiments of a run into the two axes."""
-    factors = {s.experiment.name: factor(s.manifest, s.experiment.target_percent) for s in records.streams}
+    factors = {s.experiment.name: factor(s) for s in records.streams}
     base = min(factors, key=lambda name: factors[name])
     others = [s.experiment for s in records.streams if s.experiment.name != base]
     degrees = _largest(others, lambda e: (e.delay, e.seed))
@@ -45,11 +45,22 @@ def axes(records: Records) -> Axes:
     return Axes(base, factors, (base, *by_factor), tuple(e.name for e in by_delay))
 
 
-def factor(manifest: Json | None, target_percent: float) -> float:
-    """Achieved out-of-order fraction in percent; the target if it is not known."""
-    m = manifest or {}
+def factor(stream: Stream) -> float:
+    """Achieved out-of-order fraction in percent; the target if it is not known, and 0 if that is not known either."""
+    m = stream.manifest or {}
     achieved, events = m.get("achieved_out_of_order"), m.get("events")
-    return 100 * achieved / events if achieved is not None and events else target_percent
+    return 100 * achieved / events if achieved is not None and events else stream.experiment.target_percent or 0.0
+
+
+def out_of_order_percent(stream: Stream) -> float:
+    """The target in percent; the achieved factor of a stream as it came."""
+    percent = stream.experiment.target_percent
+    return factor(stream) if percent is None else percent
+
+
+def wanted(experiment: Experiment) -> str:
+    """The target as a page shows it."""
+    return experiment.wanted.replace(" %", "\u202f%")
 
 
 def _largest(experiments: Iterable[Experiment], alike: Callable[[Experiment], object]) -> list[Experiment]:

@@ -18,6 +18,7 @@ from streamgauge.report.blocks import (
     percent,
 )
 from streamgauge.report.charts import axis, delay_axis, edges, figure, steps
+from streamgauge.report.degrees import wanted
 from streamgauge.report.delay_format import QUANTILES, bin_rows, quantile_cells, tick_of
 from streamgauge.report.run_records import Check, Json, Records, Stream, Validation
 
@@ -32,12 +33,12 @@ def section(records: Records) -> Section:
 def _experiment(records: Records, stream: Stream) -> Section:
     e, m = stream.experiment, stream.manifest
     words = f"{e.delay.distribution} delays from {e.delay.min} to {e.delay.max}, seed {e.seed}"
-    lead = f"{e.target_percent:g}\u202f% out of order; {words}."
+    lead = "The events as they came: no delay is added." if e.target else f"{wanted(e)} out of order; {words}."
     blocks: list[Block] = []
     if m is None:
         blocks.append(Hole("No stream", records.why(stream.generate)))
     else:
-        blocks.append(attempt("Target and achieved factor", _achievement, m, e.target_percent))
+        blocks.append(attempt("Target and achieved factor", _achievement, m, wanted(e)))
         blocks += _drawn_and_observed(m)
         if stream.validation is None:
             blocks.append(Hole("No validation", records.why(stream.validate)))
@@ -46,7 +47,7 @@ def _experiment(records: Records, stream: Stream) -> Section:
     return Section(f"experiment-{e.name}", e.name, lead, blocks)
 
 
-def _achievement(m: Json, target_percent: float) -> Tiles:
+def _achievement(m: Json, target_text: str) -> Tiles:
     events, target, achieved = m["events"], m.get("target_out_of_order"), m.get("achieved_out_of_order")
     if achieved is not None and achieved == target:
         remark = "exactly the target"
@@ -56,7 +57,7 @@ def _achievement(m: Json, target_percent: float) -> Tiles:
         remark = f"not the target of {count(target)}"
     return Tiles(
         [
-            ("target", f"{target_percent:g}\u202f%", f"{count(target)} events"),
+            ("target", target_text, f"{count(target)} events"),
             ("achieved", percent(achieved, events), f"{count(achieved)} events, {remark}"),
             (
                 "newly delayed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
+from streamgauge.report.degrees import out_of_order_percent
 from streamgauge.report.model import limited_by, ratio
 from streamgauge.report.run_records import CellRecord, Records, is_sound, one_line
 
@@ -57,7 +58,7 @@ def _sentence(records: Records, record: CellRecord) -> Note:
         return Note("The answers are wrong, so the rate does not count.")
     if not record.rate:
         return Note(f"No rate was found: {one_line(search.get('reason')) or records.why(record.search_status)}.")
-    percent = next((s.experiment.target_percent for s in records.streams if s.experiment.name == cell.experiment), None)
+    percent = next((out_of_order_percent(s) for s in records.streams if s.experiment.name == cell.experiment), None)
     disorder = "events in order" if not percent else f"{percent:g}\u202f% of the events out of order"
     said = [f"With {disorder}, {cell.system} takes {number(record.rate)} events a second without falling ever further "
             f"behind{_cost(records, record)}."]  # fmt: skip
@@ -76,8 +77,10 @@ def _sentence(records: Records, record: CellRecord) -> Note:
 
 def _cost(records: Records, record: CellRecord) -> str:
     """Cost of disorder: the rate relative to that of the first experiment, if that one is in order."""
-    first = records.streams[0].experiment if records.streams else None
-    if first is None or first.target_percent or first.name == record.cell.experiment:
+    if not records.streams or out_of_order_percent(records.streams[0]):
+        return ""
+    first = records.streams[0].experiment
+    if first.name == record.cell.experiment:
         return ""
     same = (one for one in records.cells if one.cell.experiment == first.name
             and (one.cell.workload, one.cell.system) == (record.cell.workload, record.cell.system))  # fmt: skip

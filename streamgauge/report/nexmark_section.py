@@ -13,6 +13,7 @@ from typing import Any
 from streamgauge.answers.capabilities import HARD, SUITE, capabilities
 from streamgauge.answers.systems import asked
 from streamgauge.report.blocks import Block, Cell, Section, State, Table, Text, attempt, count, number
+from streamgauge.report.degrees import out_of_order_percent
 from streamgauge.report.run_records import Json, Records
 
 SLOWEST = 8
@@ -23,10 +24,11 @@ _MARK: dict[str, State] = {"works": "good", "correct": "good", "unchecked": "ope
 def expected(records: Records) -> list[Json]:
     """Rows for all answers that the stage nexmark should leave, each with the reason why the answer is missing."""
     system = asked(records.benchmark)[0].name
+    percents = {s.experiment.name: out_of_order_percent(s) for s in records.streams}
     return [
         {
             "query": query, "mode": mode, "system": system, "status": "not run", "why": records.why(status),
-            "disorder_percent": records.benchmark.experiment(status.scope["experiment"]).target_percent,
+            "disorder_percent": percents[status.scope["experiment"]],
         }
         for status in records.suites
         for mode in MODES

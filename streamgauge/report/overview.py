@@ -16,6 +16,7 @@ from streamgauge.report.blocks import (
     percent,
     share,
 )
+from streamgauge.report.degrees import wanted
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import (
     CellRecord,
@@ -88,7 +89,7 @@ def _experiments(streams: list[Stream]) -> Table:
         rows.append(
             [
                 name,
-                f"{e.target_percent:g}\u202f%",
+                wanted(e),
                 _achieved(achieved, target, m.get("events")),
                 count(m.get("events")),
                 count(m.get("newly_delayed")),

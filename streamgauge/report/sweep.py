@@ -21,9 +21,7 @@ def section(records: Records) -> Section:
         "Throughput and latency against disorder: "
         "the same workload and system on streams of different out-of-order factors."
     )
-    factors = {
-        stream.experiment.name: factor(stream.manifest, stream.experiment.target_percent) for stream in records.streams
-    }
+    factors = {stream.experiment.name: factor(stream) for stream in records.streams}
     fraction = common_fraction(records.cells)
     more = "What disorder costs each engine and state store, and what it does with late events: a page of its own."
     blocks: list[Block] = [_rates(records.cells, factors)]

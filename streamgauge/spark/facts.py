@@ -76,9 +76,10 @@ def beside_claims(
     measured: Mapping[str, Any], claimed: Mapping[str, Any], experiment: Experiment
 ) -> dict[str, int | str]:
     """Adds what the experiment asks for, and as `claimed_*` the counts of the stream's manifest."""
-    target = expected = round(experiment.target * measured["events_rows"])
+    own, wanted = measured["source_out_of_order"], experiment.fraction
+    target = expected = own if wanted is None else round(wanted * measured["events_rows"])
     if experiment.on_infeasible == "closest":
-        expected = min(max(target, measured["source_out_of_order"]), claimed["feasible_max"])
+        expected = min(max(target, own), claimed["feasible_max"])
     found = {
         **measured,
         "target_out_of_order": target,

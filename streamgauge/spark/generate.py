@@ -136,7 +136,7 @@ def write_stream(
         [([chunk for _, chunk in part], found) for part, found in zip(parts, workers.each(parts, count), strict=True)],
         delay,
         seed,
-        experiment.target,
+        experiment.fraction,
         closest=experiment.on_infeasible == "closest",
     )
     schema = stream_schema(events.manifest["columns"], arrival=events.manifest["arrival"])
@@ -163,7 +163,7 @@ def write_stream(
         "columns": events.manifest["columns"],
         "arrival": events.manifest["arrival"],
         "seed": seed,
-        "target_percent": experiment.target_percent,
+        "target_percent": experiment.target_percent,  # None: as it came
         "events": rows,
         "quarantined": events.manifest.get("quarantined", 0),  # lines of the source that are no events
         "source_out_of_order": solution.source_out_of_order,

@@ -29,7 +29,7 @@ def call(*arguments: str) -> Answer:
         (["search", "b.yaml", "--experiment"], "option '--experiment' requires an argument"),
         (
             ["generate", "f.csv", "--target", "many", "--seed", "1", "--out", "o"],
-            "generate: invalid value for '--target': found 'many', allowed: a number; see streamgauge generate --help",
+            "generate: invalid value for '--target': found 'many', allowed: a number, or source; see streamgauge",
         ),
         (["generate", "f.csv", "--target", "1_0", "--seed", "1", "--out", "o"], "found '1_0', allowed: a number"),
         (["trial", "b.yaml", "--rate", "5", "--rate", "nan"], "'--rate': found 'nan', allowed: a number"),

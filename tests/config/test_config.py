@@ -64,9 +64,18 @@ def test_defaults_and_files_from_where_the_benchmark_lies(tmp_path: Path) -> Non
     assert benchmark.all_cells() == ()
 
 
+def test_an_experiment_as_it_came_has_no_delay_and_reads_back(tmp_path: Path) -> None:
+    benchmark = loaded(tmp_path / "b.yaml", changed("experiments", 0, value={"name": "e", "target": "source"}))
+    (experiment,) = benchmark.experiments
+    assert (experiment.fraction, experiment.delay.max, experiment.wanted) == (None, Duration(0), "as it came")
+    written = benchmark.model_dump(mode="json")
+    assert "target_percent" not in written["experiments"][0]
+    assert config.parse(config.Benchmark, written, "written") == benchmark
+
+
 def test_a_target_is_exactly_what_is_written(tmp_path: Path) -> None:
     benchmark = loaded(tmp_path / "b.yaml", changed("experiments", 0, "target_percent", value=0.1))
-    assert benchmark.experiments[0].target == Fraction(1, 1000)
+    assert benchmark.experiments[0].fraction == Fraction(1, 1000)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "configs").glob("*.yaml")))
@@ -79,7 +88,11 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
     [
         (("naem",), "x", "naem: unknown key; did you mean name?"),
         (("source", "separater"), ";", "source.separater: unknown key; did you mean separator?"),
-        (("experiments", 0, "target"), 3, "experiments.0.target: unknown key; allowed here: delay, name"),
+        (("experiments", 0, "targets"), 3, "experiments.0.targets: unknown key; did you mean target?"),
+        (("experiments", 0, "target"), 3, "experiments.0.target: found 3, allowed: 'source'"),
+        (("experiments", 0, "target"), "source", "experiments.0: target: found beside target_percent, allowed: one of"),
+        (("experiments", 0, "target_percent"), None, "experiments.0: target_percent: this key is missing; or write "),
+        (("experiments", 0), {"name": "e", "target": "source", "delay": {"max": "2s"}}, "delay: found with target: so"),
         (("name",), None, "name: this key is missing"),
         (("name",), "a b", "name: found 'a b'"),
         (("source", "time", "unit"), "sec", "source.time.unit: found 'sec', allowed: 'ps', 'ns', 'us', 'ms' or 's'"),
@@ -251,7 +264,12 @@ def test_its_numbers_may_stand_in_quotes(tmp_path: Path) -> None:
     )
     assert benchmark.source.time.column == 2
     (found,) = benchmark.experiments
-    assert (found.target, found.seed, str(found.delay.min), str(found.delay.max)) == (Fraction(1, 20), 7, "1ms", "25ms")
+    assert (found.fraction, found.seed, str(found.delay.min), str(found.delay.max)) == (
+        Fraction(1, 20),
+        7,
+        "1ms",
+        "25ms",
+    )
 
 
 def test_time_within_the_data_source_is_accepted_too(tmp_path: Path) -> None:

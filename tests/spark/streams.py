@@ -113,7 +113,7 @@ def sound_case(rows: int = 150) -> Case:
     stream = [{"ingestion_time": base, **row} for base, row in zip(naive.bases(times), events, strict=True)]
     case = Case(events, stream, {})
     source_late = case.source_late()
-    target = round(case.experiment.target * rows)
+    target = round(PERCENT * rows / 100)
     eligible = [
         row["seq"]
         for row, pinned in zip(events, naive.pinned(times), strict=True)

@@ -211,6 +211,24 @@ def test_beyond_the_bound_is_refused_or_closest(workers: Workers, tmp_path: Path
     assert sum(naive.out_of_order(read_stream(out, manifest)["event_time"].to_pylist())) == manifest["feasible_max"]
 
 
+@everywhere
+def test_a_stream_as_it_came_is_the_source_and_below_it_the_ways_out_are_told(workers: Workers, tmp_path: Path) -> None:
+    times = times_of(3)
+    source = events(tmp_path / "e", times)
+    own = sum(naive.out_of_order(times))
+    (tmp_path / "s").mkdir()
+    as_it_came = Experiment(name="e", target="source")
+    manifest = write_stream(workers, source, SOURCE, as_it_came, tmp_path / "s", outputs={"parquet"})
+    table = read_stream(tmp_path / "s", manifest)
+    assert table["event_time"].to_pylist() == times
+    assert table["ingestion_time"].to_pylist() == naive.bases(times)
+    counts = [manifest[f"{name}_out_of_order"] for name in ("source", "target", "achieved")]
+    assert (counts, manifest["newly_delayed"], manifest["delay_max"]) == ([own] * 3, 0, 0)
+    ways = "choose order: event_time to begin with events in order, target: source to take them as they came, or a"
+    with pytest.raises(Infeasible, match=ways):
+        write_stream(workers, source, SOURCE, experiment(0, 50), tmp_path / "s", outputs={"parquet"})
+
+
 def test_a_delay_beyond_64_bits_is_refused(workers: Workers, tmp_path: Path) -> None:
     source = events(tmp_path / "e", [2**63 - 100, 2**63 - 50])
     with pytest.raises(UserError, match="beyond the largest 64-bit time"):

@@ -13,7 +13,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Benchmark
+from streamgauge.config import Benchmark, Experiment
 from streamgauge.engines.spark.engine import settings
 from streamgauge.spark import facts, validate
 from tests.conftest import ROOT
@@ -84,6 +84,14 @@ def test_the_closest_target_lies_between_the_source_and_the_bound(
     experiment = SOUND.experiment.model_copy(update={"on_infeasible": "closest", "target_percent": percent})
     row = facts.beside_claims(measured, SOUND.claims, experiment)
     assert (row["target_out_of_order"], row["expected_out_of_order"]) == (percent * 150 // 100, expected)
+
+
+@pytest.mark.spark
+def test_a_stream_as_it_came_is_to_have_the_disorder_of_its_source(measured: dict[str, Any]) -> None:
+    as_it_came = Experiment(name="e", target="source")
+    row = facts.beside_claims(measured, SOUND.claims, as_it_came)
+    own = len(SOUND.source_late())
+    assert (row["target_out_of_order"], row["expected_out_of_order"]) == (own, own)
 
 
 @pytest.mark.spark
