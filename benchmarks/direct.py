@@ -28,6 +28,7 @@ from streamgauge.driver.ports import free_port
 from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.engines.job.job_system import JobSystem
 from streamgauge.engines.job.life import Job
+from streamgauge.engines.job.own_topics import OwnTopics
 from streamgauge.engines.job.running import Publishing
 from streamgauge.engines.job.settings import JobSettings, filled
 from streamgauge.kafka.progress import Checkpoint, Progress, Reached
@@ -140,6 +141,9 @@ class Pushed:
     def begun(self) -> bool:
         return bool(self._publishing.published)
 
+    def why(self) -> str:
+        return "nobody has connected to it"
+
     def close(self) -> None: ...
 
 
@@ -163,7 +167,7 @@ class DirectSystem(JobSystem):
     Settings: ClassVar[type[JobSettings]] = DirectSettings
     link_is_checked: ClassVar[bool] = False
 
-    def _make_input(self, name: str, queues: int) -> str:  # noqa: ARG002 a socket has neither
+    def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:  # noqa: ARG002 a socket has none of them
         return f"127.0.0.1:{free_port()}"
 
     def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:

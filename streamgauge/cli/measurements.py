@@ -9,7 +9,7 @@ import math
 import statistics
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,7 @@ from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
+from streamgauge.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.driver.requests import LONGEST_S, MOST_PER_S
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 ExperimentName = Annotated[str, typer.Option("--experiment", help="an experiment of the file")]
 WorkloadName = Annotated[str, typer.Option("--workload", help="a workload of the file")]
 SystemName = Annotated[str, typer.Option("--system", help="a system of the file")]
-_OUTPUT = {True: "equals the oracle's answer", False: "wrong", None: "not checked"}
 RunId = Annotated[str | None, typer.Option("--run", "--run-id", help="a run to continue; by default a new one")]
 
 
@@ -172,7 +172,8 @@ def trial(
             if as_json:
                 typer.echo(json.dumps(record))
             else:
-                _show_trial(record)
+                for line in trial_lines(record):
+                    typer.echo(line)
                 typer.echo(f"record      {place}")
     if any(record["observation"]["invalid"] is not None for record in records):
         raise typer.Exit(1)
@@ -224,7 +225,7 @@ def search(
     typer.echo(f"sustainable rate  {found['sustainable_rate_events_per_s']:,.0f} events/s  ({found['outcome']})")
     typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
     typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
-    typer.echo(f"output            {_OUTPUT[found['correct']]}")
+    typer.echo(f"output            {OUTPUT[found['correct']]}")
     typer.echo(f"reason            {found['reason']}")
     for doubt in found["doubts"]:
         typer.echo(f"doubt             {doubt}")
@@ -255,17 +256,20 @@ def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Bench
     benchmark.experiment(cell.experiment), benchmark.workload(cell.workload), benchmark.system(cell.system)
     if cell not in benchmark.all_cells():
         benchmark = benchmark.model_copy(update={"cells": (*benchmark.all_cells(), cell)})
-    return benchmark, checked(benchmark, artifacts)
+    return benchmark, checked(benchmark, artifacts, (cell.system,))
 
 
-def checked(benchmark: config.Benchmark, artifacts: Any) -> Store:
-    """Returns the store after checking that everything that a measurement needs is there. Raises UserError."""
+def checked(benchmark: config.Benchmark, artifacts: Any, systems: Collection[str] | None = None) -> Store:
+    """Returns the store after checking that everything that a measurement needs is there. Raises UserError.
+
+    systems: names of those that are measured; all if None.
+    """
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     from streamgauge.catalog import preflight
     from streamgauge.measure import checks
 
-    checks.check(benchmark)
+    checks.check(benchmark, systems)
     store = store_at(artifacts)
     preflight.check(store, benchmark.source.files)
     return store
@@ -302,23 +306,6 @@ def _build_stream(benchmark: config.Benchmark, store: Store, experiment: config.
     logging.getLogger("streamgauge").info("building the stream of %s", experiment.name)
     ingest.run(Forked(), benchmark, store)
     return generate.run(Forked(), benchmark, store, experiment)
-
-
-def _show_trial(record: dict[str, Any]) -> None:
-    observation, details = record["observation"], record["details"]
-    typer.echo(f"verdict     {record['outcome']}: {record['reason']}")
-    typer.echo(
-        f"offered     {observation['offered']:,}   taken {observation['taken']:,}   emitted {details['emitted']:,}"
-    )
-    typer.echo(f"output      {_OUTPUT[record['correct']]}")
-    loops = max((driver["loops"] for driver in details["drivers"]), default=0)
-    if loops > 1:
-        typer.echo(f"stream      too short for this trial: {loops} loops of it, each with later times")
-    for name in ("event", "processing"):
-        latency = details[f"{name}_latency_ns"]
-        if latency["count"]:
-            parts = "  ".join(f"{q} {latency[q] / 1e6:,.1f} ms" for q in ("p50", "p90", "p99", "p99.9", "max"))
-            typer.echo(f"{name + '-time':<15} latency  {parts}")
 
 
 def _finite(value: Any) -> Any:

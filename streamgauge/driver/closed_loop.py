@@ -53,6 +53,7 @@ class ClosedLoop:
         self._beyond_us, self._continuous = beyond_us, continuous
         self._begun, self._held = False, 0
         self.invalid: str | None = None
+        self.taken = False  # any row
 
     def window(
         self, rows: int, enough: Callable[[Sequence[Batch]], bool], longest_s: float = LONGEST_WINDOW_S
@@ -91,6 +92,7 @@ class ClosedLoop:
         before: int | None = None
         while time.monotonic() < deadline:
             told = self._talk.samples(since)
+            self.taken = self.taken or any(sum(s["planned"]) for s in told)
             each = [s["clock" if self._continuous else "samples"] for s in told]
             if each and all(each):
                 found = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -145,17 +146,21 @@ class Topics:
                 future.result(TIMEOUT_S)
         return gone
 
-    def assigned(self, group: str, topic: str) -> int:
-        """Number of the topic's partitions that members of a consumer group have."""
+    def names(self) -> set[str]:
+        """Names of all topics."""
+        with told(self._access, "the topics cannot be listed"):
+            return set(self._admin.list_topics(timeout=TIMEOUT_S).topics)
+
+    def assigned(self, group: str) -> Counter[str]:
+        """Number of partitions of each topic that members of a consumer group have."""
         with told(self._access, f"the group {group} cannot be described"):
             about = self._admin.describe_consumer_groups([group], request_timeout=LOOK_S)[group].result()
         taken = {
-            place.partition
+            (place.topic, place.partition)
             for member in about.members
             for place in (member.assignment.topic_partitions if member.assignment else [])
-            if place.topic == topic
         }
-        return len(taken)
+        return Counter(topic for topic, _ in taken)
 
 
 def ends(access: Access, topic: str, partitions: int) -> list[int]:

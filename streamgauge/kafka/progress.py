@@ -29,6 +29,10 @@ class Progress(Protocol):
         """True once the job reads the topic, or is about to."""
         ...
 
+    def why(self) -> str:
+        """Returns in words what may be the reason that there is none."""
+        ...
+
     def close(self) -> None: ...
 
     @property
@@ -48,10 +52,18 @@ class Group:
         return Reached(found, found)
 
     def begun(self) -> bool:
-        if self._topics.assigned(self._group, self._topic) == self._partitions:
+        if self._topics.assigned(self._group).get(self._topic) == self._partitions:
             return True
         # Flink commits, but is no member
         return len(self._offsets.committed()) == self._partitions
+
+    def why(self) -> str:
+        topics = self._topics.assigned(self._group)
+        if self._topic in topics:
+            return "its members read that topic: does the job commit?"
+        if topics:
+            return f"its members read {', '.join(sorted(topics))} instead"
+        return "it has no members: does the command get {group} and {input}?"
 
     def close(self) -> None:
         self._offsets.close()
@@ -73,6 +85,11 @@ class Checkpoint:
 
     def begun(self) -> bool:
         return self._newest("offsets") is not None
+
+    def why(self) -> str:
+        if self._newest("offsets") is None:
+            return "there is no log `offsets` in it: does the job write its checkpoint there?"
+        return "its log names other topics"
 
     def close(self) -> None: ...
 

@@ -73,4 +73,4 @@ def _look(access: Access, topics: Topics, topic: str, group: str) -> None:
         offsets.committed()
     finally:
         offsets.close()
-    topics.assigned(group, topic)
+    topics.assigned(group)

@@ -25,9 +25,9 @@ from streamgauge.driver.queues import held_rows
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.measure import telemetry
-from streamgauge.measure.checks import allowed_cpus
+from streamgauge.measure.checks import allowed_cpus, named_ids
 from streamgauge.measure.measured import Measured
-from streamgauge.measure.output_check import compared, salted
+from streamgauge.measure.output_check import compared, salted, size
 from streamgauge.measure.telemetry import Progress
 from streamgauge.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
 from streamgauge.search.records import TrialObservation, Window
@@ -51,9 +51,9 @@ class ReadyCell:
         self._stream, self._work = stream, work
         self._system: SystemUnderTest | None = None
         self._loop: ClosedLoop | None = None
-        self._has_started = False
+        self._has_started = self._has_taken = False
         self._runs = 0
-        self._ids = self._named_ids()
+        self._ids = named_ids(benchmark.replay, self.settings, fleet.columns)
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed
         self.paused = False  # the system waits: nothing of it runs
@@ -148,7 +148,11 @@ class ReadyCell:
             longest_s = max(LONGEST_WINDOW_S, 8 * self.benchmark.search.max_age.seconds)
             batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s)
         if loop.invalid is not None:
+            failed = not self._system.alive() if self._system is not None else False
             self.end_loop()
+            if failed and not self._has_taken and not loop.taken:  # another start would end as this one
+                raise UserError(f"systems.{self.settings.name}: {loop.invalid}")
+        self._has_taken = self._has_taken or loop.taken
         return Window(step.process, step.purpose, step.rows, batches, loop.invalid)
 
     @property
@@ -236,16 +240,6 @@ class ReadyCell:
     def _attempt(self, token: int) -> str:
         return f"{token}-{self.cell.name}-{self._runs}-{time.time_ns()}"
 
-    def _named_ids(self) -> tuple[str, ...]:
-        """The ids that the file names, and else those of the system. Lines cannot have other ids."""
-        named, line = self.benchmark.replay.ids, self.settings.lines
-        if named and line:
-            raise UserError(
-                f"replay.ids: found {', '.join(named)}, allowed: [], as the system reads the source's lines"
-            )
-        found = self.settings.ids(self.fleet.columns) if named is None else named
-        return () if line else tuple(name for name in found if name in self.fleet.columns)
-
     def _marking(self) -> Marking:
         """The ids of the run that begins; every other round is left for what warms a job up."""
         return Marking(self._ids, 2 * self._runs)
@@ -266,6 +260,7 @@ class ReadyCell:
 
     def _judged(self, run: TrialRun, cold: str | None) -> Measured:
         observation, check = run.observation, None
+        run.details["stream"] = size(self._stream, self.benchmark.replay.densify)
         system = run.details.get("system", {})
         failure = system.get("failure")
         if run.details.get("drained") and system.get("drained") is False:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import Benchmark
+from streamgauge.config import Benchmark, Replay, System
 from streamgauge.driver.ids import KINDS
 from streamgauge.driver.system import make_system
 from streamgauge.workloads import Spec
@@ -26,19 +27,29 @@ def check_names(benchmark: Benchmark) -> None:
             raise UserError(f"replay.ids: found {name!r}, allowed: columns of type {' or '.join(KINDS)}: {allowed}")
 
 
-def check(benchmark: Benchmark) -> None:
+def check(benchmark: Benchmark, systems: Collection[str] | None = None) -> None:
     """Checks names, that engines are installed and imported, as is the verdict, and that services answer.
 
-    Raises UserError.
+    systems: names of those that are measured; all if None. Raises UserError.
     """
     from streamgauge.search.verdict import load
 
     check_names(benchmark)
-    for system in benchmark.systems:
+    for system in [one for one in benchmark.systems if systems is None or one.name in systems]:
         system.check_installed()
         adapter = make_system(system, Path())
         getattr(adapter, "check", lambda: None)()
     load(benchmark.search.verdict)
+
+
+def named_ids(replay: Replay, system: System, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids that the file names, or else those of the system, among the columns that are sent. Raises UserError."""
+    if replay.ids and system.lines:
+        raise UserError(
+            f"replay.ids: found {', '.join(replay.ids)}, allowed: [], as {system.name} reads the source's lines"
+        )
+    found = system.ids(columns) if replay.ids is None else replay.ids
+    return tuple(name for name in found if name in columns)
 
 
 def allowed_cpus(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -35,6 +35,7 @@ def compared(
         return cast("dict[str, Any]", figures["check"])
     accounted = figures.get("batches") or figures.get("stretches")
     if not accounted or any(epoch.get("checksum") is None for epoch in epochs):
+        run.details["unchecked"] = "the system keeps no account of what it took and emitted"
         return None
     from streamgauge.oracle.check import check
     from streamgauge.oracle.late_rows import Unknowable
@@ -45,11 +46,18 @@ def compared(
         found = check(rows, figures, epochs, Spec.of(workload, fleet.columns))
     except Unknowable as problem:
         log.info("the output was not compared: %s", problem)
+        run.details["unchecked"] = str(problem)
         return None
     except ValueError as problem:
         return {"wrong": f"output not checked: {problem}"}
     log.info("checked %d events against the oracle in %.1f s", rows.num_rows, time.monotonic() - began)
     return found.to_dict()
+
+
+def size(stream: Artifact, copies: int) -> dict[str, int | None]:
+    """Events of a whole stream with its copies, and those out of order, if its manifest tells."""
+    late: int | None = stream.manifest.get("achieved_out_of_order")
+    return {"events": copies * stream.manifest["events"], "out_of_order": None if late is None else copies * late}
 
 
 def salted(workload: Workload) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -12,6 +13,7 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.system import Endpoint
+from streamgauge.engines.job.running import Command
 from streamgauge.kafka.answers import WARM
 from streamgauge.kafka.progress import Progress, Reached
 from streamgauge.kafka.warming import Warming
@@ -21,12 +23,27 @@ LOOK_S = 0.05
 AWAY_S = 5.0
 #: beyond the time that it is meant to take
 WARM_S = 60.0
+#: a job has committed its first row so long after its start, and so long after the row was there
+FIRST_S, GIVEN_S = 50.0, 25.0
 #: in a closed loop, the time without a commit after which the job is given one more row in each look
 IDLE_S = 0.25
 #: looks that decide whether a job only waits for its link, and the share of them that is too much
 LOOKS, NEARLY_ALL = 60, 0.8
 #: looks that a share is of, at least: a trial of a few looks says nothing about its link
 LEAST_LOOKS = 20
+
+
+def nothing_taken(progress: Progress, command: Command) -> str:
+    """Returns what is known of a job that has taken no row, in one line."""
+    lasted_s = time.monotonic() - command.since
+    try:
+        why = progress.why()
+    except UserError as problem:
+        why = str(problem)
+    return (
+        f"the job committed nothing in {lasted_s:.0f} s: {progress.name} has no offset of its input topic; {why}; "
+        f"{command.told()}"
+    )
 
 
 @dataclass
@@ -82,7 +99,8 @@ class Follower:
 
     is_ready: looked at until it is true, for at most ready_s. published: rows that were given to the producer, per
     queue. closed: a closed loop, of which the link must not be the limit. warming: rows that the job takes before it is
-    ready; they are written to `work`. base: records of each queue that were there before, if the job goes on.
+    ready; they are written to `work`. base: records of each queue that were there before, if the job goes on. command:
+    the job's own.
     """
 
     def __init__(
@@ -93,6 +111,7 @@ class Follower:
         is_ready: Callable[[], bool],
         ready_s: float,
         published: Callable[[], list[int]],
+        command: Command,
         closed: bool,
         warming: Warming | None,
         work: Path,
@@ -100,7 +119,8 @@ class Follower:
     ) -> None:
         self._attempt, self._endpoints, self._progress = attempt, endpoints, progress
         self._is_ready, self._ready_s, self._published, self._closed = is_ready, ready_s, published, closed
-        self._warming, self._work = warming, work
+        self._warming, self._work, self._command = warming, work, command
+        self._given_at: float | None = None if base is None else math.inf  # when the first row was there
         self.failure: str | None = None
         self.starving, self._trickle = Starving(), Trickle()
         self.rows = 0  # that the job has planned
@@ -159,11 +179,11 @@ class Follower:
         if self._warming is None:
             return True
         file, over = self._work / WARM, self._over.wait
-        done = self._warming.run(file, lambda: sum(self._reached().committed.values()), over, WARM_S)
+        done = self._warming.run(file, self._taken, over, WARM_S)
         if not done and not self._over.is_set():
             raise UserError(
                 f"the job has not taken the rows that warm it up within {WARM_S:g} s: {self._progress.name} tells of "
-                f"{sum(self._reached().committed.values())} rows"
+                f"{sum(self._reached().committed.values())} rows; {self._command.told()}"
             )
         self._base = self._warming.base
         return done
@@ -176,6 +196,19 @@ class Follower:
             for offsets in (found.planned, found.committed)
         )
         return Reached(planned, committed, found.whole)
+
+    def _taken(self) -> int:
+        """Number of rows that the job has committed, while it warms up."""
+        taken = sum(self._reached().committed.values())
+        self._check_first(taken)
+        return taken
+
+    def _check_first(self, taken: int) -> None:
+        """Raises UserError if the job should have taken a row by now. Called once there are some."""
+        now = time.monotonic()
+        self._given_at = math.inf if taken else self._given_at or now
+        if now > max(self._command.since + FIRST_S, self._given_at + GIVEN_S):
+            raise UserError(nothing_taken(self._progress, self._command))
 
     def _look(self, wires: Sequence[Connection]) -> None:
         reached = self._reached()
@@ -199,6 +232,8 @@ class Follower:
                 wire.commit(commit)
             first += wire.partitions
         self.rows = sum(reached.planned.values())
+        if sum(self._published()):
+            self._check_first(self.rows)
         self.starving.look(offered, sum(self._published()), self.rows)
         if self._closed and self.starving.now:
             raise UserError(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.ids import Laps
 from streamgauge.driver.observed import summary
@@ -22,6 +20,7 @@ from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.job.comparing import compared
 from streamgauge.engines.job.following import Follower
 from streamgauge.engines.job.life import Job, Trial, is_closed
+from streamgauge.engines.job.own_topics import OwnTopics
 from streamgauge.engines.job.running import Command, Publishing
 from streamgauge.engines.job.settings import PLACES, JobSettings, filled
 from streamgauge.kafka.answers import Output
@@ -53,19 +52,19 @@ class JobSystem:
         self._topics: Topics | None = None
         self._trial: Trial | None = None
         self._job: Job | None = None  # that runs
-        self._made: list[str] = []  # topics that are there still
-        self._list = work / "topics.json"  # of them, which outlives this process
+        self._own: OwnTopics | None = None
         self._failure: str | None = None
         self._cpu = 0.0  # of earlier trials
         self._pinned = False  # a job that starts is pinned at once
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
+        self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
 
     def start(self) -> None:
         self._failure = None
         self.check()
-        with suppress(OSError, ValueError):  # what a process left behind that was killed, or whose broker was away
-            self._made = self._made or json.loads(self._list.read_text())
-            self._remove_topics()
+        assert self._topics is not None
+        self._own = self._own or OwnTopics(self._topics, self._work / "topics.json")
+        self._own.remove()  # what a process left behind that was killed, or whose broker was away
 
     def check(self) -> None:
         """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
@@ -138,9 +137,12 @@ class JobSystem:
         trial = self._trial
         if self._failure is None and trial is not None:
             if (code := trial.job.command.exit_code()) is not None:
-                self._failure = self._access.masked(f"the job ended with {code}: {trial.job.command.last_line()}")
+                self._failure = self._access.masked(
+                    f"the job ended with {code}: {trial.job.command.last_line()}; {trial.job.command.told()}"
+                )
             else:
-                self._failure = trial.publishing.failure() or trial.follower.failure
+                failure = trial.publishing.failure() or trial.follower.failure
+                self._failure = failure and self._access.masked(failure)
         return self._failure is None
 
     @property
@@ -174,7 +176,7 @@ class JobSystem:
         publishing, progress = self._input(setup, job, rows)
         if begun is None:
             try:
-                job.start(system)
+                job.start(system, self._logs / f"{job.values['group']}.log")
             except UserError:
                 publishing.end()
                 raise
@@ -192,27 +194,31 @@ class JobSystem:
         ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(
             setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
-            lambda: publishing.published, closed and self.link_is_checked, warming, rows, base,
+            lambda: publishing.published, job.command, closed and self.link_is_checked, warming, rows, base,
         )  # fmt: skip
         return Trial(setup, job, rows, progress, publishing, follower)
 
     def _named(self, setup: TrialSetup, queues: int) -> Job:
         """Names a new job, and makes its topics."""
+        assert self._own is not None, "start first"
+        own = self._own
         # the end of an attempt's name is its time, so that what is left of a long one still differs
         name = "streamgauge-" + re.sub(r"[^A-Za-z0-9._-]", "-", setup.attempt)[-150:]
         folder = self._work.absolute() / name if self._system.started == "once" else None
         work = folder or setup.work.absolute()
         work.mkdir(parents=True, exist_ok=True)
         values = {
-            "bootstrap": self._system.bootstrap, "input": self._make_input(name, queues), "output": f"{name}-out",
+            "bootstrap": self._system.bootstrap, "input": self._make_input(own, name, queues), "output": f"{name}-out",
             "group": name, "attempt": setup.attempt, "work": str(work), "version": self._system.version or "",
         }  # fmt: skip
-        self._make(values["output"], queues)
+        own.make(values["output"], queues)
+        if self._system.progress.group is not None:
+            own.expect(filled(self._system.progress.group, values))
         return Job(values, folder)
 
-    def _make_input(self, name: str, queues: int) -> str:
+    def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:
         """Makes the input topic of a job; returns its name."""
-        self._make(f"{name}-in", queues)
+        own.make(f"{name}-in", queues)
         return f"{name}-in"
 
     def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
@@ -233,13 +239,6 @@ class JobSystem:
             job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
         )  # fmt: skip
         return Publishing(task.told()), progress
-
-    def _make(self, topic: str, queues: int) -> None:
-        assert self._topics is not None, "start first"
-        self._made.append(topic)
-        self._list.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self._list, self._made)
-        self._topics.make(topic, queues)
 
     def _sign(self, command: Command, progress: Progress) -> Callable[[], bool]:
         """The sign that the job waits for rows."""
@@ -272,6 +271,7 @@ class JobSystem:
         """Ends the trial's processes, but for a job that is kept; returns their figures."""
         self.alive()  # looks for a failure before the processes are ended
         trial.follower.stop()
+        nothing = None if self._failure else trial.nothing()
         trial.progress.close()
         used = {
             "cpu_seconds": round(trial.job.cpu_seconds(), 3),
@@ -286,7 +286,8 @@ class JobSystem:
         return used | {
             "link": link,
             "link_slip_ns": summary(slip),
-            "invalid": None if unjudged else trial.invalid(link),
+            "invalid": None if unjudged else trial.invalid(link, nothing),
+            "log": str(trial.job.command.log),
         }
 
     def _end(self, *, keep: bool = False) -> None:
@@ -298,21 +299,14 @@ class JobSystem:
             trial.progress.close()
         if not keep:
             self._end_job()
-            self._remove_topics()
+            if self._own is not None:
+                self._own.remove()
 
     def _end_job(self) -> None:
         job, self._job = self._job, None
         if job is not None:
             job.end()
             self._cpu += job.command.session.cpu_seconds()
-
-    def _remove_topics(self) -> None:
-        if not self._made or self._topics is None:
-            return
-        groups = {topic.rpartition("-")[0] for topic in self._made}
-        if self._topics.remove(self._made, groups):  # a broker that does not answer now may be back later
-            self._made = []
-            self._list.unlink(missing_ok=True)
 
 
 def _laps(setup: TrialSetup) -> Laps:

@@ -11,7 +11,7 @@ from typing import Any
 from streamgauge.base.units import PS, Tick
 from streamgauge.driver.closed_loop import OVERLOAD
 from streamgauge.driver.system import TrialSetup
-from streamgauge.engines.job.following import Follower
+from streamgauge.engines.job.following import Follower, nothing_taken
 from streamgauge.engines.job.running import Command, Publishing
 from streamgauge.engines.job.settings import JobSettings, filled
 from streamgauge.kafka.moving import After
@@ -41,13 +41,13 @@ class Job:
     """latest event time in ticks, and largest seq, of all those rows"""
     _told_s: float = 0.0
 
-    def start(self, system: JobSettings) -> None:
-        """Starts the command. Raises UserError."""
+    def start(self, system: JobSettings, log: Path) -> None:
+        """Starts the command, which prints to the file `log`. Raises UserError."""
         self.command = Command(
             [filled(part, self.values) for part in system.command],
             {key: filled(text, self.values) for key, text in system.environment.items()},
             Path(system.directory or ".").absolute(),
-            Path(self.values["work"]) / "job.log",
+            log,
         )
 
     def after(self, lateness_s: float, tick: Tick) -> After | None:
@@ -93,10 +93,16 @@ class Trial:
     def closed(self) -> bool:
         return is_closed(self.setup)
 
-    def invalid(self, link: dict[str, Any]) -> str | None:
-        """Reason why the trial says nothing about the job, by the link's figures; None if there is none."""
-        if self.closed:
+    def nothing(self) -> str | None:
+        """Returns what is known of a job that has taken none of the rows that were there; None if it has."""
+        if self.closed or self.follower.rows or not sum(self.publishing.published):
             return None
+        return nothing_taken(self.progress, self.job.command)
+
+    def invalid(self, link: dict[str, Any], nothing: str | None) -> str | None:
+        """Reason why the trial says nothing about the job, by the link's figures; None if there is none."""
+        if self.closed or nothing is not None:
+            return nothing
         if link["starved_share"] > MOST_STARVED:
             return (
                 f"the link limited this trial: in {link['starved_share']:.0%} of the samples the job had read all that "
@@ -107,6 +113,4 @@ class Trial:
                 "the link limited this trial: publisher and broker did not catch up with the backlog of its start; "
                 "lower the rate, or give them CPUs or a host of their own"
             )
-        if not self.follower.rows and sum(link.get("published", [])):
-            return f"the job read nothing: {self.progress.name} has no offset of its input topic"
         return None

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from streamgauge.driver.child import spawn
 from streamgauge.engines.processes import Session
 from streamgauge.kafka import publisher
 
-_SHOWN = 300
+_SHOWN, LAST_LINES = 300, 3
 END_S = 5.0
 
 
@@ -24,7 +25,8 @@ class Command:
     """The user's command in a process session of its own. Raises UserError if it cannot be started."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path) -> None:
-        self._log = log
+        self.log, self.since = log, time.monotonic()
+        log.parent.mkdir(parents=True, exist_ok=True)
         # a program is looked for where it runs; a script of its own name would else hide one on PATH
         program = directory / command[0] if "/" in command[0] else Path(command[0])
         try:
@@ -44,9 +46,14 @@ class Command:
         told = [line for line in lines if not line[0].isspace() and not line.startswith("\tat ")] or lines
         return told[-1][:_SHOWN] if told else "it printed nothing"
 
+    def told(self) -> str:
+        """Returns its last lines and the place of its whole log, in one line."""
+        lines = [line.strip()[:_SHOWN] for line in self.output().splitlines() if line.strip()][-LAST_LINES:]
+        return f"{'its last lines: ' + ' | '.join(lines) if lines else 'it printed nothing'}; its log: {self.log}"
+
     def output(self) -> str:
         """The end of its output."""
-        with open(self._log, "rb") as log:
+        with open(self.log, "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 65_536))
             return log.read().decode(errors="replace")
 
