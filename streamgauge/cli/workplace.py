@@ -53,18 +53,23 @@ def located(name: str) -> str:
     return copy
 
 
+#: how a line that is a JSON object begins
+_OBJECT = re.compile(rb"\{\s*(\"|\}|$)")
+
+
 def format_of(file: str) -> str:
     """The format of a source, by its name or, of a file here, by its first bytes."""
     if file.endswith((".parquet", ".pq")):
         return "parquet"
-    if re.search(r"\.(jsonl|ndjson)(\.[a-z0-9]+)?$", file):
-        return "jsonl"
+    from streamgauge.text import json_lines, ranges
+
+    named = re.search(r"\.(jsonl|ndjson)(\.[a-z0-9]+)?$", file) is not None
     with suppress(OSError):
         if Path(file).is_file():  # nobody may ever write to a pipe
-            with open(file, "rb") as handle:
-                begin = handle.read(4)
-            return "parquet" if begin == b"PAR1" else "jsonl" if begin.startswith(b'{"') else "csv"
-    return "csv"
+            begin = ranges.beginning(file)
+            json_lines.refuse_array(begin, file)
+            return "parquet" if begin.startswith(b"PAR1") else "jsonl" if named or _OBJECT.match(begin) else "csv"
+    return "jsonl" if named else "csv"
 
 
 @contextmanager

@@ -23,16 +23,31 @@ def _column(found: Any) -> Any:
     return found
 
 
+Place = Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)]
+Kind = Literal["string", "int64", "float64"]
+
+
+class Column(Model):
+    """A column of a stream that has another name than in the source."""
+
+    path: Place = Field(description="name, path of keys or 0-based index of the column in the source")
+    type: Kind = Field(description="string, int64 or float64")
+
+
 class TimeColumn(Model):
     """The column of a time, and how the time is written: in a unit, by a datetime pattern, or as ISO-8601."""
 
-    column: Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)] = Field(
-        description="name of the column, or its 0-based index"
+    column: Place | None = Field(default=None, description="name of the column, or its 0-based index")
+    columns: tuple[Place, ...] = Field(
+        default=(), description="instead of column: those whose texts make a time with a blank between them"
     )
     unit: TimeUnit | None = Field(default=None, description="unit of times that are whole numbers")
     format: str | None = Field(default=None, description="strptime (%Y-%m-%d) or letters (yyyy-MM-dd HH:mm:ss)")
     iso: bool = Field(default=False, description="times are ISO-8601; so they are without unit and format, too")
     zone: str = Field(default="UTC", description="IANA zone of times without an offset, such as Europe/Berlin")
+    year: Annotated[int, Field(ge=1678, le=2261)] | None = Field(
+        default=None, description="year of the first time, if the format has none; it moves on at New Year"
+    )
 
     @field_validator("zone")
     @classmethod
@@ -47,7 +62,18 @@ class TimeColumn(Model):
     def _one_way(self) -> Self:
         if (self.unit is not None) + (self.format is not None) + self.iso > 1:
             raise ValueError("give at most one of unit, format, iso")
+        if (self.column is None) == (not self.columns):
+            raise ValueError("column: give this one, a name or a 0-based index, or columns, a list of them")
+        if self.columns and self.unit is not None:
+            raise ValueError("columns: found with unit, allowed: with format or iso")
+        if self.year is not None and self.format is None:
+            raise ValueError("year: found without format, allowed: with a format that has no year")
         return self
+
+    @property
+    def parts(self) -> tuple[str | int, ...]:
+        """The columns whose texts make the time."""
+        return self.columns if self.column is None else (self.column,)
 
     @property
     def is_iso(self) -> bool:
@@ -149,6 +175,9 @@ class Source(Model):
     quote: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         default='"', description="quote character; null: none"
     )
+    decimal: Literal["point", "comma"] = Field(
+        default="point", description="mark between a number's whole part and its fraction"
+    )
     header: bool = Field(default=True, description="true if the first line of each file holds the fields' names")
     time: TimeColumn = Field(description="column of the event time")
     arrival: TimeColumn | None = Field(
@@ -157,9 +186,9 @@ class Source(Model):
     order: Literal["file", "arrival", "event_time"] = Field(
         default="file", description="order of the events: as in the files, or sorted by arrival or event time"
     )
-    columns: dict[str, Literal["string", "int64", "float64"]] = Field(
+    columns: dict[str, Kind | Column] = Field(
         default_factory=dict,
-        description="columns kept beside the line, for keys and values of workloads",
+        description="columns kept beside the line, for keys and values of workloads: a type, or {path: …, type: …}",
     )
     column_names: tuple[str, ...] | None = Field(
         default=None, description="names of the fields of a file without a header"
@@ -211,6 +240,8 @@ class Source(Model):
             raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
         if not self.files and self.nexmark is None:
             raise ValueError("files: found none, allowed: one name or a list")
+        if self.decimal == "comma" and (self.format != "csv" or self.separator == ","):
+            raise ValueError("decimal: found comma, allowed for format csv with another separator")
         wrong = [name for name, kind in self.columns.items() if self.nexmark and NEXMARK.get(name) != kind]
         if wrong:
             allowed = ", ".join(f"{name}: {kind}" for name, kind in NEXMARK.items())
@@ -232,8 +263,12 @@ class Source(Model):
         if self.separator != "\t" or self.header or self.column_names is not None:  # tab never occurs within JSON
             raise ValueError("separator: not for format jsonl, nor header and column_names; leave them out")
         for key, column in (("time", self.time), ("arrival", self.arrival)):
-            if column is not None and isinstance(column.column, int):
-                raise ValueError(f"{key}: found column {column.column}, allowed for jsonl: a path of keys, such as a.b")
+            for part in column.parts if column is not None else ():
+                if isinstance(part, int):
+                    raise ValueError(f"{key}: found column {part}, allowed for jsonl: a path of keys, such as a.b")
+        for name, place in self.places.items():
+            if isinstance(place, int):
+                raise ValueError(f"columns.{name}: found path {place}, allowed for jsonl: a path of keys, such as a.b")
 
     def _check_names(self) -> None:
         """Refuses reserved names, and those that Spark confuses: a and A are one, and a.b is a field of a."""
@@ -249,6 +284,16 @@ class Source(Model):
                     "without commas, which part names in a list"
                 )
             seen.add(name.lower())
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Types of the columns, by name."""
+        return {name: column.type if isinstance(column, Column) else column for name, column in self.columns.items()}
+
+    @property
+    def places(self) -> dict[str, str | int]:
+        """Where the columns stand in the source, by name."""
+        return {name: column.path if isinstance(column, Column) else name for name, column in self.columns.items()}
 
     @property
     def tick(self) -> Tick:

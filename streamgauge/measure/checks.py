@@ -19,8 +19,8 @@ log = logging.getLogger("streamgauge")
 def check_names(benchmark: Benchmark) -> None:
     """Checks queries and their columns, without importing a user's module. Raises UserError."""
     for workload in benchmark.workloads:
-        Spec.of(workload, benchmark.source.columns)
-    columns = benchmark.source.columns
+        Spec.of(workload, benchmark.source.kinds)
+    columns = benchmark.source.kinds
     for name in benchmark.replay.ids or ():
         if columns.get(name) not in KINDS:
             allowed = ", ".join(column for column, kind in columns.items() if kind in KINDS) or "none"

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge import metrics
@@ -30,6 +31,7 @@ from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.spark.workers import Workers
+from streamgauge.text import over_lines
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.sample import no_data, sample, too_many_bad
@@ -54,6 +56,7 @@ def run(
         build.manifest["doubts"] = sample(source).doubts if source.files else []
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
         build.manifest |= _build(workers, benchmark, splits, build.path, split_bytes, lines)
+        over_lines.refuse(source, _unbalanced(build.path / build.manifest["quarantine_file"]))
         build.manifest["sources"] = store.source_fingerprint(source.files)
         _check_quality(source, build.manifest, build.path)
 
@@ -93,7 +96,7 @@ def _build(
         "source_lines": source_lines,
         "tick": source.tick,
         "ticks_per_second": ticks_per_second(source.tick),
-        "columns": dict(source.columns),
+        "columns": source.kinds,
         "arrival": source.arrival is not None,
         "order": source.order,
         "split_bytes": split_bytes,
@@ -130,12 +133,20 @@ def _generated(workers: Workers, benchmark: Benchmark, settings: Nexmark, path: 
         ranges = (
             (at, min(ROW_GROUP_ROWS, limit - at)) for at in range(first, min(first + FILE_ROWS, limit), ROW_GROUP_ROWS)
         )
-        schema = events_schema(benchmark.source.columns, arrival=False)
+        schema = events_schema(benchmark.source.kinds, arrival=False)
         written = _write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
         INGESTED.inc(min(FILE_ROWS, limit - first))
         return Wrote([written], [])
 
     return settings.events, limit, workers.each(range(0, limit, FILE_ROWS), write)
+
+
+def _unbalanced(quarantine: Path) -> Iterator[tuple[str, int, bytes]]:
+    """Yields (file, line number, text) of the bad lines with an odd number of quotes, in order."""
+    with pq.ParquetFile(opened(quarantine)) as file:
+        for batch in file.iter_batches(columns=["file", "line_number", "reason", "text"]):
+            for row in batch.filter(pc.equal(batch["reason"], over_lines.UNBALANCED)).to_pylist():
+                yield row["file"], row["line_number"], row["text"]
 
 
 def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, Mask
 
@@ -22,8 +23,11 @@ class Lines:
     A line with an odd number of quotes is unbalanced; it is not continued on the next.
     """
 
-    def __init__(self, data: bytes, separator: str, quote: str | None, fields: int) -> None:
-        """Finds lines and separators. data: lines, each ended by a newline; fields: least number in a line."""
+    def __init__(self, data: bytes, separator: str, quote: str | None, fields: int, *, trim: bool = True) -> None:
+        """Finds lines and separators. data: lines, each ended by a newline; fields: least number in a line.
+
+        trim: leave out the blanks around a field.
+        """
         self.data = data
         self.buffer: Bytes = np.frombuffer(data, np.uint8)
         newlines: Ints = np.flatnonzero(self.buffer == NEWLINE)
@@ -43,6 +47,8 @@ class Lines:
             self.unbalanced = per_line % 2 == 1
             quotes = quotes[~np.repeat(self.unbalanced, per_line)]
             self._separators = self._separators[~_between(self._separators, quotes)]
+        blanks = [blank for blank in b" \t" if trim and blank != ord(separator) and blank in data]
+        self._blanks = np.array(blanks, np.uint8)
         self._grid = self._alike(fields)
         #: lines that have all fields
         self.complete: Mask = np.ones(self.count, bool) if self._grid is not None else self.field_counts >= fields
@@ -70,11 +76,24 @@ class Lines:
             starts = known[np.minimum(first + index - 1, len(known) - 1)] + 1 if index else self.offsets[:-1]
             ends = np.where(first + index < after, known[np.minimum(first + index, len(known) - 1)], self._ends)
             starts, ends = np.where(self.complete, starts, 0), np.where(self.complete, ends, 0)
+        if len(self._blanks):
+            starts, ends = self._trimmed(starts, ends)
         if self._quote is not None:
             enclosed = (ends - starts >= 2) & (self.buffer[starts] == self._quote)
             enclosed &= self.buffer[ends - 1] == self._quote
             starts, ends = starts + enclosed, ends - enclosed
         return starts, ends - starts
+
+    def _trimmed(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+        """The same fields without blanks around them."""
+        starts, ends = starts.copy(), ends.copy()
+        for edge, step in ((starts, 1), (ends, -1)):
+            before = min(step, 0)
+            filled = np.flatnonzero(ends > starts)
+            while len(padded := filled[np.isin(self.buffer[edge[filled] + before], self._blanks)]):
+                edge[padded] += step
+                filled = padded[ends[padded] > starts[padded]]
+        return starts, ends
 
     @property
     def quoted(self) -> bool:
@@ -133,6 +152,19 @@ def texts(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
     places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
     data = pa.py_buffer(np.ascontiguousarray(buffer[places]))
     return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets.astype(np.int32)), data])
+
+
+def spread(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
+    """(bytes, starts, lengths) of the texts of a binary array."""
+    _, offsets, data = column.buffers()
+    edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    buffer = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    return buffer, edges[:-1], np.diff(edges)
+
+
+def with_points(column: pa.Array) -> pa.Array:
+    """Numbers with a decimal point in place of a comma; a point in them, which would part thousands, is a blank."""
+    return pc.replace_substring(pc.replace_substring(column, b".", b" "), b",", b".")
 
 
 def windows(buffer: Bytes, starts: Ints, width: int) -> Bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +24,8 @@ _BROKEN = (ValueError, RecursionError)
 
 def paths(source: Source) -> list[str]:
     """Paths of the values that a source needs, each once: a key, or keys with dots between them."""
-    columns = [column.column for column in (source.time, source.arrival) if column is not None]
-    return list(dict.fromkeys(map(str, [*columns, *source.columns])))
+    parts = [part for column in (source.time, source.arrival) if column is not None for part in column.parts]
+    return list(dict.fromkeys(map(str, [*parts, *source.places.values()])))
 
 
 def values(data: bytes, wanted: list[str]) -> tuple[bytes, Mask]:
@@ -49,14 +50,25 @@ def values(data: bytes, wanted: list[str]) -> tuple[bytes, Mask]:
 
 def check(line: bytes, source: Source, where: str) -> None:
     """Checks that the first line has the event time, if it is a JSON object. Raises UserError, naming its keys."""
+    refuse_array(line, where)
     try:
         value = _DECODER.decode(line.decode())
     except _BROKEN:
         return  # bad lines are counted when all of them are read
-    path = str(source.time.column)
-    if isinstance(value, dict) and _at(value, path) is None:
+    for path in map(str, source.time.parts):
+        if not isinstance(value, dict) or _at(value, path) is not None:
+            continue
         found = ", ".join(repr(key[:60]) for key, _ in zip(keys(value), range(30), strict=False))
         raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {found or 'no key'}")
+
+
+def refuse_array(begin: bytes, where: str) -> None:
+    """Raises UserError for a text that begins as an array of objects."""
+    if re.match(rb"\s*\[\s*(\{|$)", begin):
+        raise UserError(
+            f"{where}: found a JSON array, allowed: JSON lines, an object a line; convert it, as by: "
+            "jq -c '.[]' array.json > lines.jsonl"
+        )
 
 
 def keys(value: dict[str, Any], before: str = "") -> Iterator[str]:

@@ -11,13 +11,15 @@ import numpy as np
 from streamgauge.base.arrow import Ints
 from streamgauge.text.fields import OUT_OF_RANGE, READABLE, UNREADABLE, Bytes, by_unique, widths, windows
 
-_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_DECIMAL = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
+#: a power of ten beyond it is larger than int64, or too small to count, whatever the digits of a field this long
+_EXPONENT_MAX = 10_000
 _DIGITS_MAX = 19  # every number of this many digits fits into 64 unsigned bits
 _MINUS = ord("-")
 
 
 def integers(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
-    """(values, codes) of fields such as 42, -7 or +7. Blanks make a number unreadable."""
+    """(values, codes) of fields that are whole numbers: 42, -7, +7, 42.0 or 4.2e1. Blanks make a number unreadable."""
     values, codes = _digits(buffer, starts, lengths)
     rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
     if len(rest):  # plus signs, more digits or a larger value than fit, and what is no number at all
@@ -73,13 +75,22 @@ def _digits(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
 
 
 def _exact(text: str) -> Fraction:
-    if not _DECIMAL.fullmatch(text):
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    return Fraction(text)
+    sign, before, after, power = match[1], match[2], match[3] or "", int(match[4] or 0)
+    digits = (before + after).lstrip("0")
+    if not digits:
+        return Fraction(0)
+    shift = power - len(after)
+    if abs(len(digits) + shift) > _EXPONENT_MAX:  # not written out: 1e999999999 would take minutes and all memory
+        shift = _EXPONENT_MAX if shift > 0 else -_EXPONENT_MAX
+        digits = "1"
+    return int(sign + digits) * Fraction(10) ** shift
 
 
 def _whole(text: str) -> int:
     value = _exact(text)
-    if "." in text:
+    if value.denominator > 1:
         raise ValueError(text)
     return int(value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,9 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import events_schema
 from streamgauge.config import Source, TimeColumn
 from streamgauge.text import json_lines
-from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Lines, texts
+from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Lines, spread, texts, with_points
 from streamgauge.text.numbers import integers
+from streamgauge.text.over_lines import UNBALANCED
 from streamgauge.text.patterns import pieces
 from streamgauge.text.ranges import LONGEST_LINE
 from streamgauge.text.times import times
@@ -26,13 +28,25 @@ class Layout:
 
     source: Source
     fields: int  # least number of fields in a complete line
-    time: int
-    arrival: int | None
+    time: tuple[int, ...]
+    arrival: tuple[int, ...]  # none without an arrival column
     columns: tuple[int, ...]  # of source.columns, in their order
+    since_ns: int | None = None  # of times without a year: the year from here on is meant
 
     @property
     def schema(self) -> pa.Schema:
-        return events_schema(dict(self.source.columns), arrival=self.arrival is not None)
+        return events_schema(self.source.kinds, arrival=bool(self.arrival))
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        return *self.time, *self.arrival, *self.columns
+
+    def moved(self, places: Mapping[int, int]) -> Layout:
+        """The layout of lines in which each needed field stands at another place."""
+        time, arrival, columns = (
+            tuple(places[at] for at in fields) for fields in (self.time, self.arrival, self.columns)
+        )
+        return replace(self, fields=len(places), time=time, arrival=arrival, columns=columns)
 
 
 #: bad lines of a block; at: 0-based line in the block; text: all of it but the newline, or the beginning of a long one
@@ -54,18 +68,18 @@ class Parsed:
 
 def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
     """Finds the source's columns among the names of a file's fields; names is None if it has none. Raises UserError."""
-    time = _index(source, names, source.time.column, "time.column", where)
-    arrival = None
-    if source.arrival is not None:
-        arrival = _index(source, names, source.arrival.column, "arrival.column", where)
-    columns = tuple(_index(source, names, name, "columns", where) for name in source.columns)
+    time, arrival = (
+        tuple(_index(source, names, part, f"{key}.column", where) for part in (column.parts if column else ()))
+        for key, column in (("time", source.time), ("arrival", source.arrival))
+    )
+    columns = tuple(_index(source, names, place, "columns", where) for place in source.places.values())
     for key, column in (("time", source.time), ("arrival", source.arrival)):
         if column is not None and column.format is not None:
             try:
                 pieces(column.format)
             except UserError as problem:
                 raise UserError(f"source.{key}.{problem}") from None
-    needed = max(time, arrival or 0, *columns, 0) + 1
+    needed = max(*time, *arrival, *columns, 0) + 1
     return Layout(source, max(len(names or ()), needed), time, arrival, columns)
 
 
@@ -113,7 +127,7 @@ def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Lines, Mask]:
         return lines, lines, np.zeros(lines.count, bool)
     lines = Lines(data, source.separator, None, 1)
     values, bad = json_lines.values(data, json_lines.paths(source))
-    return lines, Lines(values, json_lines.SEPARATOR, json_lines.QUOTE, layout.fields), bad
+    return lines, Lines(values, json_lines.SEPARATOR, json_lines.QUOTE, layout.fields, trim=False), bad
 
 
 class _Block:
@@ -130,16 +144,16 @@ class _Block:
         long = lines.lengths > LONGEST_LINE
         self._blame(long, TOO_LONG)
         self._blame(lines.not_utf8(), "not UTF-8")
-        self._blame(self._fields.unbalanced, "unbalanced quote")
+        self._blame(self._fields.unbalanced, UNBALANCED)
         if lines.count and not lines.lengths.all():
             self._blame(lines.lengths == 0, "empty line")
         self._blame(self._no_object, "not a JSON object")
         self._blame(~self._fields.complete, f"fewer than {layout.fields} fields")
         columns: list[pa.Array] = [int64s(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
         columns.append(lines.column())
-        if layout.arrival is not None:
-            columns.append(self._arrival(layout.arrival))
-        for (name, kind), index in zip(self._source.columns.items(), layout.columns, strict=True):
+        if layout.arrival:
+            columns.append(self._arrival())
+        for (name, kind), index in zip(self._source.kinds.items(), layout.columns, strict=True):
             columns.append(getattr(self, f"_{kind}")(name, index))
         events = pa.Table.from_arrays(columns, schema=layout.schema)
         at = np.flatnonzero(self._why)
@@ -161,9 +175,16 @@ class _Block:
         starts, lengths = self._fields.field(index)
         return starts, np.where(self._why == 0, lengths, 0) if self._why.any() else lengths
 
-    def _times(self, column: TimeColumn, index: int) -> tuple[Ints, Ints, Bytes]:
-        starts, lengths = self._field(index)
-        values, codes = times(column, self._source.tick, self._fields.buffer, starts, lengths)
+    def _times(self, column: TimeColumn, parts: tuple[int, ...]) -> tuple[Ints, Ints, Bytes]:
+        """Lengths of the fields, ticks and codes."""
+        buffer, (starts, lengths) = self._fields.buffer, self._field(parts[0])
+        if len(parts) > 1:
+            fields = [texts(buffer, *self._field(part)) for part in parts]
+            buffer, starts, lengths = spread(pc.binary_join_element_wise(*fields, b" "))
+            lengths = np.where(lengths > len(parts) - 1, lengths, 0)
+        elif column.unit is not None and self._source.decimal == "comma":
+            buffer, starts, lengths = spread(with_points(texts(buffer, starts, lengths)))
+        values, codes = times(column, self._source.tick, buffer, starts, lengths, self._layout.since_ns)
         return lengths, values, codes
 
     def _event_time(self) -> pa.Array:
@@ -176,9 +197,9 @@ class _Block:
             self._blame(codes == OUT_OF_RANGE, f"time does not fit into 64-bit {self._source.tick}")
         return int64s(values)
 
-    def _arrival(self, index: int) -> pa.Array:
+    def _arrival(self) -> pa.Array:
         assert self._source.arrival is not None
-        _, values, codes = self._times(self._source.arrival, index)
+        _, values, codes = self._times(self._source.arrival, self._layout.arrival)
         return int64s(values, codes == 0)
 
     def _int64(self, name: str, index: int) -> pa.Array:
@@ -190,6 +211,8 @@ class _Block:
 
     def _float64(self, name: str, index: int) -> pa.Array:
         found = self._string(name, index)
+        if self._source.decimal == "comma":
+            found = with_points(found.view(pa.binary())).view(pa.string())
         try:
             return found.cast(pa.float64())
         except pa.ArrowInvalid:

@@ -38,6 +38,8 @@ KINDS = {
     "z": (r"Z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9]", 0),
     "Z": (r"UTC|GMT|Z", 0),
 }
+#: what a blank of a pattern stands for: Unicode's blanks, too, as CLDR has them before PM
+_BLANKS = "[\\s\u00a0\u2000-\u200a\u202f\u205f\u3000]+"
 _SHORTHANDS = {"T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y", "F": "%Y-%m-%d", "e": "%d", "h": "%b"}
 #: maps a letter to its kinds by the number of repetitions; the last one is for that many and more
 _LETTERS: dict[str, tuple[str, ...]] = {
@@ -66,6 +68,13 @@ def pieces(pattern: str) -> tuple[Piece, ...]:
     if twice or not kinds:
         raise UserError(f"format: found {pattern!r}, allowed: each field of a datetime once, such as %Y-%m-%d %H:%M:%S")
     return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def yearless(pattern: str) -> bool:
+    """True for a pattern that has a day but no year."""
+    kinds = {piece.kind for piece in pieces(pattern)}
+    return bool(kinds & set("mbBdj")) and not kinds & {"Y", "y"}
 
 
 def _strptime(pattern: str) -> list[Piece]:
@@ -104,12 +113,12 @@ def _letters(pattern: str) -> list[Piece]:
 class Reader:
     """Reads texts of a pattern, one by one, as nanoseconds since the epoch.
 
-    Fields that the pattern leaves out are those of 1970-01-01 00:00:00. A time without an offset is one of the zone. If
-    the zone has it twice, the earlier one is meant; if the zone skips it, the offset before the gap applies.
+    Fields that the pattern leaves out are those of January 1st, 00:00:00. A time without an offset is one of the
+    zone. If the zone has it twice, the earlier one is meant; if the zone skips it, the offset before the gap applies.
     """
 
-    def __init__(self, pattern: str, zone: str) -> None:
-        self._zone = ZoneInfo(zone)
+    def __init__(self, pattern: str, zone: str, year: int = 1970) -> None:
+        self._zone, self._year = ZoneInfo(zone), year
         self._expression = re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
 
     def __call__(self, text: str) -> int:
@@ -118,7 +127,7 @@ class Reader:
         if match is None:
             raise ValueError(text)
         got = match.groupdict()
-        year = int(got.get("Y") or 1970)
+        year = int(got.get("Y") or self._year)
         if short := got.get("y"):
             year = int(short) + (1900 if int(short) >= 69 else 2000)  # as POSIX has it
         month = int(got.get("m") or 1)
@@ -163,6 +172,6 @@ def _offset(text: str) -> int:
 
 def _expression(piece: Piece) -> str:
     if not piece.kind:
-        return r"\s+" if piece.text == " " else re.escape(piece.text)
+        return _BLANKS if piece.text == " " else re.escape(piece.text)
     expression = f"[0-9]{{{piece.width}}}" if piece.width else KINDS[piece.kind][0]
     return f"(?P<{piece.kind}>{expression})"

@@ -41,9 +41,20 @@ def first_line(path: str) -> tuple[int, bytes]:
         start = 3 if data == BOM else 0
         data = data[start:] + handle.readline(_STEP) if b"\n" not in data[start:] else data[start:]
     line, newline, _ = data.partition(b"\n")
+    if b"\r" in line.rstrip(b"\r"):
+        raise UserError(
+            f"{path}: line 1: its lines end in a carriage return (CR) alone, allowed: a newline (LF), or CR and LF; "
+            "convert them, as by: tr '\\r' '\\n'"
+        )
     if not newline and len(line) >= _STEP:
         raise UserError(f"{path}: no line end in the first {_STEP >> 20} MiB; name a file of text lines")
     return start, line + newline
+
+
+def beginning(path: str) -> bytes:
+    """The first bytes of a file's text, without a BOM and blanks; a packed file is unpacked."""
+    with _opened(path) as handle:
+        return _read(handle, 4096).removeprefix(BOM).lstrip()
 
 
 def splits(start: int, end: int, step: int) -> list[tuple[int, int]]:

@@ -23,23 +23,32 @@ def flat_schema(schema: pa.Schema) -> pa.Schema:
     return flat(schema.empty_table()).schema
 
 
-def unwritable(schema: pa.Schema) -> str | None:
-    """Name and type of the first column of a flat schema that has no text form, or None."""
-    for field in schema:
-        if pa.types.is_nested(field.type):
-            return f"{field.name} ({field.type})"
-    return None
+def has_text(kind: pa.DataType) -> bool:
+    """True for a type whose values a line holds; False for lists, maps, bytes and what Arrow cannot write as text."""
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_large_binary(kind):
+        return False
+    return writable(kind)
 
 
-def lines(rows: pa.RecordBatch, separator: str, quote: str | None, where: str) -> bytes:
-    """CSV lines, one per row. Null is an empty field; texts are quoted if need be, and line ends in them are blanks.
+def writable(kind: pa.DataType) -> bool:
+    """True if values of that type can be written as text."""
+    try:
+        pa.array([], kind).cast(pa.string())
+    except pa.ArrowException:
+        return False
+    return True
 
-    A field a of a struct s is a column of its own, s.a.
 
-    Raises UserError for a column that cannot be written as text.
+def lines(rows: pa.Table | pa.RecordBatch, separator: str, quote: str | None, where: str) -> bytes:
+    """CSV lines, one per row of flat columns.
+
+    Null is an empty field; texts are quoted if need be, and line ends in them are blanks. Bytes that are no UTF-8 are
+    written as hexadecimal digits. Raises UserError for a column that cannot be written as text.
     """
     quote = quote or '"'
-    (batch,) = flat(pa.Table.from_batches([rows])).combine_chunks().to_batches() or [rows]
+    if not rows.num_rows:
+        return b""
+    (batch,) = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
     *columns, last = [
         _texts(column, separator, quote, f"{where}: {name}")
         for name, column in zip(batch.schema.names, batch, strict=True)
@@ -74,11 +83,25 @@ def _without_exponent(column: pa.Array, found: pa.Array) -> pa.Array:
     return pc.replace_with_mask(found, short, pc.coalesce(pa.array(others, pa.string()), integers))
 
 
+def _decoded(column: pa.Array) -> pa.Array:
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if value is None else _shown(value) for value in column.to_pylist()], pa.string())
+
+
+def _shown(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.hex()
+
+
 def _texts(column: pa.Array, separator: str, quote: str, where: str) -> pa.Array:
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         return column.cast(pa.string())
     try:
-        found = column.cast(pa.string())
+        found = _decoded(column) if pa.types.is_binary(column.type) else column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise UserError(
             f"{where}: {column.type} cannot be written as text ({problem}); leave that column out"

@@ -7,8 +7,9 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, TimeColumn
-from streamgauge.text import patterns
+from streamgauge.text import over_lines, patterns
 from streamgauge.text.fields import texts
+from streamgauge.text.over_lines import UNBALANCED
 from streamgauge.text.parse import TOO_LONG, Layout, Parsed, lines_of, parse
 from streamgauge.text.ranges import first_lines, line_count
 from streamgauge.text.splits import source_splits
@@ -55,19 +56,21 @@ def sample(source: Source, count: int = LINES) -> Sample:
     data = first_lines(data, lines)
     layout = split.layout
     doubts = [_doubt("source.time", source.time, _fields(data, layout, layout.time))]
-    if source.arrival is not None and layout.arrival is not None:
+    if source.arrival is not None:
         doubts.append(_doubt("source.arrival", source.arrival, _fields(data, layout, layout.arrival)))
     found = Sample(split.path, lines, parse(data, layout, 0), [doubt for doubt in doubts if doubt])
+    first = 2 if source.header and split.kind != "parquet" else 1
+    odd = [(split.path, first + bad["at"], bad["text"]) for bad in found.bad if bad["reason"] == UNBALANCED]
+    over_lines.refuse(source, odd)
     if len(found.bad) == lines:
-        first = 2 if source.header and split.kind != "parquet" else 1
         raise too_many_bad(source, split.path, first, found.bad[0]["reason"], found.bad[0]["text"], lines, lines)
     return found
 
 
-def _fields(data: bytes, layout: Layout, index: int) -> list[bytes]:
+def _fields(data: bytes, layout: Layout, parts: tuple[int, ...]) -> list[bytes]:
     _, fields, _ = lines_of(data, layout)
-    found: list[bytes] = texts(fields.buffer, *fields.field(index)).to_pylist()
-    return found
+    columns = [texts(fields.buffer, *fields.field(part)).to_pylist() for part in parts]
+    return [b" ".join(each) for each in zip(*columns, strict=True)]
 
 
 def _doubt(key: str, column: TimeColumn, times: list[bytes]) -> str | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -12,11 +11,14 @@ import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened, place
-from streamgauge.base.schemas import ROW_GROUP_ROWS
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source, TimeColumn
-from streamgauge.text import json_lines, ranges, rows
-from streamgauge.text.parse import Layout, layout_of, names_in
+from streamgauge.text import json_lines, parquet, ranges, rows
+from streamgauge.text.parse import Layout, layout_of, names_in, parse
+from streamgauge.text.times import without_year
+
+#: how far before a source's first time a later one may lie, if times have no year
+_LATE_NS = 31 * 86400 * 10**9
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Split:
     high: int
     layout: Layout
     mark: tuple[int, int]  # size and mtime of the file when the split was made
+    columns: parquet.Kept | None = None  # parquet: the fields of a line
 
     def count(self) -> int:
         """Number of lines, counted in bounded memory."""
@@ -45,35 +48,15 @@ class Split:
         if self.kind == "packed":
             yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
         elif self.kind == "parquet":
+            assert self.columns is not None
             source = self.layout.source
-            with _whole(self.path, self.low), pq.ParquetFile(opened(self.path)) as file:
-                for batch in file.iter_batches(_rows_of(file, self.low, size), row_groups=[self.low]):
-                    yield rows.lines(batch, source.separator, source.quote, self.path)
+            yield from parquet.blocks(self.path, self.low, self.columns, size, source.separator, source.quote)
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
             yield ranges.ended(data)
 
     def changed(self) -> bool:
         """True if the file is no longer the one that the split was made for, by size and mtime."""
         return mark_of(self.path) != self.mark
-
-
-def _rows_of(file: pq.ParquetFile, group: int, size: int) -> int:
-    """Number of rows of a row group that have about `size` bytes."""
-    about = file.metadata.row_group(group)
-    rows: int = size * about.num_rows // max(1, about.total_byte_size)
-    return max(1, min(ROW_GROUP_ROWS, rows))
-
-
-@contextmanager
-def _whole(path: str, group: int) -> Iterator[None]:
-    """Raises UserError for a row group whose bytes are not what the file says."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as problem:
-        if isinstance(problem, OSError) and problem.errno is not None:
-            raise  # the disk's or the store's, not the file's
-        said = str(problem).strip().splitlines()[0].rstrip(".")
-        raise UserError(f"{path}: row group {group} cannot be read: {said}; fetch or write the file again") from None
 
 
 def mark_of(path: str) -> tuple[int, int]:
@@ -99,7 +82,9 @@ def _header(path: str, source: Source) -> bytes:
     if source.format == "jsonl":
         return b"json\n"
     if source.format == "parquet":
-        names = [pa.array([name]) for name in rows.flat_schema(pq.read_schema(opened(path))).names]
+        schema = pq.read_schema(opened(path))
+        _, columns = _parquet_layout(schema, source, path)
+        names = [pa.array([name]) for name in columns.names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
         return rows.lines(row, source.separator, source.quote, path)
     return ranges.ended(ranges.first_line(path)[1]) if source.header else b""
@@ -117,7 +102,11 @@ def source_splits(source: Source, split_bytes: int) -> list[Split]:
             found += (_parquet if source.format == "parquet" else _text)(path, number, source, split_bytes, mark)
         except OSError as problem:
             raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
-    return found
+    if not found or not any(column is not None and without_year(column) for column in (source.time, source.arrival)):
+        return found
+    first = parse(next(found[0].blocks(1 << 20), b""), found[0].layout, 0).events["event_time"]
+    since_ns = int(first[0].as_py()) - _LATE_NS if len(first) else None
+    return [replace(split, layout=replace(split.layout, since_ns=since_ns)) for split in found]
 
 
 def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:
@@ -141,16 +130,28 @@ def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[
 def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, int]) -> list[Split]:
     try:
         with pq.ParquetFile(opened(path)) as file:
-            schema, groups = rows.flat_schema(file.schema_arrow), file.num_row_groups
+            schema, groups = file.schema_arrow, file.num_row_groups
     except pa.ArrowInvalid as problem:
         raise UserError(f"{path}: not a Parquet file: {problem}; check source.format") from None
-    if (nested := rows.unwritable(schema)) is not None:
-        raise UserError(f"{path}: column {nested} has no text form; leave it out of the file")
-    layout = layout_of(source, schema.names, path)
-    _check_type(source.time, schema.field(layout.time), f"{path}: source.time")
-    if source.arrival is not None and layout.arrival is not None:
-        _check_type(source.arrival, schema.field(layout.arrival), f"{path}: source.arrival")
-    return [Split(path, number, "parquet", 0, group, group + 1, layout, mark) for group in range(groups)]
+    layout, columns = _parquet_layout(schema, source, path)
+    return [Split(path, number, "parquet", 0, group, group + 1, layout, mark, columns) for group in range(groups)]
+
+
+def _parquet_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layout, parquet.Kept]:
+    """Where the needed fields are in a line, and which columns a line holds. Raises UserError."""
+    flat = rows.flat_schema(schema)
+    layout = layout_of(source, flat.names, path)
+    for index in layout.needed:
+        if not rows.writable(flat.field(index).type):
+            field = flat.field(index)
+            raise UserError(f"{path}: column {field.name} ({field.type}) has no text form; name another column")
+    for column, parts, key in (
+        (source.time, layout.time, "time"), (source.arrival, layout.arrival, "arrival")
+    ):  # fmt: skip
+        if column is not None and len(parts) == 1:
+            _check_type(column, flat.field(parts[0]), f"{path}: source.{key}")
+    columns = parquet.kept(schema, layout.needed)
+    return layout.moved({field: place for place, field in enumerate(columns.fields)}), columns
 
 
 def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:

@@ -30,7 +30,7 @@ from streamgauge.text.fields import (
     windows,
 )
 from streamgauge.text.numbers import decimals
-from streamgauge.text.patterns import KINDS, Piece, Reader, epoch_seconds, pieces
+from streamgauge.text.patterns import KINDS, Piece, Reader, epoch_seconds, pieces, yearless
 
 Template = tuple[Piece, ...]
 _NS_LIMIT = INT64_MAX // 10**9 - 1  # seconds that surely fit as nanoseconds
@@ -38,18 +38,52 @@ _RULES_END = 2**31 - 10**8  # Arrow knows a zone's transitions up to 2037, not i
 _BILLION = 10**9
 
 
-def times(column: TimeColumn, tick: Tick, buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Bytes]:
-    """(ticks, codes) of fields; codes: READABLE, UNREADABLE, OUT_OF_RANGE. Parts of a tick are rounded down."""
+def times(
+    column: TimeColumn, tick: Tick, buffer: Bytes, starts: Ints, lengths: Ints, since_ns: int | None = None
+) -> tuple[Ints, Bytes]:
+    """(ticks, codes) of fields; codes: READABLE, UNREADABLE, OUT_OF_RANGE. Parts of a tick are rounded down.
+
+    since_ns: a time without a year is one of the year from here on; None: of the column's year.
+    """
     if column.unit is not None:
         of_unit, of_tick = PS[column.unit], PS[tick]
         return decimals(buffer, starts, lengths, max(of_unit // of_tick, 1), max(of_tick // of_unit, 1))
+    if since_ns is not None and without_year(column):
+        values, codes = _in_year(column, buffer, starts, lengths, since_ns)
+    else:
+        values, codes = _moments(column, buffer, starts, lengths, column.year or 1970)
+    if tick == "ps":  # an arrival time that is a datetime, beside an event time in ps
+        codes[np.abs(values) > INT64_MAX // 1000] = OUT_OF_RANGE
+        values = np.where(codes == READABLE, values, 0) * 1000
+    return values, codes
+
+
+def without_year(column: TimeColumn) -> bool:
+    """True for times that have a day but no year."""
+    return column.format is not None and yearless(column.format)
+
+
+def _in_year(column: TimeColumn, buffer: Bytes, starts: Ints, lengths: Ints, since_ns: int) -> tuple[Ints, Bytes]:
+    """(nanoseconds, codes) of times without a year, each in the year in which it follows that instant."""
+    first = int(np.datetime64(since_ns, "ns").astype("datetime64[Y]").astype(int)) + 1970
+    values, codes = _moments(column, buffer, starts, lengths, first)
+    later, readable = _moments(column, buffer, starts, lengths, first + 1)
+    before = (codes != READABLE) | (values < since_ns)
+    # the 29th of February is read in one of the two years at most
+    after = before & (readable == READABLE) & (later < since_ns + 366 * 86400 * _BILLION)
+    codes[before & (codes == READABLE)] = UNREADABLE
+    return np.where(after, later, values), np.where(after, readable, codes)
+
+
+def _moments(column: TimeColumn, buffer: Bytes, starts: Ints, lengths: Ints, year: int) -> tuple[Ints, Bytes]:
+    """(nanoseconds, codes) of fields that are datetimes; year: of those whose pattern has none."""
     values = np.zeros(len(starts), np.int64)
     codes = np.full(len(starts), UNREADABLE, np.uint8)
     templates = _templates(column.format)
     for length in widths(lengths, max(templates, default=0)):
         here = np.flatnonzero(lengths == length)
         for template in templates.get(length, ()):
-            seconds, nanoseconds, good = _by_width(template, windows(buffer, starts[here], length), column.zone)
+            seconds, nanoseconds, good = _by_width(template, windows(buffer, starts[here], length), column.zone, year)
             values[here[good]] = seconds[good] * _BILLION + nanoseconds[good]
             codes[here[good]] = READABLE
             here = here[~good]
@@ -57,14 +91,12 @@ def times(column: TimeColumn, tick: Tick, buffer: Bytes, starts: Ints, lengths: 
                 break
     rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
     if len(rest):
-        values[rest], codes[rest] = by_unique(buffer, starts[rest], lengths[rest], _reader(column.format, column.zone))
-    if tick == "ps":  # an arrival time that is a datetime, beside an event time in ps
-        codes[np.abs(values) > INT64_MAX // 1000] = OUT_OF_RANGE
-        values = np.where(codes == READABLE, values, 0) * 1000
+        read = _reader(column.format, column.zone, year)
+        values[rest], codes[rest] = by_unique(buffer, starts[rest], lengths[rest], read)
     return values, codes
 
 
-def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, Mask]:
+def _by_width(template: Template, rows: Bytes, zone: str, year_given: int) -> tuple[Ints, Ints, Mask]:
     """(seconds since the epoch, nanoseconds, readable) of texts (rows of bytes) that are as wide as the template."""
     good: Mask = np.ones(len(rows), bool)
     got: dict[str, Ints] = {}
@@ -88,7 +120,7 @@ def _by_width(template: Template, rows: Bytes, zone: str) -> tuple[Ints, Ints, M
         if piece.kind == "f":
             got["f"] *= 10 ** (9 - _width(piece))
     none = np.zeros(len(rows), np.int64)
-    year, month, day = got.get("Y", none + 1970), got.get("m", none + 1), got.get("d", none + 1)
+    year, month, day = got.get("Y", none + year_given), got.get("m", none + 1), got.get("d", none + 1)
     hour, minute, second = got.get("H", none), got.get("M", none), got.get("S", none)
     good &= (month >= 1) & (month <= 12) & (hour < 24) & (minute < 60) & (second < 60) & (year >= 1)
     months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
@@ -151,8 +183,8 @@ def _iso_templates() -> list[Template]:
 
 
 @lru_cache(maxsize=64)
-def _reader(pattern: str | None, zone: str) -> Callable[[str], int]:
-    return Reader(pattern, zone) if pattern is not None else _IsoReader(zone)
+def _reader(pattern: str | None, zone: str, year: int) -> Callable[[str], int]:
+    return Reader(pattern, zone, year) if pattern is not None else _IsoReader(zone)
 
 
 class _IsoReader:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from fractions import Fraction
 from math import floor
 from typing import Any
@@ -60,8 +62,12 @@ numerals = st.one_of(
 
 
 def as_integer(text: str) -> int | str:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    return fits(int(text)) if digits.isascii() and digits.isdigit() else BAD
+    if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", text):
+        return BAD
+    value = Decimal(text)
+    if value.is_zero() or abs(value.adjusted()) > 400:
+        return 0 if value.is_zero() else BEYOND if value.adjusted() > 0 else BAD
+    return fits(int(value)) if Fraction(value).denominator == 1 else BAD
 
 
 @anytime
@@ -87,6 +93,27 @@ def test_numbers_of_any_unit_are_exact_and_rounded_down_to_the_tick(
     assert read(texts, tick, unit=unit) == expected
 
 
+@anytime
+@given(
+    st.lists(st.decimals(allow_nan=False, allow_infinity=False), max_size=8), st.sampled_from(["ps", "ns", "ms", "s"])
+)
+def test_numbers_with_exponents_are_those_of_decimal(numbers: list[Decimal], unit: str) -> None:
+    texts = [write.format(number) for number, write in zip(numbers, ["{}", "{:e}", "{:E}"] * 3, strict=False)]
+    small = [max(min(number.adjusted(), 400), -400) for number in numbers]  # Fraction writes all digits out
+    exact = [
+        Fraction(number if abs(number.adjusted()) <= 400 else number.scaleb(power - number.adjusted()))
+        for number, power in zip(numbers, small, strict=True)
+    ]
+    expected = [fits(floor(value * PS[unit] / PS["ns"])) for value in exact]
+    assert read(texts, unit=unit) == expected
+
+
+def test_an_exponent_costs_nothing() -> None:
+    texts = ["1e999999999", "-1e999999999", "1e-999999999", "-1e-999999999", "0e999999999", "1e5", "17E8", "2.5e-1"]
+    assert read(texts, unit="s") == [BEYOND, BEYOND, 0, -1, 0, 10**14, 17 * 10**17, 25 * 10**7]
+    assert shown(*integers(*laid_out(texts))) == [BEYOND, BEYOND, BAD, BAD, 0, 10**5, 17 * 10**8, BAD]
+
+
 def test_nineteen_digits_keep_the_last_one() -> None:
     assert read(["1424696631913248572", "-1424696631913248571"], unit="ns") == [
         1424696631913248572,
@@ -101,8 +128,8 @@ def test_nineteen_digits_keep_the_last_one() -> None:
     ]
 
 
-def test_a_number_with_blanks_or_an_exponent_is_unreadable() -> None:
-    assert read([" 12", "12 ", "1e3", "", "-", "1_0", "0x1", ".5", "5.", "٣"], unit="s") == [BAD] * 10
+def test_a_number_with_blanks_is_unreadable() -> None:
+    assert read([" 12", "12 ", "1e", "", "-", "1_0", "0x1", ".5", "5.", "٣", "e5", "1e5.0"], unit="s") == [BAD] * 12
 
 
 def test_milliseconds_without_leading_zeros_are_a_number_not_a_fraction() -> None:
