@@ -292,7 +292,7 @@ class Source(Model):
 
     @property
     def places(self) -> dict[str, str | int]:
-        """Where the columns stand in the source, by name."""
+        """Names, paths or indexes of the columns in the source, by name."""
         return {name: column.path if isinstance(column, Column) else name for name, column in self.columns.items()}
 
     @property

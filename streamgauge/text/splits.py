@@ -138,7 +138,7 @@ def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, in
 
 
 def _parquet_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layout, parquet.Kept]:
-    """Where the needed fields are in a line, and which columns a line holds. Raises UserError."""
+    """(places of the needed fields in a line, the columns that a line holds). Raises UserError."""
     flat = rows.flat_schema(schema)
     layout = layout_of(source, flat.names, path)
     for index in layout.needed:
