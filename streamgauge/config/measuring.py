@@ -148,6 +148,13 @@ class Search(Model):
         default=0.02,
         description="relative standard error at which a window ends; it ends at the latest after twice its length",
     )
+    blocks: Annotated[int, Field(ge=5, le=100)] = Field(
+        default=6,
+        description="blocks of windows in turns, for the ratio of cells that share a process; twice as many at most",
+    )
+    ratio_error: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.03, description="half width of the ratio's interval at which no further block is measured"
+    )
     margin: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.1, description="relative distance of the first recovery trials below and above the estimate"
     )

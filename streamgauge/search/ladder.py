@@ -49,6 +49,8 @@ def next_window(
 
     small: rows of its small batches. again: it was warm, and climbs once more.
     """
+    if any(w.purpose == "pair" for w in windows):
+        return None  # its ladder stood when the blocks began
     most = limits.most_rows
     compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
     if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < settings.warmup_seconds * UNPINNED:

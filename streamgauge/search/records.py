@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Outcome = Literal["sustainable", "unsustainable", "inconclusive"]
-Purpose = Literal["compile", "warm-up", "ladder", "below", "above"]
+Purpose = Literal["compile", "warm-up", "ladder", "pair", "below", "above"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Window:
     life: int = 0  # which start of the system it belongs to: a process that is lost is measured again from the start
     yardstick: tuple[float, float] | None = None  # speed of the fixed kernel before and after it, 1/s
     steal: float | None = None  # share of stolen time meanwhile
+    block: int = 0  # of a window of purpose pair: which block of the process it belongs to
 
     @property
     def seconds(self) -> float:
@@ -99,6 +100,7 @@ class Window:
             record.get("life", 0),
             None if yardstick is None else (yardstick[0], yardstick[1]),
             record.get("steal"),
+            record.get("block", 0),
         )
 
 

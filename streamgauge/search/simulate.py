@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from streamgauge.config import Search
 from streamgauge.search.behaviour import Behaviour, Process
 from streamgauge.search.loop import run_search
 from streamgauge.search.records import Batch, Measurement, Sample, TrialObservation, TrialRecord, Window
+from streamgauge.search.shared import AllDone, Turn, run_shared
 from streamgauge.search.steps import Done, Hold, Limits, Recover
 from streamgauge.search.verdict import judge
 
@@ -28,6 +29,12 @@ class VirtualProcess:
     def __init__(self, behaviour: Behaviour, seed: int, number: int) -> None:
         self._process = Process(behaviour, seed, number)
         self.clock_s = 0.0
+
+    def turn_to(self, behaviour: Behaviour, rows: int) -> None:
+        """Goes on with a stream that costs this; what is left of the one before takes a batch, and is not counted."""
+        if behaviour != self._process.behaviour:
+            self.batch(rows)
+            self._process.behaviour = behaviour
 
     def batch(self, waiting: int) -> Batch:
         """Processes one batch of the waiting rows."""
@@ -131,17 +138,46 @@ def _search(behaviour: Behaviour, settings: Search, seed: int) -> tuple[Done, fl
     processes: dict[int, VirtualProcess] = {}
 
     def measure(step: Hold | Recover) -> Measurement:
-        process = processes.setdefault(step.process, VirtualProcess(behaviour, seed, step.process))
-        if isinstance(step, Hold):
-            return Window(step.process, step.purpose, step.rows, process.hold(step.rows, step.enough))
-        observation = process.offer(
-            step.rate_events_per_s, step.behind_s, step.longest_s, step.noise,
-            lambda so_far: judge(so_far, settings).outcome != "inconclusive",
-        )  # fmt: skip
-        lasted = observation.samples[-1].at_s
-        return TrialRecord(
-            step.process, step.purpose, step.rate_events_per_s, lasted, judge(observation, settings), correct=True
+        return _measured(
+            processes.setdefault(step.process, VirtualProcess(behaviour, seed, step.process)), step, settings
         )
 
     done = run_search(settings, Limits(continuous=behaviour.continuous), measure)
     return done, sum(process.clock_s for process in processes.values())
+
+
+def _measured(process: VirtualProcess, step: Hold | Recover, settings: Search) -> Measurement:
+    if isinstance(step, Hold):
+        return Window(step.process, step.purpose, step.rows, process.hold(step.rows, step.enough), block=step.block)
+    observation = process.offer(
+        step.rate_events_per_s, step.behind_s, step.longest_s, step.noise,
+        lambda so_far: judge(so_far, settings).outcome != "inconclusive",
+    )  # fmt: skip
+    lasted = observation.samples[-1].at_s
+    return TrialRecord(
+        step.process, step.purpose, step.rate_events_per_s, lasted, judge(observation, settings), correct=True
+    )
+
+
+def shared_search(
+    streams: Sequence[Behaviour], settings: Search, seed: int, favour: float = 0.0
+) -> tuple[AllDone, float]:
+    """Runs one search of cells that share their processes on a virtual clock; returns its answer and its seconds.
+
+    streams: the behaviour of each cell, which differ only in what a row costs. favour: deviation of how much a process
+    favours one stream, on logarithms.
+    """
+    processes: dict[int, tuple[VirtualProcess, list[Behaviour]]] = {}
+
+    def measure(turn: Turn) -> Measurement:
+        number = turn.step.process
+        if number not in processes:
+            random = np.random.default_rng((seed, number, 1))
+            own = [replace(s, capacity=(s.capacity or 1.0) * math.exp(random.normal(0, favour))) for s in streams]
+            processes[number] = VirtualProcess(own[0], seed, number), own
+        process, own = processes[number]
+        process.turn_to(own[turn.cell], turn.step.rows if isinstance(turn.step, Hold) else 1)
+        return _measured(process, turn.step, settings)
+
+    done = run_shared(settings, Limits(continuous=streams[0].continuous), len(streams), measure)
+    return done, sum(process.clock_s for process, _ in processes.values())

@@ -37,6 +37,7 @@ class Hold:
     most_s: float
     error: float = 0.0  # relative standard error of its mean that is enough
     least_batches: int = LEAST_BATCHES
+    block: int = 0  # which block of the process a window of purpose pair belongs to
 
     def enough(self, batches: Sequence[Batch]) -> bool:
         """True once the window has lasted long enough and the error of its mean is small enough."""

@@ -1,0 +1,121 @@
+"""The plan of cells that share a process: its order, its blocks, its resumption, and the ratio of known systems."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from streamgauge.config import Search
+from streamgauge.search.behaviour import Behaviour
+from streamgauge.search.records import Batch, Measurement, Window
+from streamgauge.search.shared import AllDone, Measured, Turn, block_order, next_turn, ratio, whole_blocks
+from streamgauge.search.simulate import shared_search
+from streamgauge.search.steps import Hold, Limits
+
+CAPPED = Behaviour(1e6, 0.05, 200_000, noise=0.05, between=0.05)
+SETTINGS = Search(proof_steps=0, warmup_seconds=30)
+
+
+def recorded(streams: list[Behaviour], settings: Search = SETTINGS) -> tuple[list[Measured], AllDone]:
+    """All measurements of a shared search on the known system, without a proof, and its end."""
+    from streamgauge.search.simulate import VirtualProcess
+
+    process = VirtualProcess(streams[0], 1, 1)
+    measured: list[Measured] = []
+    while isinstance(turn := next_turn(settings, Limits(), len(streams), measured), Turn):
+        step = turn.step
+        assert isinstance(step, Hold)
+        process.turn_to(streams[turn.cell], step.rows)
+        batches = process.hold(step.rows, step.enough)
+        measured.append(
+            Measured(turn.cell, Window(step.process, step.purpose, step.rows, batches, block=step.block, life=1))
+        )
+    return measured, turn
+
+
+def pairs(measured: list[Measured]) -> list[tuple[int, Window]]:
+    return [(one.cell, one.of) for one in measured if isinstance(one.of, Window) and one.of.purpose == "pair"]
+
+
+def test_phases_follow_each_other_and_rungs_are_visited_by_all_streams() -> None:
+    measured, _ = recorded([CAPPED, replace(CAPPED, capacity=9e5), replace(CAPPED, capacity=1.1e6)])
+    purposes = [one.of.purpose for one in measured]
+    assert sorted(purposes, key=["warm-up", "ladder", "pair"].index) == purposes
+    for purpose in ("warm-up", "ladder"):
+        visits: Counter[int] = Counter()
+        for one in measured:
+            if one.of.purpose == purpose:
+                visits[one.cell] += 1
+                assert max(visits.values()) - min(visits[cell] for cell in range(3)) <= 2
+
+
+def test_a_block_goes_there_and_back_in_a_seeded_order() -> None:
+    measured, done = recorded([CAPPED, replace(CAPPED, capacity=9e5)])
+    cells = [cell for cell, _ in pairs(measured)]
+    orders = [tuple(cells[at : at + 4]) for at in range(0, len(cells), 4)]
+    assert set(orders) == {(0, 1, 1, 0), (1, 0, 0, 1)}
+    assert orders == [tuple(block_order(1, block, 2)) for block in range(len(orders))]
+    assert done.ratios[0].ratio is not None
+    assert (done.ratios[0].ratio.blocks, done.ratios[0].ratio.processes) == (len(orders), 1)
+
+
+def test_an_interrupted_search_goes_on_where_it_was_and_a_lost_process_counts_no_block_twice() -> None:
+    streams = [CAPPED, replace(CAPPED, capacity=9e5)]
+    measured, done = recorded(streams)
+    for kept in range(len(measured)):
+        turn = next_turn(SETTINGS, Limits(), 2, measured[:kept])
+        assert isinstance(turn, Turn)
+        assert (turn.cell, turn.step.purpose) == (measured[kept].cell, measured[kept].of.purpose)
+    # the process is lost in the middle of the third block: two whole ones stay, and the third begins anew
+    places = [place for place, one in enumerate(measured) if one.of.purpose == "pair"]
+    lost = measured[: places[10]]
+    again: list[Measured] = [
+        Measured(one.cell, replace(one.of, life=2)) for one in measured if isinstance(one.of, Window)
+    ]
+    resumed = [*lost, *(one for one in again if one.of.purpose != "pair")]
+    turn = next_turn(SETTINGS, Limits(), 2, resumed)
+    assert isinstance(turn, Turn)
+    assert isinstance(turn.step, Hold)
+    assert (turn.step.purpose, turn.step.block, turn.step.reason) == ("pair", 2, "block 3, window 1 of 4")
+    assert len(whole_blocks(resumed, 1, 2)) == 2
+    assert isinstance(done, AllDone)
+
+
+def test_windows_of_another_life_and_invalid_ones_fill_no_block() -> None:
+    batches = (Batch(1.0, 1000, 1.0), Batch(2.0, 1000, 1.0))
+
+    def window(life: int, invalid: str | None = None) -> Measurement:
+        return Window(1, "pair", 1000, batches, invalid, life)
+
+    mixed = [Measured(0, window(1)), Measured(1, window(1)), Measured(1, window(2)), Measured(0, window(2))]
+    assert whole_blocks(mixed, 1, 2) == []
+    with_invalid = [*(Measured(cell, window(1)) for cell in (0, 1, 1)), Measured(0, window(1, "stolen"))]
+    assert whole_blocks(with_invalid, 1, 2) == []
+    assert len(whole_blocks([*with_invalid, Measured(0, window(1))], 1, 2)) == 1
+
+
+@pytest.mark.parametrize("truth", [0.9, 1.0, 1.03])
+def test_the_ratio_of_known_systems_is_found(truth: float) -> None:
+    logs, held = [], 0
+    for seed in range(4):
+        done, _ = shared_search([CAPPED, replace(CAPPED, capacity=1e6 * truth)], SETTINGS, seed)
+        exact = replace(CAPPED, capacity=1e6 * truth).truth(10) / CAPPED.truth(10)
+        one = done.ratios[0].ratio
+        assert one is not None
+        logs.append(math.log(one.ratio / exact))
+        held += one.low <= exact <= one.high
+    assert abs(sum(logs) / len(logs)) < 0.01  # processes themselves differ by 5 %
+    assert held >= 3
+
+
+def test_a_stream_against_itself_differs_by_nothing_but_noise() -> None:
+    quiet = replace(CAPPED, noise=0.0, between=0.0)
+    measured, _ = recorded([quiet, quiet])
+    one = ratio(SETTINGS, Limits(), measured, 1)
+    assert one is not None
+    assert one.ratio == pytest.approx(1.0)
+    assert all(a.held_rows == b.held_rows for (_, a), (_, b) in pairwise(pairs(measured)))
