@@ -17,7 +17,7 @@ from streamgauge.base.places import opened
 from streamgauge.base.schemas import COLUMN_TYPES, STREAM
 from streamgauge.catalog.artifacts import Store
 from streamgauge.driver.offer import Driver
-from streamgauge.driver.replay import DAY_PS, load_stream
+from streamgauge.driver.replay import DAY_PS, load_stream, memory_of_each
 from streamgauge.driver.server import Refused
 
 
@@ -31,8 +31,9 @@ def driver_of(
     salted: Sequence[str] = (),
     share: str = "0/1",
     horizon_ps: int = DAY_PS,
+    others: Sequence[tuple[dict[str, Any], Sequence[Path]]] = (),
 ) -> Driver:
-    """Loads a stream and returns a driver that serves it.
+    """Loads a stream and returns a driver that serves it; others: manifests and files of streams that take turns.
 
     names: declared columns to send, all if None. salted: key columns of `densify`. share: "i/n" for process i of n.
     horizon_ps: how far after the last event the sentinel is, ps. Raises UserError.
@@ -42,16 +43,21 @@ def driver_of(
         raise UserError(
             f"--share: found {share}, allowed: i/n with i below {replay.partitions}, the number of partitions"
         )
-    files = [file for file in files if file.suffix == ".parquet"]
-    if not files:
-        raise UserError("the stream's manifest names no Parquet files; generate the stream with output parquet")
-    columns = _columns(files, names)
-    stream = load_stream(
-        files, manifest.get("tick", "ns"), columns,
-        line=line, max_memory_mb=replay.max_memory_mb, densify=replay.densify, salted=salted,
-    )  # fmt: skip
+    loaded = []
+    for one, own in [(manifest, files), *others]:
+        parts = [file for file in own if file.suffix == ".parquet"]
+        if not parts:
+            raise UserError("the stream's manifest names no Parquet files; generate the stream with output parquet")
+        loaded.append(
+            load_stream(
+                parts, one.get("tick", "ns"), _columns(parts, names), line=line, densify=replay.densify, salted=salted,
+                max_memory_mb=memory_of_each(replay.max_memory_mb, 1 + len(others)),
+            )
+        )  # fmt: skip
     sha256 = str(manifest.get("sha256", ""))
-    return Driver(stream, replay, share=(number, count), horizon_ps=horizon_ps, sha256=sha256, salted=salted)
+    return Driver(
+        loaded[0], replay, others=loaded[1:], share=(number, count), horizon_ps=horizon_ps, sha256=sha256, salted=salted
+    )
 
 
 class Agent:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from streamgauge.driver.ids import UNMARKED, Ids, Marking
 from streamgauge.driver.queues import Queues
-from streamgauge.driver.replay import DAY_PS, Feed
+from streamgauge.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.driver.schedule import Schedule
 from streamgauge.search.histogram import Histogram
 
@@ -22,6 +23,10 @@ class Attempt:
     seconds: float
     schedule: Schedule
     queues: Queues
+    replay: Replay
+    partitions: range  # those of this process
+    all_partitions: int
+    stream: int = 0  # which of the driver's streams it replays
     hold: bool = False  # a closed loop: a number of rows is kept waiting, whatever the rate
     behind_s: float = 0.0  # age of the backlog at the start
     state: str = "open"  # open, started, stopped, overflow, failed
@@ -37,6 +42,45 @@ class Attempt:
     cpu_begin_s: float = 0.0
     cpu_end_s: float | None = None
     feeds: list[Feed] = field(default_factory=list)
+    filling: threading.Lock = field(default_factory=threading.Lock)  # held while rows are made, or the stream changes
+    stream_from: int = 0  # the row, over all queues, from which on they are of the stream
+
+    def feed(self, first_wall_ns: int, before: Before | None = None) -> None:
+        """Begins the stream in each partition; its first event is due at that instant."""
+        self.feeds = [
+            Feed(self.replay, self.schedule, first_wall_ns, partition, self.all_partitions, self.marking, before)
+            for partition in self.partitions
+        ]
+
+    def turn_to(self, replay: Replay, stream: int, first: int) -> None:
+        """Goes on with another stream, no time of which is below `first`, in ticks."""
+        with self.filling:
+            before = Before.of([feed.before(replay, first) for feed in self.feeds])
+            self.stream_from = self.queues.cut(time.time_ns())
+            self.replay, self.stream = replay, stream
+            self.feed(max(feed.last_wall for feed in self.feeds), before)
+
+    @property
+    def latest(self) -> int:
+        """The latest time of all loops that were begun, in ticks."""
+        return max((feed.latest() for feed in self.feeds), default=self.replay.latest)
+
+    def about(self) -> dict[str, object]:
+        """State of the trial, without its queues."""
+        slip = self.slip
+        return {
+            "attempt": self.name,
+            "state": self.state,
+            "hold": self.hold,
+            "behind_s": self.behind_s,
+            "failure": self.failure,
+            "ready": self.ready,
+            "start_wall_ns": self.start_wall_ns,
+            "stream": self.stream,
+            "latest": self.latest,
+            "slip_ns": {"p50": slip.quantile(0.5), "p99": slip.quantile(0.99), "max": slip.max},
+            "reports": len(self.reports),
+        }
 
     def laps(self) -> dict[str, object]:
         """Figures of the loops and ids that were offered; `out_of_order` counts those of the first loop."""

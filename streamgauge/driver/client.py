@@ -170,11 +170,13 @@ class Connection:
         behind_s: float = 0.0,
         beyond_us: int = 0,
         marking: Marking = UNMARKED,
+        stream: int = 0,
     ) -> dict[str, Any]:
         """Opens a trial. rate and hold are those of all driver processes together.
 
         hold: keeps so many rows waiting, whatever the rate. behind_s: age of the backlog at the start, seconds.
         beyond_us: least distance from the last event to the sentinel, µs. marking: the ids, and whose values they take.
+        stream: which one of several that the driver serves.
         """
         return self._ask(
             "open",
@@ -186,11 +188,16 @@ class Connection:
             beyond_us=beyond_us,
             ids=marking.columns,
             round=marking.round,
+            stream=stream,
         )
 
-    def hold(self, rows: int) -> None:
-        """Keeps `rows` rows waiting from now on, over all driver processes."""
-        self._ask("hold", rows=rows)
+    def hold(self, rows: int, stream: int | None = None, first: int = 0) -> int:
+        """Keeps `rows` rows of a stream waiting from now on, over all driver processes; None: of the same stream.
+
+        first: no time of another stream is below it, ticks. Returns the row, over all queues of this process, from
+        which on rows are of the stream.
+        """
+        return int(self._ask("hold", rows=rows, stream=stream, first=first).get("from", 0))
 
     def samples(self, since_ns: int = 0) -> dict[str, Any]:
         """Returns the status, with the samples taken after that instant."""

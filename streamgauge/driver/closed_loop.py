@@ -21,6 +21,8 @@ from streamgauge.search.records import Batch
 #: events/s offered in a closed loop: more than any system takes, so that what it takes decides
 OVERLOAD = 1e8
 LONGEST_LADDER_S, LONGEST_WINDOW_S = 3600.0, 180.0
+#: where the stream changes: rows of the two batches that end the state before it; seconds for that without batches
+TURN_ROWS, TURN_S = 20_000, 1.0
 #: a batch has so many times the held rows only if they were held before
 _BEYOND = 1.5
 
@@ -51,25 +53,50 @@ class ClosedLoop:
         )
         self._request = TrialRequest(OVERLOAD, LONGEST_LADDER_S)
         self._beyond_us, self._continuous = beyond_us, continuous
-        self._begun, self._held = False, 0
+        self._begun, self._held, self._stream = False, 0, 0
         self.invalid: str | None = None
         self.taken = False  # any row
 
     def window(
-        self, rows: int, enough: Callable[[Sequence[Batch]], bool], longest_s: float = LONGEST_WINDOW_S
+        self,
+        rows: int,
+        enough: Callable[[Sequence[Batch]], bool],
+        longest_s: float = LONGEST_WINDOW_S,
+        stream: int = 0,
     ) -> tuple[Batch, ...]:
-        """Measures a window until `enough` is true of its batches; returns them. `invalid` tells why there are none."""
+        """Measures a window until `enough` is true of its batches; returns them. `invalid` tells why there are none.
+
+        stream: number of the fleet's stream. The query goes on where it changes, and the window begins once rows and
+        state of the stream before it have left.
+        """
         self._held = rows
         try:
             if not self._begun:
-                self._begun = True
-                self._talk.begin(self._setup, self._request, self._beyond_us, hold=rows)
+                self._begun, self._stream = True, stream
+                self._talk.begin(self._setup, self._request, self._beyond_us, hold=rows, stream=stream)
             else:
+                if stream != self._stream:
+                    self._turn_to(stream, rows, longest_s)
                 self._talk.hold(rows)
             return self._watch(enough, longest_s)
         except (Ended, WireError) as problem:
             self.invalid = self._talk.whose_fault(problem)
             return ()
+
+    def _turn_to(self, stream: int, rows: int, longest_s: float) -> None:
+        """Returns once the system works on that stream alone, and the state of the one before it has left.
+
+        A batch moves the watermark, and the one after it drops what that has closed: both are small, and not counted.
+        """
+        small = rows if self._continuous else min(rows, TURN_ROWS)
+        begin = self._talk.turn_to(stream, small)
+        self._stream = stream
+        until = begin if self._continuous else begin + small
+        self._talk.wait(
+            "the stream before it did not leave", longest_s, lambda all_: sum(sum(s["planned"]) for s in all_) > until
+        )
+        if self._continuous:
+            time.sleep(TURN_S)
 
     def pause(self, longest_s: float = 60.0) -> None:
         """Returns once the system has ended its batch and nothing waits."""

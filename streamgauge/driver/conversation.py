@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from streamgauge.base.units import PS
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation
@@ -22,6 +23,9 @@ LOOK_S = 0.2
 CPU_LOOK_S = 0.5  # between readings of the system's CPU time, which take some themselves
 #: seconds for a system to end when its output is not checked: an overloaded one would process its queues for a minute
 CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
+#: from the latest time of a stream to the first one of its successor, beside the reach of windows and watermarks: more
+#: than a stream goes on meanwhile
+STRIDE_PS = 2 * PS["d"]
 #: rows of a backlog that a driver process prepares in a second, with a reserve
 PREPARED_PER_S = 2e6
 Progress = Callable[[dict[str, Any]], None]
@@ -46,7 +50,7 @@ class Conversation:
         self._connections: list[Connection] = []
         self._invalid: str | None = None
         self._details: dict[str, Any] = {"attempt": attempt}
-        self._begun = False
+        self._begun, self._beyond_us = False, 0
         self._start_ns: int | None = None  # by our clock
 
     def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
@@ -63,7 +67,9 @@ class Conversation:
                 connection.close()
         return self._result(request, seen, figures)
 
-    def begin(self, setup: TrialSetup, request: TrialRequest, beyond_us: int, hold: int | None = None) -> None:
+    def begin(
+        self, setup: TrialSetup, request: TrialRequest, beyond_us: int, hold: int | None = None, stream: int = 0
+    ) -> None:
         """Opens the queues, starts the system's query, and starts the clock once the system is ready."""
         self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
         for connection in self._connections:
@@ -75,9 +81,10 @@ class Conversation:
                 behind_s=request.behind_s,
                 beyond_us=beyond_us,
                 marking=setup.marking,
+                stream=stream,
             )
         self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
-        self._begun = True
+        self._begun, self._beyond_us = True, beyond_us
         self._system.begin_trial(setup)
         self.wait("the system was not ready", self._bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
         backlog = request.behind_s * request.rate / len(self._connections)
@@ -115,6 +122,15 @@ class Conversation:
         """Keeps so many rows waiting, over all driver processes."""
         for connection in self._connections:
             connection.hold(rows)
+
+    def turn_to(self, stream: int, rows: int) -> int:
+        """Goes on with so many rows of another stream; returns the row, over all queues, from which on they are its.
+
+        Its times lie days beyond those of the stream before it, in all driver processes at the same distance.
+        """
+        stride_ps = STRIDE_PS + self._beyond_us * PS["us"]
+        first = max(status["latest"] for status in self.status()) + stride_ps // PS[self._fleet.tick]
+        return sum(connection.hold(rows, stream, first) for connection in self._connections)
 
     def status(self) -> list[dict[str, Any]]:
         """Status of each driver process, in its own words."""

@@ -64,11 +64,20 @@ def drivers(
     columns: dict[str, str],
     line: bool = False,
     salted: Sequence[str] = (),
+    others: Sequence[Artifact] = (),
 ) -> Drivers:
-    """Returns the processes at replay.remote, or else a `Fleet` on this host. Raises UserError."""
+    """Returns the processes at replay.remote, or else a `Fleet` on this host. Raises UserError.
+
+    others: streams that take turns with the first one, in processes on this host.
+    """
     if replay.remote:
+        if others:
+            raise UserError(
+                "replay.remote: found drivers by hand, which serve one stream; allowed: none, or one stream"
+            )
         return RemoteDrivers.at(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
-    return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted)
+    rest = [other.path for other in others]
+    return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted, others=rest)
 
 
 class KeptDrivers:
@@ -190,6 +199,7 @@ class Fleet:
 
     They end with the block, or with this process. stream: the directory of a finished stream artifact.
     columns: the declared columns to send. salted: the key columns of `densify`. line: send the original line too.
+    others: directories of streams that take turns with it.
     """
 
     def __init__(
@@ -201,13 +211,15 @@ class Fleet:
         columns: dict[str, str],
         line: bool = False,
         salted: Sequence[str] = (),
+        others: Sequence[Path] = (),
     ) -> None:
         self.tick, self.columns, self.line = tick, columns, line
         if replay.processes > replay.partitions:
             raise UserError(
                 f"replay.processes: found {replay.processes}, allowed: at most replay.partitions {replay.partitions}"
             )
-        self._commands = [_command(stream, replay, i, columns, line, salted) for i in range(replay.processes)]
+        streams = [str(one) for one in (stream, *others)]
+        self._commands = [_command(streams, replay, i, columns, line, salted) for i in range(replay.processes)]
         self._processes: list[subprocess.Popen[bytes]] = []
         self._endpoints: list[Endpoint] = []
         self.about: list[dict[str, Any]] = []  # what each process said of itself when it started
@@ -273,10 +285,11 @@ class Fleet:
 
 
 def _command(
-    stream: Path, replay: Replay, number: int, columns: dict[str, str], line: bool, salted: Sequence[str]
+    streams: Sequence[str], replay: Replay, number: int, columns: dict[str, str], line: bool, salted: Sequence[str]
 ) -> list[str]:
     settings = Settings(
-        stream=str(stream),
+        stream=streams[0],
+        others=streams[1:],
         share=f"{number}/{replay.processes}",
         partitions=replay.partitions,
         mode=replay.mode,

@@ -36,7 +36,7 @@ LEAST_CAPACITY = 1000
 
 
 class Driver:
-    """The wire's handler (`server.Handler`) of one stream.
+    """The wire's handler (`server.Handler`) of one stream, or of several that take turns in a closed loop.
 
     It serves partitions share[0], share[0] + share[1], … of replay.partitions.
     """
@@ -46,27 +46,30 @@ class Driver:
         stream: Stream,
         replay: config.Replay,
         *,
+        others: Sequence[Stream] = (),
         share: tuple[int, int] = (0, 1),
         horizon_ps: int = DAY_PS,
         sha256: str = "",
         salted: Sequence[str] = (),
     ) -> None:
-        self._replay, self._settings, self._horizon_ps = Replay(stream), replay, horizon_ps
+        self._replays = [Replay(one) for one in (stream, *others)]
+        self._settings, self._horizon_ps = replay, horizon_ps
         self.partitions = range(share[0], replay.partitions, share[1])
         self.serving = Serving.of(replay, sha256, stream.columns, stream.line, salted, f"{share[0]}/{share[1]}")
         self._process = psutil.Process()
         self._lock = threading.RLock()
         self._attempt: Attempt | None = None
         self._peak_bytes = 0
-        self._replay.split(self.partitions, replay.partitions)
+        for one in self._replays:
+            one.split(self.partitions, replay.partitions)
         # a process's first batch loads code: make it now, not within a trial
-        Feed(self._replay, schedule(1, 1, self._replay.loop), 0, 0, replay.partitions).next_batch(1)
+        Feed(self._replays[0], schedule(1, 1, self._replays[0].loop), 0, 0, replay.partitions).next_batch(1)
         #: set by process.py: closes the connections of other attempts
         self.drop_others: Any = lambda _name: None
 
     def about(self) -> dict[str, Any]:
         """Returns the sizes of what is replayed: a stream that is too large is cut to a prefix, which loops."""
-        stream = self._replay.stream
+        stream = self._replays[0].stream
         return {
             "rows": stream.table.num_rows,
             "rows_in_artifact": stream.rows_in_artifact,
@@ -83,7 +86,7 @@ class Driver:
 
     @property
     def schema(self) -> pa.Schema:
-        return self._replay.stream.schema
+        return self._replays[0].stream.schema
 
     def hello(self) -> dict[str, Any]:
         attempt = self._attempt
@@ -157,33 +160,25 @@ class Driver:
         behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
         # the drift of a backlog tells of the rate only if the rate is constant
         shape = ("constant", "constant") if behind_s else (settings.mode, settings.profile)
-        plan = schedule(rate, seconds, self._replay.loop, mode=shape[0], profile=shape[1])
+        replay = self._replay_of(number := request.get("stream", 0))
+        plan = schedule(rate, seconds, replay.loop, mode=shape[0], profile=shape[1])
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
         hold = None if request.get("hold") is None else self._share_of(request["hold"])
         marking = Marking(tuple(request.get("ids", ())), request.get("round", 0))
         try:
-            ids = self._replay.ids(marking.columns)
+            ids = replay.ids(marking.columns)
         except UserError as problem:
             raise Refused(str(problem)) from None
-        lap_rows = tuple(self._replay.part(p, settings.partitions).num_rows for p in self.partitions)
+        lap_rows = tuple(replay.part(p, settings.partitions).num_rows for p in self.partitions)
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, time.time_ns())
             queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
             horizon = max(self._horizon_ps, request.get("beyond_us", 0) * PS["us"])
             self._attempt = Attempt(
-                name,
-                rate * share,
-                seconds,
-                plan,
-                queues,
-                hold is not None,
-                behind_s,
-                horizon_ps=horizon,
-                marking=marking,
-                ids=ids,
-                lap_rows=lap_rows,
-            )
+                name, rate * share, seconds, plan, queues, replay, self.partitions, settings.partitions, number,
+                hold is not None, behind_s, marking=marking, ids=ids, lap_rows=lap_rows, horizon_ps=horizon,
+            )  # fmt: skip
         self.drop_others(name)
         return {"wall_ns": time.time_ns()}
 
@@ -204,16 +199,24 @@ class Driver:
             attempt.queues.from_ns, attempt.queues.until_ns = at, at + round(attempt.seconds * NS)
             attempt.cpu_begin_s = time.process_time()
             first = at - round(attempt.behind_s * NS)
-            attempt.feeds = [
-                Feed(self._replay, attempt.schedule, first, p, self._settings.partitions, attempt.marking)
-                for p in self.partitions
-            ]
+            attempt.feed(first)
         threading.Thread(target=self._keep_pace, args=(attempt,), name="pace", daemon=True).start()
         return {"start_wall_ns": at}
 
     def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._current().queues.hold(self._share_of(request["rows"]))
-        return {}
+        """Keeps so many rows waiting; returns the row, over all queues, from which on they are of that stream."""
+        attempt, number, first = self._current(), request.get("stream"), request.get("first", 0)
+        attempt.queues.hold(self._share_of(request["rows"]))
+        if number is not None and number != attempt.stream:
+            if first <= (latest := attempt.latest):
+                raise Refused(f"first: found {first}, allowed: above {latest}, the latest time that was offered")
+            attempt.turn_to(self._replay_of(number), number, first)
+        return {"from": attempt.stream_from}
+
+    def _replay_of(self, number: int) -> Replay:
+        if not 0 <= number < len(self._replays):
+            raise Refused(f"stream: found {number}, allowed: 0 to {len(self._replays) - 1}")
+        return self._replays[number]
 
     def _samples(self, request: dict[str, Any]) -> dict[str, Any]:
         """Returns the status, and the samples taken after `since_ns`: one per hand-over, and those by the clock."""
@@ -238,25 +241,17 @@ class Driver:
         self._peak_bytes = max(self._peak_bytes, memory)
         cpu_s = time.process_time() if attempt.cpu_end_s is None else attempt.cpu_end_s
         return {
-            "attempt": attempt.name,
-            "state": attempt.state,
-            "hold": attempt.hold,
-            "behind_s": attempt.behind_s,
+            **attempt.about(),
             "memory_rows": fitting_rows(self._settings.max_memory_mb),
-            "failure": attempt.failure,
-            "ready": attempt.ready,
             "wall_ns": now,
-            "start_wall_ns": attempt.start_wall_ns,
             "partitions": len(self.partitions),
             **attempt.queues.state(now),
             **attempt.laps(),
-            "stream_seconds_per_second": self._replay.speed(attempt.rate * self._settings.partitions)
+            "stream_seconds_per_second": attempt.replay.speed(attempt.rate * self._settings.partitions)
             / len(self.partitions),
-            "slip_ns": {"p50": attempt.slip.quantile(0.5), "p99": attempt.slip.quantile(0.99), "max": attempt.slip.max},
             "cpu_seconds": cpu_s - attempt.cpu_begin_s,
             "memory_bytes": memory,
             "peak_memory_bytes": self._peak_bytes,
-            "reports": len(attempt.reports),
         }
 
     def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -302,15 +297,17 @@ class Driver:
 
     def _fill(self, attempt: Attempt, until_ns: int, rows: int) -> int:
         """Appends the rows that are due before until_ns; returns how many of them were already late."""
-        late, feeds = 0, attempt.feeds
+        late = 0
         while attempt.queues.roomy(MAX_BATCH_ROWS * len(self.partitions)):
-            # the one that is furthest behind: where there is no room for all, the first would take it from the others
-            due = [number for number, feed in enumerate(feeds) if feed.last_wall < until_ns]
-            if not due:
-                break
-            number = min(due, key=lambda number: feeds[number].position)
-            batch, walls = feeds[number].next_batch(rows)
-            attempt.queues.append(number, batch, walls)
+            with attempt.filling:
+                feeds = attempt.feeds
+                # the one that is furthest behind: where there is no room for all, the first would take it from others
+                due = [number for number, feed in enumerate(feeds) if feed.last_wall < until_ns]
+                if not due:
+                    break
+                number = min(due, key=lambda number: feeds[number].position)
+                batch, walls = feeds[number].next_batch(rows)
+                attempt.queues.append(number, batch, walls)
             behind = time.time_ns() - np.maximum(walls, attempt.start_wall_ns)
             behind = behind[behind > 0]
             if not (attempt.hold or attempt.queues.overflow):  # rows that are held back are not late
@@ -327,8 +324,8 @@ class Driver:
             if attempt.queues.finished:
                 return
             attempt.queues.until_ns = min(wall_ns, attempt.queues.until_ns or wall_ns)
-            loops = max((feed.loops(feed.position) for feed in attempt.feeds), default=1)
-            attempt.queues.finish(wall_ns, self._replay.sentinel(loops, wall_ns, attempt.horizon_ps))
+            sentinel = attempt.replay.sentinel(attempt.latest, wall_ns, attempt.horizon_ps)
+            attempt.queues.finish(wall_ns, sentinel)
             attempt.cpu_end_s = time.process_time()
             attempt.state = "stopped"
 

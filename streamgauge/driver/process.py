@@ -30,7 +30,8 @@ TOKEN = "STREAMGAUGE_TOKEN"  # an environment variable: everybody on the host ca
 class Settings:
     """Settings of a driver process: what it serves, and where.
 
-    stream: directory of a finished stream; or store: directory of artifacts, of which the controller names a stream.
+    stream: directory of a finished stream, others: those of further ones that take turns with it; or store: directory
+    of artifacts, of which the controller names a stream.
     columns: names of the declared columns to send, separated by commas; all if None. line: send the original line too.
     share: "i/n" for process i of n. cpus: their numbers, separated by commas. queue_seconds in s, max_memory_mb in MiB.
     rate (events/s) and seconds: those of a trial that is opened at once, with the name `attempt`.
@@ -38,6 +39,7 @@ class Settings:
     """
 
     stream: str | None = None
+    others: Sequence[str] = ()
     store: str | None = None
     host: str = "127.0.0.1"
     port: int = 0
@@ -110,13 +112,14 @@ def _driver(stream: str, settings: Settings, horizon_ps: int) -> Driver:
     replay = config.parse(config.Replay, {key: getattr(settings, key) for key in keys}, "streamgauge driver")
     names = None if settings.columns is None else [name for name in settings.columns.split(",") if name]
     manifest, files = _artifact(place(stream))
+    others = [_artifact(place(other)) for other in settings.others]
     for column in settings.salt:
         if column not in manifest["columns"]:
             allowed = ", ".join(manifest["columns"]) or "none, as the stream has no columns"
             raise UserError(f"--salt: found {column!r}, allowed: {allowed}")
     return driver_of(
         manifest, files, replay, names=names, line=settings.line, salted=settings.salt, share=settings.share,
-        horizon_ps=horizon_ps,
+        horizon_ps=horizon_ps, others=others,
     )  # fmt: skip
 
 

@@ -177,6 +177,14 @@ class Queues:
             self._hold = rows
             self._changed.notify_all()
 
+    def cut(self, now_ns: int) -> int:
+        """Removes the rows that have not been offered yet; returns how many were offered, over all queues."""
+        with self._changed:
+            self._reveal(now_ns)
+            for queue in self._queues:
+                queue.cut()
+            return sum(queue.offered for queue in self._queues)
+
     def tick(self, now_ns: int) -> None:
         """Takes a sample by the clock."""
         with self._changed:

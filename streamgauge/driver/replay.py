@@ -84,6 +84,11 @@ def make_stream(table: pa.Table, tick: Tick, columns: dict[str, str], rows_in_ar
     return Stream(table.combine_chunks(), tick, columns, rows_in_artifact or table.num_rows)
 
 
+def memory_of_each(max_memory_mb: int, streams: int) -> int:
+    """MiB of one of several streams that a driver process holds. It decides which prefix of a large one is replayed."""
+    return max(1, max_memory_mb // streams)
+
+
 def load_stream(
     files: Sequence[Path],
     tick: Tick,
@@ -216,10 +221,9 @@ class Replay:
         """Stream seconds that pass in a wall second at a mean rate of `rate` events/s."""
         return float(self.loop.shift / self.count * rate * PS[self.stream.tick] / PS["s"])
 
-    def sentinel(self, loops: int, wall_ns: int, horizon_ps: int = DAY_PS) -> pa.RecordBatch:
-        """Makes one row, horizon_ps beyond every event of the first `loops` loops."""
-        at = self.latest + (loops - 1) * self.loop.shift + horizon_ps // PS[self.stream.tick]
-        at = min(at, LARGEST)
+    def sentinel(self, latest: int, wall_ns: int, horizon_ps: int = DAY_PS) -> pa.RecordBatch:
+        """Makes one row, horizon_ps beyond the latest time that was offered, in ticks."""
+        at = min(latest + horizon_ps // PS[self.stream.tick], LARGEST)
         whole = {"seq": -1, "event_time": at, "ingestion_time": at, "offered_wall": wall_ns, "event_wall": wall_ns}
         row = {name: int64s(np.array([value])) for name, value in whole.items()} | {
             "event_ts": int64s(np.array([at // (PS["us"] // PS[self.stream.tick])])).view(EVENT_TS),
@@ -230,24 +234,37 @@ class Replay:
         return pa.RecordBatch.from_arrays(arrays, schema=self.stream.schema)
 
 
+@dataclass(frozen=True)
+class Before:
+    """What was offered before a feed begins, by feeds of other streams: its times and numbers lie beyond."""
+
+    shift: int = 0  # of event and ingestion time, ticks
+    seq: int = 0
+    loops: int = 0
+
+    @classmethod
+    def of(cls, partitions: Sequence[Before]) -> Before:
+        """Returns what lies before the feeds of all partitions."""
+        return cls(
+            max(one.shift for one in partitions),
+            max(one.seq for one in partitions),
+            max(one.loops for one in partitions),
+        )
+
+
 class Feed:
     """A partition's rows in order: next_batch gives the next ones with their wall-clock columns."""
 
     def __init__(
-        self,
-        replay: Replay,
-        schedule: Schedule,
-        start_wall_ns: int,
-        partition: int,
-        partitions: int,
-        marking: Marking = UNMARKED,
-    ) -> None:
+        self, replay: Replay, schedule: Schedule, start_wall_ns: int, partition: int, partitions: int,
+        marking: Marking = UNMARKED, before: Before | None = None,
+    ) -> None:  # fmt: skip
         if replay.count < partitions:
             raise UserError(
                 f"replay.partitions: found {partitions}, allowed: at most the stream's {replay.count} events"
             )
         self._replay, self._due, self._start = replay, schedule.due, start_wall_ns
-        self._ids, self._round = replay.ids(marking.columns), marking.round
+        self._ids, self._round, self._before = replay.ids(marking.columns), marking.round, before or Before()
         self._at = np.arange(partition, replay.count, partitions)
         table = replay.part(partition, partitions)
         self._fixed = {
@@ -267,6 +284,18 @@ class Feed:
         """Number of loops that the first `rows` rows span, at least 1."""
         return max(0, rows - 1) // len(self._at) + 1
 
+    def latest(self) -> int:
+        """The latest time in ticks of all loops that were begun."""
+        return self._before.shift + self._replay.latest + (self.loops(self.position) - 1) * self._replay.loop.shift
+
+    def before(self, replay: Replay, first: int) -> Before:
+        """What lies before a feed that follows with that stream, no time of which is below `first`."""
+        loops = self.loops(self.position)
+        earliest = min(int(replay.event_time.min()), int(replay.loop.ingestion[0]))
+        return Before(
+            first - earliest, self._before.seq + loops * self._replay.sequence_shift, self._before.loops + loops
+        )
+
     def next_batch(self, rows: int) -> tuple[pa.RecordBatch, Ints]:
         """Returns at most `rows` rows (a batch ends with its loop), and their offered_wall.
 
@@ -281,13 +310,13 @@ class Feed:
         loops = np.full(count, loop)
         offered = self._start + self._due(loop * replay.count + at)
         self.last_wall = int(offered[-1])
-        shift = loop * replay.loop.shift
+        shift = self._before.shift + loop * replay.loop.shift
         if shift + replay.latest > LARGEST:
             raise UserError(f"loop {loop} of the stream: its times do not fit into 64 bits; shorten the trial")
         event_time = self._moving["event_time"][first:last] + shift
         microseconds = event_time // (PS["us"] // PS[replay.stream.tick])
         made: dict[str, Any] = {
-            "seq": int64s(self._moving["seq"][first:last] + loop * replay.sequence_shift),
+            "seq": int64s(self._moving["seq"][first:last] + (self._before.seq + loop * replay.sequence_shift)),
             "event_time": int64s(event_time),
             "event_ts": int64s(microseconds).view(EVENT_TS),
             "ingestion_time": int64s(self._moving["ingestion_time"][first:last] + shift),
@@ -297,7 +326,7 @@ class Feed:
         }
         arrays = [made[f.name] if f.name in made else self._fixed[f.name].slice(first, count) for f in schema]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        return self._ids.marked(batch, Turn(self._round, loop)), offered
+        return self._ids.marked(batch, Turn(self._round, self._before.loops + loop)), offered
 
 
 def offered_rows(stream: Stream, counts: Sequence[Sequence[int]], marking: Marking = UNMARKED) -> pa.Table:

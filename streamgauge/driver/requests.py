@@ -112,6 +112,7 @@ class Open(_Request):
     beyond_us: int = Field(0, ge=0, le=_FARTHEST_US, description="microseconds from 0 to 1,000 years")
     ids: list[str] = Field(default_factory=list, max_length=1000, description="names of declared columns")
     round: int = Field(0, ge=0, lt=2**31, description="a whole number from 0 to 2^31 - 1")
+    stream: Whole = Field(0, description="a whole number from 0 on")
 
 
 class Start(_Request):
@@ -120,6 +121,8 @@ class Start(_Request):
 
 class Rows(_Request):
     rows: Whole = Field(description="a whole number from 0 on")
+    stream: Whole | None = Field(None, description="a whole number from 0 on, or null")
+    first: Wall = Field(0, description="a time in ticks, a whole number of 64 bits")
 
 
 class Samples(_Request):

@@ -33,13 +33,14 @@ def run_trial(
     attempt: str | None = None,
     progress: Progress | None = None,
     marking: Marking = UNMARKED,
+    stream: int = 0,
 ) -> TrialRun:
     """Runs one open-loop trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
     behind_s: age of the backlog at the start. over: called now and then with the observation so far; once it is true,
     the trial ends before `seconds`. beyond_us: how far after the last event the sentinel must be. work: an empty
     directory for the system. progress: called several times a second with the status of each driver process.
-    marking: the columns that are ids, which have values of their own in each round.
+    marking: the columns that are ids, which have values of their own in each round. stream: which one of the fleet's.
     """
     check_rate(rate)
     check_seconds(seconds)
@@ -51,4 +52,4 @@ def run_trial(
         talk.watch(request, over)
         talk.stop_and_drain()
 
-    return talk.run(request, lambda: talk.begin(setup, request, beyond_us), watch)
+    return talk.run(request, lambda: talk.begin(setup, request, beyond_us, stream=stream), watch)

@@ -96,7 +96,7 @@ def bench_of(system: dict[str, Any], settings: Search, scratch: Path, seed: int 
     stream = small_stream(scratch, seed)
     fleet = Fleet(stream, benchmark.replay, tick="ns", columns={})
     artifact = Artifact("stream", "calibration", stream, {})
-    return ReadyCell(benchmark, benchmark.all_cells()[0], artifact, fleet, scratch / "work")
+    return ReadyCell(benchmark, benchmark.all_cells()[:1], [artifact], fleet, scratch / "work")
 
 
 def small_stream(directory: Path, seed: int) -> Path:

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +15,19 @@ from typing import Any, cast
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.config import Benchmark, Cell, System, Workload
+from streamgauge.config import Benchmark, Cell, Replay, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
 from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
 from streamgauge.driver.fleet import Drivers, DriversMaker, drivers
 from streamgauge.driver.ids import Marking
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.queues import held_rows
+from streamgauge.driver.replay import memory_of_each
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.measure import telemetry
 from streamgauge.measure.checks import allowed_cpus, named_ids
-from streamgauge.measure.measured import Measured
+from streamgauge.measure.measured import Measured, judged
 from streamgauge.measure.output_check import compared, salted, size
 from streamgauge.measure.telemetry import Progress
 from streamgauge.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
@@ -43,12 +44,15 @@ SETTLE_S = 2.0
 class ReadyCell:
     """Driver processes and system of a cell; windows and trials run one after the other."""
 
-    def __init__(self, benchmark: Benchmark, cell: Cell, stream: Artifact, fleet: Drivers, work: Path) -> None:
-        self.benchmark, self.cell, self.fleet = benchmark, cell, fleet
-        self.workload: Workload = benchmark.workload(cell.workload)
-        system = benchmark.system(cell.system)
+    def __init__(
+        self, benchmark: Benchmark, cells: Sequence[Cell], streams: Sequence[Artifact], fleet: Drivers, work: Path
+    ) -> None:
+        """Makes the first of these cells ready; the others differ from it in their stream alone."""
+        self.benchmark, self.cells, self.cell, self.fleet = benchmark, cells, cells[0], fleet
+        self.workload: Workload = benchmark.workload(self.cell.workload)
+        system = benchmark.system(self.cell.system)
         self.settings: System = system.model_copy(update={"cpus": allowed_cpus(system.cpus)})
-        self._stream, self._work = stream, work
+        self._streams, self._work = streams, work
         self._system: SystemUnderTest | None = None
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
@@ -57,6 +61,14 @@ class ReadyCell:
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed
         self.paused = False  # the system waits: nothing of it runs
+
+    def turn_to(self, cell: Cell) -> None:
+        """Measures that cell from now on; the process and, in a closed loop, its query go on."""
+        self.cell = cell
+
+    @property
+    def _number(self) -> int:
+        return self.cells.index(self.cell)
 
     @property
     def running(self) -> bool:
@@ -146,14 +158,14 @@ class ReadyCell:
             self._pin()
         with metrics.step(self.cell.name):
             longest_s = max(LONGEST_WINDOW_S, 8 * self.benchmark.search.max_age.seconds)
-            batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s)
+            batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s, self._number)
         if loop.invalid is not None:
             failed = not self._system.alive() if self._system is not None else False
             self.end_loop()
             if failed and not self._has_taken and not loop.taken:  # another start would end as this one
                 raise UserError(f"systems.{self.settings.name}: {loop.invalid}")
         self._has_taken = self._has_taken or loop.taken
-        return Window(step.process, step.purpose, step.rows, batches, loop.invalid)
+        return Window(step.process, step.purpose, step.rows, batches, loop.invalid, block=step.block)
 
     @property
     def pins(self) -> bool:
@@ -220,6 +232,7 @@ class ReadyCell:
                 system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=self._bounds(),
                 behind_s=behind_s, batch_noise=batch_noise, over=over, beyond_us=self._beyond_us(),
                 attempt=self._attempt(token), progress=Progress(rate), marking=self._marking(),
+                stream=self._number,
             )  # fmt: skip
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -255,30 +268,22 @@ class ReadyCell:
             end_s=max(Bounds.end_s, 2 * self.benchmark.search.max_age.seconds),
         )
 
+    @property
+    def _replay(self) -> Replay:
+        """The replay as a driver that holds all streams has it: each has its part of the memory."""
+        replay = self.benchmark.replay
+        memory = memory_of_each(replay.max_memory_mb, len(self._streams))
+        return replay.model_copy(update={"max_memory_mb": memory})
+
     def _beyond_us(self) -> int:
         return Spec.of(self.workload, self.fleet.columns).beyond_us
 
     def _judged(self, run: TrialRun, cold: str | None) -> Measured:
-        observation, check = run.observation, None
-        run.details["stream"] = size(self._stream, self.benchmark.replay.densify)
-        system = run.details.get("system", {})
-        failure = system.get("failure")
-        if run.details.get("drained") and system.get("drained") is False:
-            run.details["drained"] = False  # it took all rows, and its last answers did not come out in time
-        if observation.invalid is None and cold:
-            observation = dataclasses.replace(observation, invalid=cold)
-        if observation.invalid is None and failure and not observation.overflow:  # an overflow was cut short
-            observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
-        if observation.invalid is None and run.details.get("drained") and not observation.overflow:
-            check = compared(run, self._stream, self.fleet, self.benchmark.replay, self.workload)
-            if check and check["wrong"]:
-                observation = dataclasses.replace(observation, invalid=check["wrong"])
-        verdict = judge(observation, self.benchmark.search)
-        if verdict.outcome == "sustainable" and run.details.get("drained") is False:
-            # its last answers are unknown, hence also whether the others are right
-            observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
-            verdict = judge(observation, self.benchmark.search)
-        return Measured(observation, verdict, run, check)
+        stream, replay = self._streams[self._number], self._replay
+        run.details["stream"] = size(stream, replay.densify)
+        return judged(
+            run, self.benchmark.search, cold, lambda: compared(run, stream, self.fleet, replay, self.workload)
+        )
 
     def close(self) -> None:
         """Ends everything that runs."""
@@ -313,26 +318,32 @@ class ReadyCell:
 
 @contextmanager
 def ready(
-    benchmark: Benchmark, store: Store, cell: Cell, work: Path, made: DriversMaker = drivers
-) -> Iterator[ReadyCell]:
-    """Starts driver processes by `made`, and yields the cell; all that runs ends with the block. Raises UserError."""
-    if cell not in benchmark.all_cells():
-        known = ", ".join(c.name for c in benchmark.all_cells()) or "none"
-        raise UserError(f"cell: found {cell.name}, allowed: {known}")
-    experiment, workload = benchmark.experiment(cell.experiment), benchmark.workload(cell.workload)
-    stream = store.need("stream", store.stream_key(benchmark, experiment), "generate")
+    benchmark: Benchmark, store: Store, cell: Cell, work: Path, made: DriversMaker = drivers,
+    others: Sequence[Cell] = (),
+) -> Iterator[ReadyCell]:  # fmt: skip
+    """Starts driver processes by `made`, and yields the cell; all that runs ends with the block. Raises UserError.
+
+    others: cells that share its system, and differ from it in their stream alone (`ReadyCell.turn_to`).
+    """
+    cells = (cell, *others)
+    for one in cells:
+        if one not in benchmark.all_cells():
+            known = ", ".join(c.name for c in benchmark.all_cells()) or "none"
+            raise UserError(f"cell: found {one.name}, allowed: {known}")
+    workload, system = benchmark.workload(cell.workload), benchmark.system(cell.system)
+    experiments = [benchmark.experiment(one.experiment) for one in cells]
+    stream, *rest = [store.need("stream", store.stream_key(benchmark, one), "generate") for one in experiments]
     declared: dict[str, str] = stream.manifest["columns"]
     Spec.of(workload, declared)  # raises for unusable keys and values before anything starts
     query = find(workload.query)
-    system = benchmark.system(cell.system)
     names = declared if system.every_column else (*query.columns, workload.key, workload.value)
     needed = {name: declared[name] for name in names if name is not None}
     fleet = made(
         stream, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
-        line=query.line or system.lines, salted=salted(workload),
+        line=query.line or system.lines, salted=salted(workload), others=rest,
     )  # fmt: skip
     with fleet as processes:
-        cell_ready = ReadyCell(benchmark, cell, stream, processes, work)
+        cell_ready = ReadyCell(benchmark, cells, [stream, *rest], processes, work)
         try:
             yield cell_ready
         finally:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from streamgauge.config import Search
 from streamgauge.driver.observed import TrialRun
 from streamgauge.search.records import TrialObservation, Verdict
-
-if TYPE_CHECKING:
-    pass
+from streamgauge.search.verdict import judge
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,29 @@ class Measured:
             "check": self.check,
             "details": self.run.details,
         }
+
+
+def judged(run: TrialRun, search: Search, cold: str | None, compare: Callable[[], dict[str, Any] | None]) -> Measured:
+    """Judges a trial; `compare` checks its output, where it has one. cold: why the system was cold, or None."""
+    observation, check = run.observation, None
+    system = run.details.get("system", {})
+    failure = system.get("failure")
+    if run.details.get("drained") and system.get("drained") is False:
+        run.details["drained"] = False  # it took all rows, and its last answers did not come out in time
+    if observation.invalid is None and cold:
+        observation = dataclasses.replace(observation, invalid=cold)
+    if observation.invalid is None and failure and not observation.overflow:  # an overflow was cut short
+        observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
+    if observation.invalid is None and run.details.get("drained") and not observation.overflow:
+        check = compare()
+        if check and check["wrong"]:
+            observation = dataclasses.replace(observation, invalid=check["wrong"])
+    verdict = judge(observation, search)
+    if verdict.outcome == "sustainable" and run.details.get("drained") is False:
+        # its last answers are unknown, hence also whether the others are right
+        observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
+        verdict = judge(observation, search)
+    return Measured(observation, verdict, run, check)
 
 
 def software_of(details: Mapping[str, Any]) -> dict[str, str]:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.replay import Feed, Passing, Replay, densified, load_stream
+from streamgauge.driver.ids import Marking
+from streamgauge.driver.replay import Before, Feed, Passing, Replay, densified, load_stream
 from streamgauge.driver.schedule import schedule
 from tests.driver.conftest import COLUMNS, stream_of
 
@@ -99,9 +100,29 @@ def test_densify_interleaves_copies_under_salted_keys() -> None:
 
 def test_the_sentinel_is_beyond_every_event_of_its_loops() -> None:
     replay = Replay(stream_of([100, 110, 105, 130]))
-    row = replay.sentinel(2, START, horizon_ps=5000).to_pylist()[0]
+    feed = Feed(replay, schedule(1, 1, replay.loop), START, 0, 1)
+    feed.next_batch(4)
+    feed.next_batch(1)
+    row = replay.sentinel(feed.latest(), START, horizon_ps=5000).to_pylist()[0]
     assert (row["event_time"], row["sentinel"], row["seq"], row["line"]) == (175, True, -1, b"")
     assert (row["offered_wall"], row["event_wall"], row["carrier"]) == (START, START, None)
+
+
+def test_a_stream_that_follows_lies_beyond_all_that_was_offered_and_has_numbers_and_ids_of_its_own() -> None:
+    first, second = Replay(stream_of([100, 110, 105, 130])), Replay(stream_of([7, 3, 9]))
+    marking, plan = Marking(("carrier",), 1), schedule(1, 1, first.loop)
+    feeds = [Feed(first, plan, START, partition, 2, marking) for partition in (0, 1)]
+    rows = [row for feed in feeds for _ in (0, 1) for row in feed.next_batch(2)[0].to_pylist()]
+    before = Before.of([feed.before(second, 5000) for feed in feeds])
+    followed = Feed(second, plan, feeds[0].last_wall, 0, 1, marking, before)
+    later = [row for _ in (0, 1) for row in followed.next_batch(3)[0].to_pylist()]
+    assert max(feed.latest() for feed in feeds) == max(row["event_time"] for row in rows) == 170
+    assert [row["event_time"] for row in later] == [5004, 5000, 5006, 5013, 5009, 5015]
+    assert [row["seq"] for row in later] == [8, 9, 10, 11, 12, 13]
+    assert {row["carrier"] for row in rows}.isdisjoint(row["carrier"] for row in later)
+    assert len({row["carrier"] for row in later}) == 6
+    assert [row["offered_wall"] for row in later] == sorted(row["offered_wall"] for row in later)
+    assert later[0]["offered_wall"] >= max(row["offered_wall"] for row in rows[:4])
 
 
 def test_stream_seconds_per_wall_second() -> None:
