@@ -19,6 +19,7 @@ PACKAGE = ROOT / "streamgauge"
 FLOORS = [
     "base",
     "lateness",
+    "stats",
     "config",
     "workloads",
     "disorder",
