@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from streamgauge.config import Replay, Search
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.split import Plans, batch_log, overall
 from streamgauge.search.histogram import Histogram
@@ -26,6 +27,14 @@ class Bounds:
     max_slip_s: float = 0.1
     max_clock_offset_s: float = 0.1
     settle_s: float = 0.0  # the first seconds of a trial that began with empty queues, which no verdict looks at
+
+    @classmethod
+    def of(cls, replay: Replay, search: Search, start_s: float, settle_s: float) -> Bounds:
+        """The limits that settings ask for; start_s: how much longer than usual the system may take to start."""
+        return cls(
+            cls.ready_s + start_s, max(cls.drain_s, 2 * search.max_age.seconds), max(cls.end_s, 2 * search.max_age.seconds),
+            replay.max_slip.seconds, replay.max_clock_offset.seconds, settle_s,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -290,11 +290,9 @@ class Feed:
 
     def before(self, replay: Replay, first: int) -> Before:
         """What lies before a feed that follows with that stream, no time of which is below `first`."""
-        loops = self.loops(self.position)
-        earliest = min(int(replay.event_time.min()), int(replay.loop.ingestion[0]))
-        return Before(
-            first - earliest, self._before.seq + loops * self._replay.sequence_shift, self._before.loops + loops
-        )
+        loops, earliest = self.loops(self.position), min(int(replay.event_time.min()), int(replay.loop.ingestion[0]))
+        seq = self._before.seq + loops * self._replay.sequence_shift
+        return Before(first - earliest, seq, self._before.loops + loops)
 
     def next_batch(self, rows: int) -> tuple[pa.RecordBatch, Ints]:
         """Returns at most `rows` rows (a batch ends with its loop), and their offered_wall.

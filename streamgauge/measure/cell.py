@@ -258,15 +258,7 @@ class ReadyCell:
         return Marking(self._ids, 2 * self._runs)
 
     def _bounds(self) -> Bounds:
-        replay = self.benchmark.replay
-        return Bounds(
-            max_slip_s=replay.max_slip.seconds,
-            max_clock_offset_s=replay.max_clock_offset.seconds,
-            settle_s=SETTLE_S,
-            ready_s=Bounds.ready_s + self.settings.start_s,
-            drain_s=max(Bounds.drain_s, 2 * self.benchmark.search.max_age.seconds),
-            end_s=max(Bounds.end_s, 2 * self.benchmark.search.max_age.seconds),
-        )
+        return Bounds.of(self.benchmark.replay, self.benchmark.search, self.settings.start_s, SETTLE_S)
 
     @property
     def _replay(self) -> Replay:
