@@ -31,10 +31,8 @@ class Bounds:
     @classmethod
     def of(cls, replay: Replay, search: Search, start_s: float, settle_s: float) -> Bounds:
         """The limits that settings ask for; start_s: how much longer than usual the system may take to start."""
-        return cls(
-            cls.ready_s + start_s, max(cls.drain_s, 2 * search.max_age.seconds), max(cls.end_s, 2 * search.max_age.seconds),
-            replay.max_slip.seconds, replay.max_clock_offset.seconds, settle_s,
-        )  # fmt: skip
+        end_s, slip_s, clock_s = 2 * search.max_age.seconds, replay.max_slip.seconds, replay.max_clock_offset.seconds
+        return cls(cls.ready_s + start_s, max(cls.drain_s, end_s), max(cls.end_s, end_s), slip_s, clock_s, settle_s)
 
 
 @dataclass(frozen=True)
