@@ -236,7 +236,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class Before:
-    """What was offered before a feed begins, by feeds of other streams: its times and numbers lie beyond."""
+    """The end of what feeds of other streams have offered: times and numbers of the next feed lie beyond."""
 
     shift: int = 0  # of event and ingestion time, ticks
     seq: int = 0
@@ -244,7 +244,7 @@ class Before:
 
     @classmethod
     def of(cls, partitions: Sequence[Before]) -> Before:
-        """Returns what lies before the feeds of all partitions."""
+        """Returns the end of the feeds of all partitions together."""
         return cls(
             max(one.shift for one in partitions),
             max(one.seq for one in partitions),
@@ -289,7 +289,7 @@ class Feed:
         return self._before.shift + self._replay.latest + (self.loops(self.position) - 1) * self._replay.loop.shift
 
     def before(self, replay: Replay, first: int) -> Before:
-        """What lies before a feed that follows with that stream, no time of which is below `first`."""
+        """Returns the end of this feed for one that follows with that stream, no time of which is below `first`."""
         loops, earliest = self.loops(self.position), min(int(replay.event_time.min()), int(replay.loop.ingestion[0]))
         seq = self._before.seq + loops * self._replay.sequence_shift
         return Before(first - earliest, seq, self._before.loops + loops)
