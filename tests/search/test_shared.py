@@ -21,7 +21,7 @@ SETTINGS = Search(proof_steps=0, warmup_seconds=30)
 
 
 def recorded(streams: list[Behaviour], settings: Search = SETTINGS) -> tuple[list[Measured], AllDone]:
-    """All measurements of a shared search on the known system, without a proof, and its end."""
+    """Runs a shared search of the known system without a proof; returns its measurements and its end."""
     from streamgauge.search.simulate import VirtualProcess
 
     process = VirtualProcess(streams[0], 1, 1)
