@@ -16,33 +16,30 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import ScratchStore
-from streamgauge.cli import options, usage, workplace
+from streamgauge.cli import options, source_options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import as_json_object, doubtful, show
+from streamgauge.cli.source_options import (
+    Arrival,
+    ArrivalIso,
+    ArrivalPattern,
+    ArrivalUnit,
+    Dataset,
+    Decimal,
+    Files,
+    Iso,
+    MaxBad,
+    NoHeader,
+    Order,
+    Pattern,
+    Reading,
+    Separator,
+    Time,
+    Unit,
+    Year,
+    Zone,
+)
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        help="event files, in order: flat text such as CSV, or JSON lines (.jsonl), plain or packed (.gz, .bz2, .zst), "
-        "or .parquet; a path, "
-        "s3://…, or - for standard input"
-    ),
-]
-Time = Annotated[str | None, typer.Option("--time", help="event time: a column's name or 0-based index")]
-Unit = Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")]
-Pattern = Annotated[str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")]
-Iso = Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")]
-Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
-Separator = Annotated[str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
-Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
-ArrivalUnit = Annotated[str | None, typer.Option(help="unit of arrival times, if it is not that of event times")]
-ArrivalPattern = Annotated[
-    str | None, typer.Option("--arrival-format", help="pattern of arrival times, if it is not that of event times")
-]
-Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
-MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
-Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
 Master = Annotated[
     str | None,
     typer.Option(
@@ -65,12 +62,15 @@ def analyze(
     unit: Unit = None,
     pattern: Pattern = None,
     iso: Iso = False,
+    year: Year = None,
     zone: Zone = "UTC",
     separator: Separator = ",",
+    decimal: Decimal = "point",
     no_header: NoHeader = False,
     arrival: Arrival = None,
     arrival_unit: ArrivalUnit = None,
     arrival_format: ArrivalPattern = None,
+    arrival_iso: ArrivalIso = False,
     order: Order = "file",
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
@@ -91,9 +91,11 @@ def analyze(
         raise UserError(f"--profile {save}: is not a regular file; name a file in a folder of yours")
     if save is not None:
         workplace.keep_sources("--profile", save, files)
-    source = _source(
-        files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
-        max_bad_fraction, dataset
+    source = source_options.source(
+        files, Reading(
+            time, unit, pattern, iso, year, zone, separator, decimal, no_header, arrival, arrival_unit, arrival_format,
+            arrival_iso, order, max_bad_fraction, dataset
+        )
     )  # fmt: skip
     benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
     with (
@@ -139,12 +141,15 @@ def generate(
     unit: Unit = None,
     pattern: Pattern = None,
     iso: Iso = False,
+    year: Year = None,
     zone: Zone = "UTC",
     separator: Separator = ",",
+    decimal: Decimal = "point",
     no_header: NoHeader = False,
     arrival: Arrival = None,
     arrival_unit: ArrivalUnit = None,
     arrival_format: ArrivalPattern = None,
+    arrival_iso: ArrivalIso = False,
     order: Order = "file",
     max_bad_fraction: MaxBad = 0.01,
     dataset: Dataset = None,
@@ -176,7 +181,8 @@ def generate(
         str | None,
         typer.Option(
             help="columns to keep with their types: names separated by commas, or all; name:string, name:int64 or "
-            "name:float64 where the guess from the first lines is wrong; by default all of Parquet, none of text"
+            "name:float64 where the guess from the first lines is wrong, name=path where the source has another name; "
+            "by default all of Parquet, none of text"
         ),
     ] = None,
     on_infeasible: Annotated[
@@ -194,11 +200,13 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Generate a stream with exactly the wanted disorder from event files."""
-    source = _source(
-        files, time, unit, pattern, iso, zone, separator, no_header, arrival, arrival_unit, arrival_format, order,
-        max_bad_fraction, dataset
+    source = source_options.source(
+        files, Reading(
+            time, unit, pattern, iso, year, zone, separator, decimal, no_header, arrival, arrival_unit, arrival_format,
+            arrival_iso, order, max_bad_fraction, dataset
+        )
     )  # fmt: skip
-    source = _with_columns(source, columns)
+    source = source_options.with_columns(source, columns)
     spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
     chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
@@ -269,72 +277,6 @@ def datasets(
         return
     found = {each: known.description(each) for each in known.names()}
     tell("\n".join(f"{each}: {said}" for each, said in found.items()), {"datasets": found}, as_json)
-
-
-def _source(
-    files: list[str], time: str | None, unit: str | None, pattern: str | None, iso: bool, zone: str, separator: str,
-    no_header: bool, arrival: str | None, arrival_unit: str | None, arrival_format: str | None, order: str,
-    max_bad_fraction: float, dataset: str | None,
-) -> config.Source:  # fmt: skip
-    """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
-    located = [workplace.located(name) for name in files]
-    if dataset is not None:
-        from streamgauge.config import datasets as known
-
-        described = {"--time": time, "--unit": unit, "--format": pattern, "--iso": iso, "--arrival": arrival,
-                     "--arrival-unit": arrival_unit, "--arrival-format": arrival_format,
-                     "--no-header": no_header, "--separator": separator != ",", "--zone": zone != "UTC"}  # fmt: skip
-        if twice := [name for name, given in described.items() if given]:
-            raise UserError(
-                f"{twice[0]}: found beside --dataset {dataset}, which already defines it; leave one of them out"
-            )
-        return known.source(dataset, tuple(located), order=order, max_bad_fraction=max_bad_fraction)
-    if time is None:
-        raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
-
-    def column(name: str, **written: Any) -> dict[str, Any]:
-        return {"column": int(name) if name.isascii() and name.isdigit() else name, "zone": zone, **written}
-
-    own = {"unit": unit, "format": pattern, "iso": iso}
-    arrivals = {"unit": arrival_unit, "format": arrival_format} if arrival_unit or arrival_format else own
-    if arrival is None and arrivals is not own:
-        raise UserError(
-            "--arrival: this option is missing; name the column that --arrival-unit or --arrival-format is of"
-        )
-
-    kind = workplace.format_of(located[0])
-    raw = {
-        "files": located,
-        "format": kind,
-        **({} if kind == "jsonl" and separator == "," else {"separator": separator}),
-        **({} if kind == "jsonl" and not no_header else {"header": not no_header}),
-        "time": column(time, **own),
-        "arrival": column(arrival, **arrivals) if arrival is not None else None,
-        "order": order,
-        "max_bad_fraction": max_bad_fraction,
-    }
-    return options.parse(config.Source, raw, "source")
-
-
-def _with_columns(source: config.Source, wanted: str | None) -> config.Source:
-    """The source with the columns of that option. Raises UserError.
-
-    The type of a column is that of Parquet's schema, or is guessed from the first lines of text, unless it is named.
-    """
-    if wanted is None and (source.columns or source.format != "parquet"):
-        return source
-    from streamgauge.text import guess, splits
-
-    with options.speaking():
-        splits.source_splits(source, 1 << 40)  # finds a file that is not as described
-    found = guess.columns_of(source)
-    names = list(found) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
-    columns = {}
-    for name, colon, kind in (name.partition(":") for name in names):
-        if name not in found:
-            raise UserError(f"--columns: found {name!r}, allowed: all, or some of {', '.join(found) or 'none'}")
-        columns[name] = kind if colon else found[name]
-    return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")
 
 
 def _warn(doubts: list[str]) -> None:

@@ -16,9 +16,13 @@ M = TypeVar("M", bound=BaseModel)
 #: a key of a benchmark file -> the option that gives it
 _OPTIONS = {
     "source.time.column": "--time", "source.time.unit": "--unit", "source.time.format": "--format",
-    "source.time.iso": "--iso", "source.time.zone": "--zone", "source.time": "--time",
+    "source.time.iso": "--iso", "source.time.year": "--year", "source.time.columns": "--time",
+    "source.time.zone": "--zone", "source.time": "--time",
     "source.arrival.column": "--arrival", "source.arrival.unit": "--arrival-unit",
-    "source.arrival.format": "--arrival-format", "source.arrival": "--arrival", "source.separator": "--separator",
+    "source.arrival.format": "--arrival-format",
+    "source.arrival.iso": "--arrival-iso", "source.arrival.columns": "--arrival",
+    "source.arrival.year": "--year", "source.decimal": "--decimal", "source.arrival": "--arrival",
+    "source.separator": "--separator",
     "source.header": "--no-header", "source.columns": "--columns", "source.order": "--order",
     "source.max_bad_fraction": "--max-bad-fraction",
     "source.files": "the name of the file", "source.format": "the end of the file's name",

@@ -74,12 +74,14 @@ def _fields(data: bytes, layout: Layout, parts: tuple[int, ...]) -> list[bytes]:
 
 
 def _doubt(key: str, column: TimeColumn, times: list[bytes]) -> str | None:
-    """A warning if fractions of a second look like milliseconds that are not padded; None if not.
+    """A warning if the year is unknown, or if fractions look like milliseconds that are not padded; None if not.
 
     A writer that drops the zeros at a fraction's end never ends one in 0, and one that keeps them has one length.
     """
     if column.format is None:
         return None
+    if patterns.yearless(column.format) and column.year is None:
+        return f"warning: {key}.format has no year: the first time is taken for one of 1970; give {key}.year"
     digits = patterns.fractions(column.format, times)
     lengths = {len(text) for text in digits}
     if len(lengths) < 2 or not any(text.endswith("0") and len(text) > 1 for text in digits):

@@ -256,3 +256,43 @@ def test_a_json_array_is_told_at_once(tmp_path: Path, data: str) -> None:
         run(Call(call)).refused(
             "f.json: found a JSON array, allowed: JSON lines, an object a line; convert it, as by: jq"
         )
+
+
+def test_options_for_arrivals_years_commas_and_columns(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(
+        "d;t;came;x\nDec 31;23:59:59;2026-01-01T00:00:00Z;1,5\nJan 1;00:00:00;2026-01-01T00:00:02Z;2\n"
+    )
+    reading = [
+        "--separator",
+        ";",
+        "--time",
+        "d,t",
+        "--format",
+        "%b %d %H:%M:%S",
+        "--year",
+        "2025",
+        "--decimal",
+        "comma",
+    ]
+    arrival = ["--arrival", "came", "--arrival-iso"]
+    found = run(Call(["analyze", str(tmp_path / "f.csv"), *reading, *arrival, "--json"]))
+    assert (found.json["events"], found.json["out_of_order"]) == (2, 0)
+    assert "no year" not in found.err
+    columns = ["--columns", "price=x:float64,came"]
+    made = ["--target", "0", "--seed", "1", "--out", str(tmp_path / "o")]
+    run(Call(["generate", str(tmp_path / "f.csv"), *reading, *arrival, *columns, *made]))
+    (part,) = (tmp_path / "o").glob("*.parquet")
+    assert pq.read_table(part).select(["event_time", "arrival_time", "price", "came"]).to_pylist() == [
+        {
+            "event_time": (BEGIN_S + i - 1) * SECOND,
+            "arrival_time": (BEGIN_S + 2 * i) * SECOND,
+            "price": price,
+            "came": came,
+        }
+        for i, (price, came) in enumerate([(1.5, "2026-01-01T00:00:00Z"), (2.0, "2026-01-01T00:00:02Z")])
+    ]
+    told = run(Call(["analyze", str(tmp_path / "f.csv"), *reading[:6]]))
+    assert "--format has no year: the first time is taken for one of 1970; give --year" in told.err
+    run(Call(["analyze", str(tmp_path / "f.csv"), *reading, "--arrival-iso"])).refused(
+        "--arrival: this option is missing"
+    )

@@ -1,0 +1,143 @@
+"""The options that describe how event files are read, and the source that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.cli import options, workplace
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="event files, in order: flat text such as CSV, or JSON lines (.jsonl), plain or packed (.gz, .bz2, .zst), "
+        "or .parquet; a path, "
+        "s3://…, or - for standard input"
+    ),
+]
+Time = Annotated[
+    str | None, typer.Option("--time", help="event time: a column's name or 0-based index, or two such as date,time")
+]
+Unit = Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")]
+Pattern = Annotated[str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")]
+Iso = Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")]
+Year = Annotated[int | None, typer.Option(help="year of the first time, if times have none; it moves on at New Year")]
+Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
+Separator = Annotated[str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space")]
+Decimal = Annotated[str, typer.Option(help="mark before the fraction of a number: point or comma")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
+Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
+ArrivalUnit = Annotated[str | None, typer.Option(help="unit of arrival times, if it is not that of event times")]
+ArrivalPattern = Annotated[
+    str | None, typer.Option("--arrival-format", help="pattern of arrival times, if it is not that of event times")
+]
+ArrivalIso = Annotated[bool, typer.Option("--arrival-iso", help="arrival times are ISO-8601")]
+Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
+MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
+Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The values of these options."""
+
+    time: str | None = None
+    unit: str | None = None
+    pattern: str | None = None
+    iso: bool = False
+    year: int | None = None
+    zone: str = "UTC"
+    separator: str = ","
+    decimal: str = "point"
+    no_header: bool = False
+    arrival: str | None = None
+    arrival_unit: str | None = None
+    arrival_format: str | None = None
+    arrival_iso: bool = False
+    order: str = "file"
+    max_bad_fraction: float = 0.01
+    dataset: str | None = None
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """Keys of `source.time` that say how event times are written."""
+        return {"unit": self.unit, "format": self.pattern, "iso": self.iso, "year": self.year, "zone": self.zone}
+
+    def arrival_column(self) -> dict[str, Any] | None:
+        """`source.arrival`, which is written as event times are unless options say otherwise. Raises UserError."""
+        own = {"unit": self.arrival_unit, "format": self.arrival_format, "iso": self.arrival_iso}
+        if self.arrival is not None:
+            other = own | {"zone": self.zone, "year": self.year if self.arrival_format else None}
+            return column(self.arrival, other if any(own.values()) else self.written)
+        if any(own.values()):
+            raise UserError(
+                "--arrival: this option is missing; name the column that --arrival-unit, --arrival-format or "
+                "--arrival-iso is of"
+            )
+        return None
+
+
+def column(name: str, written: dict[str, Any]) -> dict[str, Any]:
+    """Keys of a time column that an option names: one column, or several with commas between them."""
+    parts = [int(part) if part.isascii() and part.isdigit() else part for part in name.split(",")]
+    return ({"column": parts[0]} if len(parts) == 1 else {"columns": parts}) | written
+
+
+def source(files: list[str], given: Reading) -> config.Source:
+    """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
+    located = [workplace.located(name) for name in files]
+    if given.dataset is not None:
+        from streamgauge.config import datasets as known
+
+        described = {"--time": given.time, "--unit": given.unit, "--format": given.pattern, "--iso": given.iso,
+                     "--year": given.year, "--arrival": given.arrival, "--arrival-unit": given.arrival_unit,
+                     "--arrival-format": given.arrival_format, "--arrival-iso": given.arrival_iso,
+                     "--no-header": given.no_header, "--separator": given.separator != ",",
+                     "--decimal": given.decimal != "point", "--zone": given.zone != "UTC"}  # fmt: skip
+        if twice := [name for name, value in described.items() if value]:
+            raise UserError(
+                f"{twice[0]}: found beside --dataset {given.dataset}, which already defines it; leave one of them out"
+            )
+        return known.source(given.dataset, tuple(located), order=given.order, max_bad_fraction=given.max_bad_fraction)
+    if given.time is None:
+        raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
+    kind = workplace.format_of(located[0])
+    raw = {
+        "files": located,
+        "format": kind,
+        **({} if kind == "jsonl" and given.separator == "," else {"separator": given.separator}),
+        **({} if kind == "jsonl" and not given.no_header else {"header": not given.no_header}),
+        "decimal": given.decimal,
+        "time": column(given.time, given.written),
+        "arrival": given.arrival_column(),
+        "order": given.order,
+        "max_bad_fraction": given.max_bad_fraction,
+    }
+    return options.parse(config.Source, raw, "source")
+
+
+def with_columns(source: config.Source, wanted: str | None) -> config.Source:
+    """The source with the columns of that option. Raises UserError.
+
+    The type of a column is that of Parquet's schema, or is guessed from the first lines of text, unless it is named.
+    """
+    if wanted is None and (source.columns or source.format != "parquet"):
+        return source
+    from streamgauge.text import guess, splits
+
+    with options.speaking():
+        splits.source_splits(source, 1 << 40)  # finds a file that is not as described
+    found = guess.columns_of(source)
+    names = list(found) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
+    columns: dict[str, Any] = {}
+    for written, colon, kind in (name.partition(":") for name in names):
+        name, equals, path = written.partition("=")
+        if (path or name) not in found and not (equals and colon):
+            raise UserError(f"--columns: found {path or name!r}, allowed: all, or some of {', '.join(found) or 'none'}")
+        kind = kind if colon else found[path or name]
+        columns[name] = {"path": path, "type": kind} if equals else kind
+    return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")
