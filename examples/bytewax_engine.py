@@ -82,7 +82,7 @@ class Bytewax:
         drained = self._process is not None and self._process.returncode == 0
         figures = {"drained": drained, "cpu_seconds": self.cpu_seconds(), "failure": self.failure}
         self.stop()
-        return figures | {"stretches": [{"ends": [{"0": 2**62}], "watermark_ms": 0}], "rules": asdict(RULES)}
+        return figures | {"stretches": [{"ends": [{"0": 2**62}], "watermark_ms": None}], "rules": asdict(RULES)}
 
     def alive(self) -> bool:
         if self._process is not None and self._process.poll():

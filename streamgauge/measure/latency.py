@@ -116,6 +116,7 @@ def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
         "late_drops_reported": check.get("reported_late"),
         "late_drops_counted_in": check.get("late_counted"),
         "late_events": check.get("late_events"),
+        "dropped": None if measured.dropped is None else measured.dropped.to_dict(),
         "offered": measured.observation.offered,
         "taken": measured.observation.taken,
         "emitted": details["emitted"],
@@ -184,8 +185,9 @@ def _one_line(figures: dict[str, Any]) -> str:
     event = figures["event_latency"]
     if not event["count"]:
         return "no row was emitted"
-    link = figures["link_share"]
+    link, dropped = figures["link_share"], figures["dropped"]
     share = "" if link is None or link["p50_ms"] is None else f", the link's share of it {link['p50_ms']:.0f} ms (p50)"
+    share += f"; {dropped['sentence']}" if dropped else ""
     return f"{figures['outcome']}: event-time latency p50 {event['p50_ms']:.0f} ms, p99 {event['p99_ms']:.0f} ms{share}"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from streamgauge.config import Search
 from streamgauge.driver.observed import TrialRun
+from streamgauge.measure.dropped import Dropped, dropped
 from streamgauge.search.records import TrialObservation, Verdict
 from streamgauge.search.verdict import judge
 
@@ -21,6 +22,7 @@ class Measured:
     verdict: Verdict
     run: TrialRun
     check: dict[str, Any] | None  # expected and reported rows, checksums, late drops; None: not checked
+    dropped: Dropped | None = None  # None: nothing
 
     @property
     def correct(self) -> bool | None:
@@ -37,6 +39,7 @@ class Measured:
             "observation": dataclasses.asdict(self.observation),
             "correct": self.correct,
             "check": self.check,
+            "dropped": None if self.dropped is None else self.dropped.to_dict(),
             "details": self.run.details,
         }
 
@@ -61,7 +64,9 @@ def judged(run: TrialRun, search: Search, cold: str | None, compare: Callable[[]
         # its last answers are unknown, hence also whether the others are right
         observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
         verdict = judge(observation, search)
-    return Measured(observation, verdict, run, check)
+    if lost := dropped(check, run):
+        verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {lost.sentence}")
+    return Measured(observation, verdict, run, check, lost)
 
 
 def software_of(details: Mapping[str, Any]) -> dict[str, str]:

@@ -11,6 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+#: below every event time, in ms and in µs: a watermark before the first event, where the engine sets none
+LEAST_MS = -(2**62) // 1000
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Rules:
     event by itself. joins_first: an event joins the open session that it touches; any other event is judged as a
     session of its own. lags: for each frame of the query, how many windows the watermark of its operator lies behind;
     empty: 0.
+    begins_ms: the watermark before the first event, and the least that there is; what ends at it is late at once.
     """
 
     late_counted: str = "rows"
@@ -32,6 +35,7 @@ class Rules:
     equal_is_late: bool = True
     joins_first: bool = False
     lags: Sequence[int] = ()
+    begins_ms: int = LEAST_MS
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,8 @@ def logs_of(figures: Mapping[str, Any]) -> list[BatchLog]:
             BatchLog(
                 number,
                 tuple({int(p): int(row) for p, row in ends.items()} for ends in stretch["ends"]),
-                int(stretch["watermark_ms"]),
-                int(stretch["watermark_ms"]),
+                _watermark_ms(stretch),
+                _watermark_ms(stretch),
             )
             for number, stretch in enumerate(figures["stretches"])
         ]
@@ -68,10 +72,14 @@ def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
         BatchLog(
             int(batch["batch_id"]),
             tuple({int(p): int(row) for p, row in ends.items()} for ends in batch["ends"]),
-            int(batch["watermark_ms"] or 0),
+            _watermark_ms(batch),
         )
         for batch in batches
     ]
+
+
+def _watermark_ms(told: Mapping[str, Any]) -> int:
+    return LEAST_MS if told["watermark_ms"] is None else int(told["watermark_ms"])
 
 
 def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:

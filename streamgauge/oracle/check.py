@@ -31,6 +31,7 @@ class Check:
     watermarks_checked: bool  # False: they follow a clock that is in no row, and are taken as logged
     wrong_watermark: str | None
     late_events: int = 0  # events in no window at all: comparable between engines
+    early_events: int = 0  # of them, those before the engine's first watermark, such as 1970
 
     @property
     def wrong(self) -> str | None:
@@ -70,6 +71,7 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
         watermarks_checked=wanted.watermarks_checked,
         wrong_watermark=wanted.wrong_watermark,
         late_events=wanted.late_events,
+        early_events=wanted.early_events,
     )
 
 

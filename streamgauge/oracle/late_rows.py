@@ -1,8 +1,8 @@
 """Computes which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
 
 Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows; for the first
-batch it is 0. Where all operators share one watermark, batch n judges by its own. What is late depends on the query:
-see `late`.
+batch it is the one with which the engine begins (`Rules.begins_ms`). Where all operators share one watermark, batch n
+judges by its own. What is late depends on the query: see `late`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Unknowable(ValueError):
     """The right answer depends on an order that nobody knows, so no output can be called wrong."""
 
 
-def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
+def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:
     """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
-    found = closed_watermarks_us(np.arange(len(logs)), logs)
+    found = closed_watermarks_us(np.arange(len(logs)), logs, rules)
     for log in logs:
         if log.late_ms is not None:
             found[log.batch_id] = log.late_ms * 1000
     return found[batches]
 
 
-def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog]) -> Ints:
+def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:
     """Returns, for each of these batch numbers, the watermark with which the batch before closed its windows, µs."""
     logs = sorted(logs, key=lambda log: log.batch_id)
-    before = np.array([0, *[log.watermark_ms for log in logs]], np.int64)
+    before = np.array([rules.begins_ms, *[log.watermark_ms for log in logs]], np.int64)
     return before[batches] * 1000
 
 
@@ -83,6 +83,7 @@ class Expectation:
     wrong_watermark: str | None  # one line on the first logged watermark that the rows do not imply
     watermarks_checked: bool
     late_events: int = 0  # events in no window at all, whatever the engine counts
+    early_events: int = 0  # of them, those before the engine's first watermark
 
 
 def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rules) -> Expectation:
@@ -109,10 +110,12 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
     dropped = 0
     nowhere = [np.ones(rows.num_rows, bool) for _ in taken]  # late for each window that could have held it
     anywhere = [np.zeros(rows.num_rows, bool) for _ in taken]
+    early = np.ones(rows.num_rows, bool)
     for part in spec.tumbling():
         masks: list[pa.BooleanArray | None] = []
+        early &= late(event_ts, np.full(rows.num_rows, rules.begins_ms * 1000), part, rules)
         for frame, batches in enumerate(taken):
-            watermarks = late_watermarks_us(batches, right.logs)
+            watermarks = late_watermarks_us(batches, right.logs, rules)
             if rules.lags:
                 watermarks = watermarks - rules.lags[frame] * part.window_us
             gone = late(event_ts, watermarks, part, rules)
@@ -124,17 +127,21 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
             dropped += counted(rows, batches, gone & read, frame, part, counts)
             if query.late == "session":
                 kept, stay = whole.filter(pa.array(~gone)), ~gone
-                closed = watermarks[stay] if rules.joins_first else closed_watermarks_us(batches[stay], right.logs)
+                closed = (
+                    watermarks[stay] if rules.joins_first else closed_watermarks_us(batches[stay], right.logs, rules)
+                )
                 deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], closed, spec.window_us)
                 parts += [Kept(part, kept, (pa.array(deal == n),)) for n in range(deal.max(initial=0) + 1)]
             else:
                 masks.append(pa.array(~gone) if gone.any() else None)
         if masks:
             parts.append(Kept(part, whole, tuple(masks)))
-    late_events = sum(int((gone & read).sum()) for gone, read in zip(nowhere, anywhere, strict=True))
+    lost = [gone & read for gone, read in zip(nowhere, anywhere, strict=True)]
+    late_events = sum(int(gone.sum()) for gone in lost)
+    early_events = sum(int((gone & early).sum()) for gone in lost)
     if counts == "events in no window":
         dropped = late_events
-    return Expectation(tuple(parts), dropped, right.wrong, right.checked, late_events)
+    return Expectation(tuple(parts), dropped, right.wrong, right.checked, late_events, early_events)
 
 
 def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:

@@ -178,7 +178,7 @@ class FlinkSystem:
         lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
         marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice
         found: list[dict[str, Any]] = []
-        watermark_ms = 0
+        watermark_ms: int | None = None
         for number in sorted(marks):
             found.append({"ends": [marks[number]["rows"]] * streams, "watermark_ms": watermark_ms})
             watermark_ms = marks[number]["watermarkMs"]

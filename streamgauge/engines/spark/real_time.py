@@ -58,4 +58,4 @@ def account(reports: Sequence[Mapping[str, Any]], query: Query, queues: int) -> 
     if query.late != "never" or any(report.get("stateOperators") for report in reports):
         return {"unchecked": "it emits running answers instead of final ones"}
     everything = {str(queue): 2**62 for queue in range(queues)}
-    return {"stretches": [{"ends": [everything] * query.streams, "watermark_ms": 0}]}
+    return {"stretches": [{"ends": [everything] * query.streams, "watermark_ms": None}]}

@@ -44,10 +44,13 @@ _LAGS = {"nexmark.q23": (0, 0, 1)}
 
 
 def rules(query: str) -> Rules:
-    """Spark's rules for event time in a query: one watermark for all queues, and what Spark counts as late."""
+    """Spark's rules for event time in a query: one watermark for all queues, and what Spark counts as late.
+
+    Its watermark begins at 0 (WatermarkTracker.globalWatermarkMs), by which what ends before 1970 is late at once.
+    """
     never = find(query).late == "never"
     counted = "none" if never else "groups" if query in _COUNT_GROUPS else "rows"
-    return Rules(late_counted=counted, lags=_LAGS.get(query, ()))
+    return Rules(late_counted=counted, lags=_LAGS.get(query, ()), begins_ms=0)
 
 
 def run(frames: list[Any], spec: Spec) -> Any:

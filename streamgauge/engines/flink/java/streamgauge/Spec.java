@@ -70,6 +70,11 @@ public final class Spec implements Serializable {
         measured = told.path("measured").asBoolean(true);
     }
 
+    /** The columns that SQL reads by their own names: Nexmark's; those that a workload names may have any. */
+    String[] ownColumns() {
+        return reads.isEmpty() ? new String[0] : columns;
+    }
+
     /** Place of a column in Event.columns. */
     int column(String name) {
         return Arrays.asList(columns).indexOf(name);

@@ -32,8 +32,8 @@ import org.apache.flink.util.Collector;
  * A query in Flink's SQL, over the table `events` and, in Nexmark, a view for each kind of event.
  *
  * A column seq, at_us, event_wall, offered_wall stands in each of them, `rowtime` with the watermark, `proctime`, and
- * those that the workload names: as they are, and as key, value and number (the value as it is summed). Of an answer that
- * changes, each new row is a result, as our sink takes no retractions.
+ * those that the workload names, as key, value and number (the value as it is summed), whatever their names. Nexmark's
+ * columns have their own. Of an answer that changes, each new row is a result, as our sink takes no retractions.
  */
 final class Sql implements Job.Query {
     private static final String[] OWN = {"seq", "at_us", "event_wall", "offered_wall", "key", "value", "number"};
@@ -54,7 +54,7 @@ final class Sql implements Job.Query {
         types.add(typeOf(spec, spec.key));
         types.add(typeOf(spec, spec.value));
         types.add(new BigIntType());
-        for (String column : spec.columns) {
+        for (String column : spec.ownColumns()) {
             names.add(column);
             types.add(typeOf(spec, column));
         }
@@ -93,17 +93,19 @@ final class Sql implements Job.Query {
         private final int key;
         private final int value;
         private final boolean counts; // the value is a number
+        private final int owns; // how many of the columns keep their names
 
         ToRow(Spec spec) {
             key = spec.column(spec.key);
             value = spec.column(spec.value);
             counts = value >= 0 && !spec.types[value].equals("string");
+            owns = spec.ownColumns().length;
         }
 
         @Override
         public RowData map(Event event) {
             Object[] columns = event.columns;
-            GenericRowData row = new GenericRowData(OWN.length + columns.length);
+            GenericRowData row = new GenericRowData(OWN.length + owns);
             row.setField(0, event.seq);
             row.setField(1, event.timeUs);
             row.setField(2, event.eventWall);
@@ -111,7 +113,7 @@ final class Sql implements Job.Query {
             row.setField(4, key < 0 ? null : internal(columns[key]));
             row.setField(5, value < 0 ? null : internal(columns[value]));
             row.setField(6, counts ? WindowedAggregation.exact(columns[value]) : null);
-            for (int i = 0; i < columns.length; i++) {
+            for (int i = 0; i < owns; i++) {
                 row.setField(OWN.length + i, internal(columns[i]));
             }
             return row;

@@ -30,6 +30,7 @@ import org.apache.flink.core.io.InputStatus;
  * once a checkpoint has made it final: with it anyone can tell which rows were rightly dropped as late.
  */
 final class WireReader implements SourceReader<Event, Split> {
+    private static final long NONE = Long.MIN_VALUE; // where Flink's own watermarks begin
     private static final int CHUNK_ROWS = 1_000;
     private static final int READ_ROWS = 20_000;
     private static final int WAIT_MS = 20;
@@ -58,7 +59,7 @@ final class WireReader implements SourceReader<Event, Split> {
     private volatile boolean closed;
     private Fetched current;
     private int at; // within the current rows
-    private long watermarkMs = Long.MIN_VALUE;
+    private long watermarkMs = NONE;
     private long markNumber;
     private boolean idle;
     private volatile boolean dealt; // every queue has its reader
@@ -113,7 +114,7 @@ final class WireReader implements SourceReader<Event, Split> {
                 return InputStatus.NOTHING_AVAILABLE;
             }
         }
-        if (watermarkMs == Long.MIN_VALUE) {
+        if (watermarkMs == NONE && watermark() != NONE) {
             // after a restart operators know no watermark: without one they would take what is late, and answer twice
             watermarkMs = watermark();
             output.emitWatermark(flinks(watermarkMs));
@@ -135,7 +136,7 @@ final class WireReader implements SourceReader<Event, Split> {
         return current != null || !fetched.isEmpty() ? InputStatus.MORE_AVAILABLE : InputStatus.NOTHING_AVAILABLE;
     }
 
-    /** The least of all queues' largest event times, less the delay; it never goes back, and begins at 0. */
+    /** The least of all queues' largest event times, less the delay; it never goes back. */
     private void tellWatermark(ReaderOutput<Event> output) {
         long told = watermark();
         if (told > watermarkMs) {
@@ -150,12 +151,13 @@ final class WireReader implements SourceReader<Event, Split> {
         return new Watermark(told * 1000 / spec.tickUs() - 1);
     }
 
+    /** NONE as long as a queue has brought no row. */
     private long watermark() {
         long least = Long.MAX_VALUE;
         for (Split one : splits.values()) {
             least = Math.min(least, one.latestMs);
         }
-        return least == Long.MIN_VALUE ? 0 : Math.max(0, least - spec.watermarkMs);
+        return least == Long.MIN_VALUE ? NONE : least - spec.watermarkMs;
     }
 
     private Map<Integer, Long> rows() {

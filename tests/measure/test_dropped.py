@@ -1,0 +1,43 @@
+"""Says in one sentence how many events an engine dropped by itself: late, before 1970, or by its own count alone."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from streamgauge.driver.observed import TrialRun
+from streamgauge.measure.dropped import dropped
+from streamgauge.oracle.batches import Rules
+from streamgauge.search.histogram import Histogram
+from streamgauge.search.records import TrialObservation
+
+
+@pytest.mark.parametrize(
+    ("check", "figures", "kind", "sentence"),
+    [
+        ({"late_events": 0, "early_events": 0}, {"late_dropped": 9}, None, None),
+        (None, {"late_dropped": None}, None, None),
+        ({"wrong": None}, {}, None, None),
+        ({"late_events": 3, "early_events": 0}, {}, "late", "it dropped 3 of 24,000 events as late"),
+        (
+            {"late_events": 18_000, "early_events": 17_000}, {}, "before the first watermark",
+            "it dropped 18,000 of 24,000 events as late, 17,000 of them because they end before 1970, where its "
+            "watermark begins",
+        ),
+        (
+            None, {"late_dropped": 1_200}, "by its own count", "it dropped 1,200 events as late, by its own count"
+        ),
+        (
+            None, {"batches": [{"dropped": 7}], "rules": asdict(Rules("groups"))}, "by its own count",
+            "it dropped 7 groups of events as late, by its own count",
+        ),
+    ],
+)  # fmt: skip
+def test_it_is_said(
+    check: dict[str, Any] | None, figures: dict[str, Any], kind: str | None, sentence: str | None
+) -> None:
+    run = TrialRun(TrialObservation(1, 1, (), 24_000, 24_000), {"system": figures}, Histogram(), Histogram())
+    found = dropped(check, run)
+    assert (found and found.kind, found and found.sentence) == (kind, sentence)
