@@ -49,6 +49,13 @@ def quantiles(high_s: int) -> dict[str, int]:
             "mean": high_s * S // 3}  # fmt: skip
 
 
+HINT = {
+    "kind": "ahead", "events": 1, "lines": [812], "files": [], "without": 4_950, "part": None,
+    "text": "1 event (line 812) is ahead, by 120 min, and makes 153 later ones late; without it 4,950 of 26,482 are "
+            "out of order",
+}  # fmt: skip
+
+
 def profile() -> dict[str, Any]:
     events = 26_483
     histogram = bins(60, 7200, 30, 5_103, 0.6)
@@ -64,6 +71,8 @@ def profile() -> dict[str, Any]:
         "frequency": {"bin_ticks": 3600 * S, "start": DAY0, "counts": counts, "mean_per_s": 0.0099,
                       "peak_per_s": 0.0153, "dispersion": 1.83},
         "event_time": {"min": DAY0, "max": DAY0 + 31 * 86400 * S},
+        "enough_delay": {"1 %": 5400 * S, "0.1 %": 7000 * S, "none": 7200 * S},
+        "in_file": {"events": events, "out_of_order": 5_103, "hints": [HINT]},
         "recorded_delay": {**quantiles(7200), "min": -43 * 60 * S, "negative": 15_322, "missing": 521},
     }  # fmt: skip
 

@@ -38,7 +38,7 @@ OTHER_ARTIFACTS = "choose another --artifacts"
 #: the manifest of an artifact whose data was deleted to save space (index/garbage_collection.py); results need it
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
-ALGORITHM = {"events": 3, "profile": 2, "stream": 1, "validation": 1}
+ALGORITHM = {"events": 4, "profile": 3, "stream": 1, "validation": 1}
 #: errors of the operating system that do not go away on their own
 _MENDABLE = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,

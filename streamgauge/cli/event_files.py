@@ -236,7 +236,7 @@ def generate(
         bad = quarantine.counted(events)
         with quarantine.writing(events, save_bad) if save_bad is not None else nullcontext():
             written = workplace.published(artifact, out)
-    _warn(events.manifest["doubts"])
+    _warn([*events.manifest["doubts"], *(f"hint: {hint['text']}" for hint in events.manifest["in_file"]["hints"])])
     manifest = artifact.manifest
     keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
     found = {key: manifest[key] for key in keys}

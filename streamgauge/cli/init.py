@@ -17,6 +17,7 @@ from streamgauge.base.units import PS, Duration, moment, show_ticks
 from streamgauge.cli import options, workplace
 from streamgauge.cli.job_file import Job, systems
 from streamgauge.cli.planning import AsJson, tell
+from streamgauge.cli.profile_text import hints_json
 
 _FILE = """\
 # Written by `streamgauge init` from the first {lines:,} lines of {file}. Check it, then run it:
@@ -100,9 +101,11 @@ def init(
         *(f"          {at}  {_one_line(line)}" for at, line in shown),
         f"span      {show_ticks(last - first, source.tick)} in these lines",
         *(f"doubt     {_one_line(doubt)}" for doubt in told),
+        *(f"hint      {_one_line(hint.text)}" for hint in looked.hints),
         f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
     ]
     facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": told}
+    facts["hints"] = hints_json(looked.hints)
     tell("\n".join(lines), facts, as_json)
 
 

@@ -20,6 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick, moment
 from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import options
+from streamgauge.cli.profile_text import hints_json
 
 if TYPE_CHECKING:
     from streamgauge.text.sample import Sample
@@ -87,6 +88,8 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
         )
         for doubt in looked["doubts"]:
             console.print(f"  {doubt}", soft_wrap=True, markup=False)
+        for hint in looked["hints"]:
+            console.print(f"  hint    {hint['text']}", soft_wrap=True, markup=False)
     console.print(f"  events  {built[plan['events']['built']]}    profile  {built[plan['profile']['built']]}")
     table = Table("experiment", "target", "delay", "seed", "outputs", "stream", box=None, padding=(0, 2))
     for e, planned in zip(benchmark.experiments, plan["experiments"], strict=True):
@@ -134,7 +137,12 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
 def _shown(looked: Sample, tick: Tick) -> dict[str, Any]:
     first, last = (moment(time, tick) for time in looked.span)
     found = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
-    return {**found, "bad_lines": [line["reason"] for line in looked.bad[:3]], "doubts": looked.doubts}
+    return {
+        **found,
+        "bad_lines": [line["reason"] for line in looked.bad[:3]],
+        "doubts": looked.doubts,
+        "hints": hints_json(looked.hints),
+    }
 
 
 def check_all(benchmark: config.Benchmark) -> Sample | None:

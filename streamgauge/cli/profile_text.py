@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import typer
 
-from streamgauge.base.units import PS, Tick, show_ticks
+from streamgauge.base.units import PS, Tick, moment, show_ticks
+from streamgauge.disorder.hints import Hint, InFile
 
 
 def as_json_object(profile: dict[str, Any]) -> dict[str, Any]:
@@ -23,14 +25,26 @@ def as_json_object(profile: dict[str, Any]) -> dict[str, Any]:
         "interleaved",
     )
     found = {key: profile[key] for key in keys}
+    first, last = profile["event_time"]["min"], profile["event_time"]["max"]
+    found["event_time"] = {"first": moment(first, tick), "last": moment(last, tick)}
+    found["event_time_ns"] = {"first": _ns(first, tick), "last": _ns(last, tick)}
+    in_file = InFile.model_validate(profile["in_file"])
+    found["in_file"] = in_file.model_dump(mode="json", exclude={"hints"})
+    found["hints"] = hints_json(in_file.hints)
     found["delay_ns"] = _in_ns(profile["delay"], tick)
     found["watermark_curve"] = [
         {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile["events"]}
         for delay, late in profile["watermark_curve"]
     ]
+    found["enough_delay_ns"] = _in_ns(profile["enough_delay"], tick)
     if profile["recorded_delay"] is not None:
         found["recorded_delay_ns"] = _in_ns(profile["recorded_delay"], tick)
     return found
+
+
+def hints_json(hints: Iterable[Hint]) -> list[dict[str, Any]]:
+    """Returns hints as `--json` prints them."""
+    return [hint.model_dump(mode="json") for hint in hints]
 
 
 def doubtful(profile: dict[str, Any]) -> list[str]:
@@ -69,7 +83,13 @@ def show(profile: dict[str, Any]) -> None:
         f"events              {events:,}"
         + (f"  ({profile['quarantined']:,} bad lines left out)" if profile["quarantined"] else "")
     )
+    first, last = profile["event_time"]["min"], profile["event_time"]["max"]
+    typer.echo(f"event time          {moment(first, tick)} to {moment(last, tick)}")
     typer.echo(f"out of order        {profile['out_of_order']:,}  ({100 * profile['out_of_order'] / events:.4f} %)")
+    in_file = InFile.model_validate(profile["in_file"])
+    if in_file.out_of_order != profile["out_of_order"]:
+        share = 100 * in_file.out_of_order / in_file.events
+        typer.echo(f"  as in the file    {in_file.out_of_order:,}  ({share:.4f} %)")
     typer.echo(f"adjacent descents   {profile['adjacent_descents']:,}  ({profile['runs']:,} runs)")
     for name in ("inversions", "distance", "interleaved"):
         if profile[name] is not None:
@@ -80,8 +100,16 @@ def show(profile: dict[str, Any]) -> None:
                 f"{name} {show_ticks(profile[key][name], tick)}" for name in ("min", "p50", "p90", "p99", "max", "mean")
             ]
             typer.echo(f"{title:<19} " + "  ".join(parts))
+    if profile["out_of_order"]:
+        enough = {share: show_ticks(delay, tick) for share, delay in profile["enough_delay"].items()}
+        typer.echo(
+            f"smallest watermark  {enough['1 %']} loses at most 1 %, {enough['0.1 %']} at most 0.1 %, "
+            f"{enough['none']} none"
+        )
     typer.echo("late beyond a watermark delay of")
     curve = profile["watermark_curve"]
     for (delay, late), following in zip(curve, [*curve[1:], [None, None]], strict=True):
         if late != following[1]:  # the largest delay that still has this count
             typer.echo(f"  {show_ticks(delay, tick):>10}  {100 * late / events:8.4f} %  {late:,}")
+    for hint in in_file.hints:
+        typer.echo(f"hint                {hint.text}")

@@ -6,7 +6,7 @@ leading bits of the mantissa); further passes fetch only the values around a wan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,11 +77,14 @@ class Spread:
             max(self.largest, other.largest), self.negative + other.negative, buckets,
         )  # fmt: skip
 
-    def ranks(self) -> dict[str, tuple[int, int]]:
-        """Maps each quantile to the bucket that holds it and its 0-based rank among that bucket's values."""
+    def places(self) -> dict[str, int]:
+        """Maps each quantile to its 0-based rank; empty without a value."""
+        return {name: rank_of(quantile, self.count) - 1 for name, quantile in QUANTILES.items() if self.count}
+
+    def ranks(self, places: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        """Maps each name to the bucket that holds its rank, and its 0-based rank among that bucket's values."""
         found = {}
-        for name, quantile in QUANTILES.items():
-            place = rank_of(quantile, self.count) - 1
+        for name, place in places.items():
             for bucket in sorted(self.buckets):
                 if place < self.buckets[bucket]:
                     found[name] = (bucket, place)
@@ -89,7 +92,7 @@ class Spread:
                 place -= self.buckets[bucket]
         return found
 
-    def summary(self, quantiles: dict[str, float | int]) -> dict[str, Any]:
+    def summary(self, quantiles: Mapping[str, float | int]) -> dict[str, Any]:
         """Returns min, p50, p90, p99, max and mean in ticks; all None without a value."""
         if not self.count:
             return dict.fromkeys(("min", *QUANTILES, "max", "mean"))
@@ -98,7 +101,7 @@ class Spread:
     def approximate(self) -> dict[str, Any]:
         """The summary, without a second pass; its quantiles have a relative error of at most 2^-8."""
         quantiles: dict[str, float | int] = {}
-        for name, (bucket, _) in self.ranks().items():
+        for name, (bucket, _) in self.ranks(self.places()).items():
             low, high = bucket_edges(bucket)
             quantiles[name] = min(max((low + high - 1) // 2, self.smallest), self.largest)
         return self.summary(quantiles)
@@ -145,13 +148,18 @@ class _Range:
 
 
 def exact_quantiles(
-    spread: Spread, walk: Callable[[Callable[[Times], Any]], list[Any]], *, fetched: int = FETCHED
-) -> dict[str, float | int]:
+    spread: Spread,
+    walk: Callable[[Callable[[Times], Any]], list[Any]],
+    *,
+    fetched: int = FETCHED,
+    places: Mapping[str, int] | None = None,
+) -> dict[str, int]:
     """Exact quantiles of the values that spread summarises; at most `fetched` values are fetched for each.
 
+    places: other 0-based ranks, by name, whose values are wanted.
     walk(f) reads the data and returns f(values) of each of its parts; these results should be small.
     """
-    ranks = spread.ranks()
+    ranks = spread.ranks(spread.places() if places is None else places)
     edges = _edges(walk, sorted({bucket for bucket, _ in ranks.values()})) if ranks else {}
     wanted = {
         name: _Range(*edges[bucket], place, spread.buckets[bucket]) for name, (bucket, place) in ranks.items()
@@ -190,6 +198,16 @@ def _parts_of(values: Times, low: int, high: int) -> Counts:
     width = (high - low) // _CUTS + 1
     counts: Counts = np.bincount((inside - low) // width, minlength=_CUTS)
     return counts
+
+
+#: the shares of late events, as a number of events of which one may be late, for which the smallest delay is told
+LATE_OF = {"1 %": 100, "0.1 %": 1000}
+
+
+def enough_places(events: int, out_of_order: int) -> dict[str, int]:
+    """0-based rank, among the delays, of the smallest watermark delay that loses at most such a share of the events."""
+    places = {name: out_of_order - events // of - 1 for name, of in LATE_OF.items()}
+    return {name: place for name, place in places.items() if place >= 0}
 
 
 def watermark_grid(tick: Tick) -> list[int]:

@@ -84,7 +84,7 @@ def read_times(groups: Sequence[RowGroup]) -> Times:
 def column_array(table: pa.Table, name: str) -> Times:
     """An int64 column as a numpy array, without a copy where it is one chunk."""
     chunks = [chunk.to_numpy() for chunk in table.column(name).chunks]
-    array: Any = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+    array: Any = chunks[0] if len(chunks) == 1 else np.concatenate([np.zeros(0, np.int64), *chunks])
     return np.asarray(array)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.base.units import Tick, show_ticks, ticks_per_second
+from streamgauge.disorder.hints import InFile
 from streamgauge.report.blocks import (
     Block,
     Cell,
@@ -26,7 +27,7 @@ _PER = (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))
 
 
 def section(records: Records) -> Section:
-    lead = "How disordered the source itself is, before anything was delayed."
+    lead = "How disordered the source itself is, as it was read, before anything was delayed."
     profile = records.profile
     if profile is None:
         why = records.why(records.status("analyze"))
@@ -34,6 +35,7 @@ def section(records: Records) -> Section:
     tick = tick_of(profile)
     blocks: list[Block] = [
         attempt("Counts", _counts, profile, records.benchmark.source.order, tick),
+        attempt("Hints", _hints, profile),
         attempt("Delay histogram", _delays, profile, tick),
         attempt("Watermark curve", _watermark, profile, tick),
         attempt("Frequency", _frequency, profile, tick),
@@ -43,11 +45,20 @@ def section(records: Records) -> Section:
     return Section("source", "The source", lead, blocks)
 
 
+def _hints(p: Json) -> Block:
+    hints = InFile.model_validate(p["in_file"]).hints
+    if not hints:
+        return Note("No hint: the times show no second unit, no clock that is off and no other order.")
+    rows: list[list[Cell]] = [[hint.kind.replace("_", " "), hint.text] for hint in hints]
+    return Table(["hint", "of the events as they are in the file"], rows, cards=True)
+
+
 def _counts(p: Json, order: str, tick: Tick) -> Tiles:
-    events = p["events"]
+    events, in_file = p["events"], InFile.model_validate(p["in_file"])
+    as_in_file = f"; as in the file {percent(in_file.out_of_order, in_file.events)}" if order != "file" else ""
     tiles = [
         ("events", count(events), f"{count(p.get('quarantined'))} lines in quarantine"),
-        ("out of order", percent(p.get("out_of_order"), events), f"{count(p.get('out_of_order'))} events"),
+        ("out of order", percent(p.get("out_of_order"), events), f"{count(p.get('out_of_order'))} events{as_in_file}"),
         ("adjacent descents", count(p.get("adjacent_descents")), f"{count(p.get('runs'))} ascending runs"),
     ]
     if p.get("inversions") is not None:
@@ -93,13 +104,7 @@ def _watermark(p: Json, tick: Tick) -> Block:
         [show_ticks(d, tick), count(late), percent(late, events)] for d, late in [curve[0], *shown]
     ]
     x, y = [d / per_second for d, _ in shown], [100 * late / events for _, late in shown]
-    found = [
-        f"{show_ticks(delay, tick)} at most {most:g}\u202f%"
-        for most in (1.0, 0.1)
-        if (delay := next((d for d, late in curve if 100 * late <= most * events), None)) is not None
-    ]
-    largest = (p.get("delay") or {}).get("max")
-    found += [f"{show_ticks(largest, tick)} none"] if largest is not None else []
+    enough = {share: show_ticks(delay, tick) for share, delay in p["enough_delay"].items()}
     return Chart(
         "Events later than a watermark delay",
         figure(
@@ -108,7 +113,8 @@ def _watermark(p: Json, tick: Tick) -> Block:
             axis("late events (%)", rangemode="tozero"),
         ),
         Table(["watermark delay", "late events", "share"], rows),
-        f"A watermark that waits {', '.join(found).replace(' at most', ' loses at most', 1)}." if found else "",
+        f"A watermark that waits {enough['1 %']} loses at most 1\u202f%, {enough['0.1 %']} at most 0.1\u202f%, "
+        f"{enough['none']} none; these are the smallest such delays.",
     )
 
 

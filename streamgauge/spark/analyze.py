@@ -15,8 +15,10 @@ from streamgauge.config import Benchmark
 from streamgauge.disorder import definitions
 from streamgauge.disorder.definitions import Times
 from streamgauge.disorder.profile import (
+    LATE_OF,
     Part,
     Spread,
+    enough_places,
     exact_quantiles,
     frequency_bins,
     frequency_summary,
@@ -70,7 +72,9 @@ def measure(workers: Workers, events: Artifact, *, full: bool = False) -> dict[s
     def delays(group: RowGroup) -> Times:
         return definitions.delays(read_times([group]), group.before)
 
-    delay = whole.delays.summary(exact_quantiles(whole.delays, _walk(workers, groups, delays)))
+    enough = enough_places(whole.events, whole.out_of_order)
+    exact = exact_quantiles(whole.delays, _walk(workers, groups, delays), places=whole.delays.places() | enough)
+    delay = whole.delays.summary({name: exact[name] for name in whole.delays.places()})
     late = [count for count in whole.late.tolist() if count] + [0]
     steps = [*grid, delay["max"]] if whole.out_of_order else grid  # at the longest delay no event is late
     return {
@@ -84,8 +88,10 @@ def measure(workers: Workers, events: Artifact, *, full: bool = False) -> dict[s
         "delay": delay,
         "delay_histogram": whole.delays.histogram(),
         "watermark_curve": [list(step) for step in zip(steps, late, strict=False)],
+        "enough_delay": {**{name: exact.get(name, 0) for name in LATE_OF}, "none": delay["max"] or 0},
         "frequency": frequency_summary(whole.frequency, start, width, tick),
         "event_time": {"min": low, "max": high},
+        "in_file": events.manifest["in_file"],
         "recorded_delay": _recorded_delay(workers, groups) if events.manifest.get("arrival") else None,
     }
 

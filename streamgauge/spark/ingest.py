@@ -29,7 +29,9 @@ from streamgauge.base.units import ticks_per_second
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
+from streamgauge.disorder.hints import Place
 from streamgauge.nexmark.generator import Generator, rows
+from streamgauge.spark import in_file
 from streamgauge.spark.workers import Workers
 from streamgauge.text import over_lines
 from streamgauge.text.parse import parse
@@ -76,6 +78,7 @@ def _build(
         source_lines, limit, wrote = _read(workers, benchmark, splits, path, split_bytes, lines)
     parts = [path / name for step in wrote for name in step.parts]
     quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
+    as_read = in_file.measure(workers, parts, source, _places(wrote))
     if source.order != "file":
         parts = _sorted(workers, source, parts, path)
     files = []
@@ -99,6 +102,7 @@ def _build(
         "columns": source.kinds,
         "arrival": source.arrival is not None,
         "order": source.order,
+        "in_file": as_read.model_dump(mode="json"),
         "split_bytes": split_bytes,
     }
 
@@ -182,6 +186,7 @@ class Wrote:
     parts: list[str]
     quarantine: list[str]
     lines: int = 0
+    place: Place | None = None
 
 
 def _count(split: Split) -> int:
@@ -236,7 +241,16 @@ def _write(step: Step) -> Wrote:
             if cut is not None and done >= cut:
                 break
     _check_unchanged(split, as_expected=step.take is None or done == step.take)
-    return Wrote([one.result() for one in parts], [one.result() for one in quarantine], done)
+    place = Place(file=split.path, first_seq=step.first_seq, first_line=step.first_line)
+    return Wrote([one.result() for one in parts], [one.result() for one in quarantine], done, place)
+
+
+def _places(wrote: list[Wrote]) -> list[Place]:
+    """Where each file begins."""
+    places: dict[str, Place] = {}
+    for place in (step.place for step in wrote if step.place is not None):
+        places.setdefault(place.file, place)
+    return list(places.values())
 
 
 def _bad(bad: pa.Table, step: Step, before: int) -> pa.Table:

@@ -19,6 +19,7 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME
+from streamgauge.disorder.hints import InFile
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.spark.tasks import OnSpark
 
@@ -81,6 +82,9 @@ class Job:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)
         for doubt in artifact.manifest.get("doubts", []):
             log.warning(doubt)
+        if "in_file" in artifact.manifest:
+            for hint in InFile.model_validate(artifact.manifest["in_file"]).hints:
+                log.warning("hint: %s", hint.text)
         self.outcome |= {"artifact": artifact.kind, "key": artifact.key, "reused": artifact.reused}
 
 

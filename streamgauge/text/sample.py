@@ -7,6 +7,10 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, TimeColumn
+from streamgauge.disorder.blocks import Blocks
+from streamgauge.disorder.hints import Hint, Place
+from streamgauge.disorder.looking import Origin, in_file
+from streamgauge.disorder.row_groups import column_array
 from streamgauge.text import over_lines, patterns
 from streamgauge.text.fields import texts
 from streamgauge.text.over_lines import UNBALANCED
@@ -32,6 +36,7 @@ class Sample:
     lines: int
     parsed: Parsed
     doubts: list[str]  # warnings, which name keys of a benchmark file
+    hints: tuple[Hint, ...] = ()
 
     @property
     def bad(self) -> list[dict[str, Any]]:
@@ -41,7 +46,7 @@ class Sample:
     @property
     def span(self) -> tuple[int, int]:
         """Least and largest event time in ticks; there must be an event."""
-        times = self.parsed.events["event_time"].to_numpy()
+        times = column_array(self.parsed.events, "event_time")
         return int(times.min()), int(times.max())
 
 
@@ -58,13 +63,23 @@ def sample(source: Source, count: int = LINES) -> Sample:
     doubts = [_doubt("source.time", source.time, _fields(data, layout, layout.time))]
     if source.arrival is not None:
         doubts.append(_doubt("source.arrival", source.arrival, _fields(data, layout, layout.arrival)))
-    found = Sample(split.path, lines, parse(data, layout, 0), [doubt for doubt in doubts if doubt])
-    first = 2 if source.header and split.kind != "parquet" else 1
+    parsed, first = parse(data, layout, 0), 2 if source.header and split.kind != "parquet" else 1
+    whole = len(splits) == 1 and lines < count and len(data) < _BYTES
+    hints = _hints(source, parsed, Place(file=split.path, first_seq=0, first_line=first), whole=whole)
+    found = Sample(split.path, lines, parsed, [doubt for doubt in doubts if doubt], hints)
     odd = [(split.path, first + bad["at"], bad["text"]) for bad in found.bad if bad["reason"] == UNBALANCED]
     over_lines.refuse(source, odd)
     if len(found.bad) == lines:
         raise too_many_bad(source, split.path, first, found.bad[0]["reason"], found.bad[0]["text"], lines, lines)
     return found
+
+
+def _hints(source: Source, parsed: Parsed, place: Place, *, whole: bool) -> tuple[Hint, ...]:
+    """Hints of these events. whole: they are all that there are; the first of a dense stream may share an instant."""
+    times, seqs = (column_array(parsed.events, name) for name in ("event_time", "seq"))
+    origin = Origin(source.tick, source.time, (place,), rows=source.format == "parquet")
+    hints = in_file(Blocks.of(times, seqs), origin).hints
+    return tuple(hint for hint in hints if whole or hint.kind != "constant_time")
 
 
 def _fields(data: bytes, layout: Layout, parts: tuple[int, ...]) -> list[bytes]:

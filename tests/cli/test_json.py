@@ -16,7 +16,7 @@ def test_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "file": "clicks.yaml",
         "source": {"files": "clicks.csv", "separator": ";", "time": {"column": "ts", "unit": "ms"},
                    "columns": {"user": "string"}},
-        "lines": 2, "read": 2, "doubts": [],
+        "lines": 2, "read": 2, "doubts": [], "hints": [],
     }  # fmt: skip
     assert Path("clicks.yaml").exists()
 

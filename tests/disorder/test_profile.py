@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.disorder.profile import QUANTILES, Spread, exact_quantiles
+from streamgauge.disorder.profile import QUANTILES, Spread, enough_places, exact_quantiles
 
 VALUES = st.one_of(
     st.integers(-(2**62), 2**62),
@@ -52,3 +52,16 @@ def test_few_values_are_fetched_of_many_alike() -> None:
 
 def test_there_are_none_of_no_values() -> None:
     assert found([[]], fetched=10) == ({}, 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=300), st.integers(1, 60))
+def test_the_smallest_enough_delay(delays: list[int], copies: int) -> None:
+    """Against every delay, tried one after another."""
+    every = delays * copies
+    late = np.array([delay for delay in every if delay], np.int64)
+    spread, places = Spread.of(late), enough_places(len(every), len(late))
+    exact = exact_quantiles(spread, lambda f: [f(late)], places=places)
+    for name, share in (("1 %", 100), ("0.1 %", 1000)):
+        enough = [d for d in range(51) if share * sum(delay > d for delay in every) <= len(every)]
+        assert exact.get(name, 0) == min(enough)

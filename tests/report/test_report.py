@@ -158,10 +158,11 @@ def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> No
     made = benchmark(tmp_path / "source.csv")
     r = Recorder(store, made)
     curve = [[0, 40], [5 * 10**9, 9], [30 * 10**9, 1], [60 * 10**9, 0]]
-    facts = {**profile(), "events": 1000, "watermark_curve": curve, "delay": {**profile()["delay"], "max": 60 * 10**9}}
+    enough = {"1 %": 4 * 10**9, "0.1 %": 29 * 10**9, "none": 60 * 10**9}
+    facts = {**profile(), "events": 1000, "watermark_curve": curve, "enough_delay": enough}
     r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
     text = " ".join(Page(build(made, store, RUN)).text["source"])
-    assert "A watermark that waits 5 s loses at most 1 %, 30 s at most 0.1 %, 60 s none." in text
+    assert "A watermark that waits 4 s loses at most 1 %, 29 s at most 0.1 %, 60 s none" in text
 
 
 def test_empty_run_is_a_page_of_holes(store: Store, tmp_path: Path) -> None:

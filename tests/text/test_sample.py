@@ -88,7 +88,14 @@ def test_check_says_what_the_first_lines_are(tmp_path: Path) -> None:
     )
     found = run(Call(["check", str(tmp_path / "b.yaml"), "--artifacts", str(tmp_path / "a"), "--json"])).json["sample"]
     times = {"first": "1970-01-01T00:00:05Z", "last": "1970-01-01T00:00:07.25Z"}
-    assert found == {"lines": 3, "events": 2, **times, "bad_lines": ["time is not a number of s"], "doubts": []}
+    assert found == {
+        "lines": 3,
+        "events": 2,
+        **times,
+        "bad_lines": ["time is not a number of s"],
+        "doubts": [],
+        "hints": [],
+    }
     shown = run(Call(["check", str(tmp_path / "b.yaml"), "--artifacts", str(tmp_path / "a")])).out
     assert "2 of 3 lines are events, from 1970-01-01T00:00:05Z to 1970-01-01T00:00:07.25Z" in shown
 

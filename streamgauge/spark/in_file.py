@@ -1,0 +1,40 @@
+"""Measures events as they are in their files, from the Parquet files that ingest has just written, with hints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from streamgauge.config import Source
+from streamgauge.disorder.blocks import Blocks
+from streamgauge.disorder.definitions import Times
+from streamgauge.disorder.hints import InFile, Place
+from streamgauge.disorder.looking import Origin, in_file
+from streamgauge.disorder.row_groups import column_array, read, read_times, row_groups
+from streamgauge.spark.workers import Workers
+
+T = TypeVar("T")
+#: so many row groups are read sooner by this process than by tasks that are yet to start
+_FEW = 8
+
+
+def measure(workers: Workers, files: Sequence[Path], source: Source, places: Sequence[Place]) -> InFile:
+    """Measures the events of these files, given in the order of the source, in flat memory."""
+    groups = row_groups(files)
+
+    def times(number: int) -> Times:
+        return read_times([groups[number]])
+
+    def seqs(number: int) -> Times:
+        return column_array(read([groups[number]], ["seq"]), "seq")
+
+    def walk(work: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
+        if len(numbers) <= _FEW:
+            return [work(number) for number in numbers]
+        size = -(-len(numbers) // workers.cores)
+        shares = [numbers[at : at + size] for at in range(0, len(numbers), size)]
+        return [one for some in workers.each(shares, lambda share: [work(k) for k in share]) for one in some]
+
+    origin = Origin(source.tick, source.time, tuple(places), rows=source.format == "parquet")
+    return in_file(Blocks(groups, times, seqs, walk), origin)

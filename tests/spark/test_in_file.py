@@ -1,0 +1,89 @@
+"""What ingest measures of events as they are in their files: the same wherever it runs, whatever order they get."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from streamgauge.catalog.artifacts import Store
+from streamgauge.disorder.hints import Hint, InFile
+from streamgauge.spark import analyze, in_file, ingest
+from tests.command import Call, run
+from tests.conftest import everywhere
+from tests.spark.ingesting import benchmark, written
+
+if TYPE_CHECKING:
+    from streamgauge.spark.workers import Workers
+
+NOW = 1_767_225_600
+
+
+def files(folder: Path) -> list[Path]:
+    """Two files; line 3 of each is bad, and line 22 of the second is of 1970."""
+    lines = [str(NOW + i) for i in range(60)]
+    lines[1] = lines[31] = "bad"
+    lines[50] = "8"
+    texts = ["\n".join(["t", *lines[at : at + 30]]) + "\n" for at in (0, 30)]
+    return [written(folder / f"{name}.csv", text) for name, text in zip("ab", texts, strict=True)]
+
+
+def measured(workers: Workers, root: Path, sources: list[Path], **source: Any) -> InFile:
+    events = ingest.run(workers, benchmark(sources, **source), Store(root), split_bytes=100)
+    profile = analyze.measure(workers, events)
+    assert profile["in_file"] == events.manifest["in_file"]
+    return InFile.model_validate(profile["in_file"])
+
+
+@everywhere
+@pytest.mark.parametrize("order", ["file", "event_time"])
+def test_lines_and_counts(workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    monkeypatch.setattr(in_file, "_FEW", 1)  # tasks do all of it
+    hint = Hint(
+        kind="clock_at_1970",
+        text=f"1 event (line 22 of {tmp_path / 'b.csv'}) is at 1970-01-01T00:00:08Z, as of a clock that is not set, "
+        "and the others in 2026; without it 0 of 57 are out of order",
+        lines=(22,),
+        files=(str(tmp_path / "b.csv"),),
+        events=1,
+        without=0,
+    )
+    found = measured(workers, tmp_path / "store", files(tmp_path), order=order)
+    assert found == InFile(events=58, out_of_order=1, hints=(hint,))
+
+
+def test_what_analyze_and_generate_print(tmp_path: Path) -> None:
+    file = written(tmp_path / "f.csv", "t\n" + "".join(f"{NOW + i + 7200 * (i == 50)}\n" for i in range(200)))
+    options = [str(file), "--time", "t", "--unit", "s"]
+    said = "1 event (line 52) is ahead, by 120 min, and makes 149 later ones late; without it 0 of 199 are out of order"
+    shown = run(Call(["analyze", *options, "--order", "event_time"])).out
+    assert "event time          2026-01-01T00:00:00Z to 2026-01-01T02:00:50Z\n" in shown
+    assert "out of order        0  (0.0000 %)\n  as in the file    149  (74.5000 %)\n" in shown
+    assert f"hint                {said}\n" in shown
+    facts = run(Call(["analyze", *options, "--json"])).json
+    assert facts["hints"] == [
+        {"kind": "ahead", "text": said, "lines": [52], "files": [], "events": 1, "without": 0, "part": None}
+    ]
+    assert facts["event_time"] == {"first": "2026-01-01T00:00:00Z", "last": "2026-01-01T02:00:50Z"}
+    assert facts["event_time_ns"] == {"first": NOW * 10**9, "last": (NOW + 7250) * 10**9}
+    assert facts["enough_delay_ns"] == {"1 %": 7197 * 10**9, "0.1 %": 7199 * 10**9, "none": 7199 * 10**9}
+    made = run(
+        Call(["generate", *options, "--target", "80", "--seed", "1", "--out", str(tmp_path / "out"), "--max", "9s"])
+    )
+    assert f"hint: {said}\n" in made.err
+
+
+def test_what_init_and_check_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [str(NOW + i if i % 10 == 0 else (NOW + i) * 1000) for i in range(100)]
+    written(tmp_path / "mixed.csv", "ts,v\n" + "".join(f"{row},{i}\n" for i, row in enumerate(rows)))
+    said = (
+        "90 times are in 2026, 10 in 1970 (lines 2, 12, 22, 32, 42 and 5 more), which are seconds, not milliseconds; "
+        "without them 0 of 90 are out of order"
+    )
+    assert f"hint      {said}\n" in run(Call(["init", "mixed.csv"])).out
+    assert said in run(Call(["check", "mixed.yaml"])).out
+    shown = json.loads(run(Call(["check", "mixed.yaml", "--json"])).out)["sample"]["hints"]
+    assert [(hint["kind"], hint["text"], hint["lines"]) for hint in shown] == [("two_units", said, [2, 12, 22, 32, 42])]
