@@ -1,0 +1,28 @@
+"""The page's section on the source: what hints say, and the order in the file beside the order that was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.catalog.artifacts import Store
+from streamgauge.report import build
+from tests.example_run import HINT, RUN, Recorder, benchmark, profile
+from tests.report.test_report import Page
+
+
+@pytest.mark.parametrize(
+    ("hints", "said"), [([HINT], f"ahead {HINT['text']}"), ([], "No hint: the times show no second unit")]
+)
+def test_hints_and_the_order_in_the_file(tmp_path: Path, hints: list[dict[str, Any]], said: str) -> None:
+    made = benchmark(tmp_path / "source.csv")
+    made = made.model_copy(update={"source": made.source.model_copy(update={"order": "event_time"})})
+    facts: dict[str, Any] = {**profile(), "out_of_order": 0}
+    facts["in_file"] = {**facts["in_file"], "hints": hints}
+    recorder = Recorder(store := Store(tmp_path / "store"), made)
+    recorder.stage("analyze", outcome=recorder.artifact("profile", store.profile_key(made), {}, profile=facts))
+    text = " ".join(Page(build(made, store, RUN)).text["source"])
+    assert said in text
+    assert "0 events; as in the file 19.269 %" in text
