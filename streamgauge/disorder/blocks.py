@@ -30,7 +30,7 @@ class Walk(Protocol):
 
 @dataclass(frozen=True)
 class Blocks:
-    """All events of a source. A row is the place of an event among them, from 0."""
+    """The events of a source. A row is the place of an event among them, from 0."""
 
     extents: Sequence[RowGroup]
     times: Callable[[int], Times]
@@ -153,7 +153,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Kept:
-    """Which events are kept: those whose times no region holds, but the rows."""
+    """The events that are kept: those whose times no region holds, but the rows."""
 
     regions: tuple[Region, ...] = ()
     rows: tuple[int, ...] = ()

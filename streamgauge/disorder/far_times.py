@@ -99,7 +99,7 @@ def _group(blocks: Blocks, region: Region) -> _Group:
 
 
 def _apart(blocks: Blocks, below: _Group, above: _Group, second: int, unit: TimeUnit | None) -> list[Far]:
-    """What one of two groups is, seen from the other; empty if they may be as they are."""
+    """Returns what one of two groups is, seen from the other; empty if they may be as they are."""
     few, many = (below, above) if below.events <= above.events else (above, below)
     units = _units(blocks, below, above, second, unit)
     rest = below.events - sum(one.events if one.region_is_coarse else one.main_events for one in units)

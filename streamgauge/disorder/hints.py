@@ -44,7 +44,7 @@ class Hint(BaseModel):
 
 
 class Place(BaseModel):
-    """Where the lines of a file begin: the seq of its first event, and the 1-based line of it."""
+    """The beginning of a file: the seq of its first event, and the 1-based line of it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -26,7 +26,7 @@ _NAMES = {"ps": "picoseconds", "ns": "nanoseconds", "us": "microseconds", "ms": 
 
 @dataclass(frozen=True)
 class Origin:
-    """What the events were read from. places: none for generated events."""
+    """The source of the events. places: the beginnings of its files, none for generated events."""
 
     tick: Tick
     time: TimeColumn

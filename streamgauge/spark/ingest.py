@@ -246,7 +246,7 @@ def _write(step: Step) -> Wrote:
 
 
 def _places(wrote: list[Wrote]) -> list[Place]:
-    """Where each file begins."""
+    """Returns the beginning of each file."""
     places: dict[str, Place] = {}
     for place in (step.place for step in wrote if step.place is not None):
         places.setdefault(place.file, place)
