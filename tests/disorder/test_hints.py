@@ -318,7 +318,7 @@ def test_blocks_make_no_difference(times: list[int], sizes: list[int], unit: Any
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_few_ahead_are_found_among_late_ones(data: st.DataObject) -> None:
-    """Whatever is late besides: the lines are those that are ahead, and the count without them is that of the rest."""
+    """The lines are those that are ahead, whatever is late besides, and the count without them is that of the rest."""
     count = data.draw(st.integers(300, 600))
     draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     times = (NOW + 10 * np.arange(count) - draw.integers(0, 50, count) * (draw.random(count) < 0.2)).tolist()

@@ -1,4 +1,4 @@
-"""What ingest measures of events as they are in their files: the same wherever it runs, whatever order they get."""
+"""Measures of events as they are in their files: the same wherever ingest runs, whatever order it gives them."""
 
 from __future__ import annotations
 
