@@ -124,6 +124,7 @@ class Follower:
         self.failure: str | None = None
         self.starving, self._trickle = Starving(), Trickle()
         self.rows = 0  # that the job has planned
+        self.over = False  # the stream has ended
         self._base = base or [0] * sum(endpoint.partitions for endpoint in endpoints)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name="follow", daemon=True)
@@ -231,7 +232,7 @@ class Follower:
             if any(commit.values()):
                 wire.commit(commit)
             first += wire.partitions
-        self.rows = sum(reached.planned.values())
+        self.rows, self.over = sum(reached.planned.values()), all(latest.finished for latest in all_latest)
         if sum(self._published()):
             self._check_first(self.rows)
         self.starving.look(offered, sum(self._published()), self.rows)

@@ -137,9 +137,7 @@ class JobSystem:
         trial = self._trial
         if self._failure is None and trial is not None:
             if (code := trial.job.command.exit_code()) is not None:
-                self._failure = self._access.masked(
-                    f"the job ended with {code}: {trial.job.command.last_line()}; {trial.job.command.told()}"
-                )
+                self._failure = self._access.masked(trial.ended(code))
             else:
                 failure = trial.publishing.failure() or trial.follower.failure
                 self._failure = failure and self._access.masked(failure)

@@ -93,6 +93,16 @@ class Trial:
     def closed(self) -> bool:
         return is_closed(self.setup)
 
+    def ended(self, code: int) -> str:
+        """Returns what is known of a job that has ended, in one line."""
+        command = self.job.command
+        sentinel = (
+            "; the stream had ended: does the job refuse the sentinel, whose declared columns are null?"
+            if self.follower.over
+            else ""
+        )
+        return f"the job ended with {code}: {command.last_line()}{sentinel}; its log: {command.log}"
+
     def nothing(self) -> str | None:
         """Returns what is known of a job that has taken none of the rows that were there; None if it has."""
         if self.closed or self.follower.rows or not sum(self.publishing.published):

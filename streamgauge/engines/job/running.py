@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -18,6 +19,9 @@ from streamgauge.engines.processes import Session
 from streamgauge.kafka import publisher
 
 _SHOWN, LAST_LINES = 300, 3
+#: lines in which a stack trace is looked for: its reason is the last one that names an error, as Python and Java do
+TRACE_LINES = 200
+_ERROR = re.compile(r"(Caused by: |Exception in thread \S+ )?[\w.$]*(Error|Exception)\b")
 END_S = 5.0
 
 
@@ -41,9 +45,10 @@ class Command:
         return self._leader.poll()
 
     def last_line(self) -> str:
-        """The last line of its output that begins at the margin, which of a stack trace is its reason."""
+        """The last error that it named; else the last line of its output that begins at the margin."""
         lines = [line.rstrip() for line in self.output().splitlines() if line.strip()]
-        told = [line for line in lines if not line[0].isspace() and not line.startswith("\tat ")] or lines
+        named = [line for line in lines[-TRACE_LINES:] if _ERROR.match(line)]
+        told = named or [line for line in lines if not line[0].isspace()] or lines
         return told[-1][:_SHOWN] if told else "it printed nothing"
 
     def told(self) -> str:
