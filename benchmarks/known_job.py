@@ -102,7 +102,7 @@ def trial(system: Json, seconds: float) -> Measured:
             try:
                 return bench.trial(RATE, seconds, token=token)
             finally:
-                bench.close()
+                bench.stop()
 
 
 def grouped(found: list[Json], key: str) -> Iterator[tuple[Any, str, list[Json]]]:

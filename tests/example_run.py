@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from streamgauge.base.jsonl import append_json, write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
+from streamgauge.lateness.loss import Loss
 from tests.example_search import System, recovery, search, windows
 
 S = 10**9
@@ -188,7 +190,7 @@ def record_cells(r: Recorder) -> None:
         for number, (purpose, part) in enumerate((("below", 0.9), ("above", 1.1)), len(lines) + 1):
             one = trial(number, purpose, part * of.rate, of.rate)
             append_json(place / "trials.jsonl", one)
-        write_json(place / "search.json", search(of, len(lines)))
+        write_json(place / "search.json", search(of, len(lines)) | {"lost_at_own_speed": asdict(LOSS)})
         r.stage("search", seconds=60, outcome={"artifact": "search"}, **scope)
         runs = [latency(fraction, of.rate, wrong=nth == 3 and fraction == 1) for fraction in FRACTIONS]
         if nth == 2:
@@ -245,9 +247,11 @@ def latency(fraction: float, rate: float, *, wrong: bool) -> dict[str, Any]:
             "reason": "age grows by +0.001 s/s, at most 0.03",
             "event_latency": event, "processing_latency": {k: v / 2 if k != "count" else v for k, v in event.items()},
             "over_time": [[at, p50 * (1 + 0.1 * (at % 3)), 3 * p50 * (1 + 0.1 * (at % 2))] for at in range(20)],
+            "late_events": 0, "stream_seconds_per_second": 4200.0,
             "correct": not wrong, "late_drops_expected": 42, "late_drops_reported": 42}  # fmt: skip
 
 
+LOSS = Loss(2712, 90_000, "window", "a micro-batch every 1 s", 2712, 14)
 CELLS = {
     "latency": {"fractions": list(FRACTIONS)},
     "workloads": [{"name": "sum", "query": "windowed_aggregation", "key": "key"}],

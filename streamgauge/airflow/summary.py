@@ -5,11 +5,13 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
+from streamgauge.lateness.loss import Loss
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import CellRecord, Json, Records, is_settled
 
@@ -23,7 +25,12 @@ def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console |
     console.print(_stages(benchmark, run_log))
     console.print(_streams(benchmark, store, run_log))
     if benchmark.all_cells():
-        console.print(_cells(benchmark, Records(benchmark, store, run_log.path.name).cells))
+        cells = Records(benchmark, store, run_log.path.name).cells
+        console.print(_cells(benchmark, cells))
+        for cell in cells:
+            loss = (cell.search or {}).get("lost_at_own_speed")
+            if loss and loss["rule"] != "never":
+                console.print(Text(f"{cell.cell.name}: {Loss(**loss).sentence}"), soft_wrap=True)
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:

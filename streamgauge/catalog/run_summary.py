@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,12 @@ def summary(path: Path) -> dict[str, Any] | None:
         "figures": sum(one.valid for one in results.read(path)),
         "page": str(page) if page.exists() else None,
     }
+
+
+def losses(path: Path) -> dict[str, dict[str, Any]]:
+    """Returns what each searched cell of a run loses at its stream's own speed, by the cell's name."""
+    searches = {file.parent.name: json.loads(file.read_text()) for file in sorted(path.glob("cells/*/search.json"))}
+    return {name: found["lost_at_own_speed"] for name, found in searches.items() if "lost_at_own_speed" in found}
 
 
 def figures(path: Path) -> dict[tuple[str, ...], Result]:

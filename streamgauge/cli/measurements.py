@@ -24,6 +24,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 from streamgauge.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.driver.requests import LONGEST_S, MOST_PER_S
+from streamgauge.lateness.loss import Loss
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -227,6 +228,7 @@ def search(
     typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
     typer.echo(f"output            {OUTPUT[found['correct']]}")
     typer.echo(f"reason            {found['reason']}")
+    typer.echo(f"lost              {Loss(**found['lost_at_own_speed']).sentence}")
     for doubt in found["doubts"]:
         typer.echo(f"doubt             {doubt}")
     for one in found.get("long_runs", []):

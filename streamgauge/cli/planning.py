@@ -19,7 +19,7 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick, moment
 from streamgauge.catalog.artifacts import Store
-from streamgauge.cli import options
+from streamgauge.cli import losses, options
 from streamgauge.cli.profile_text import hints_json
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
     console.print(
         f"  cells   {len(cells)}" + (": " + ", ".join(cells[:6]) + (" …" if len(cells) > 6 else "") if cells else "")
     )
+    for line in losses.lines(plan["lost_at_own_speed"]):
+        console.print(f"  lost    {line}", soft_wrap=True, markup=False)
     console.print(f"  takes   {plan['takes']}", soft_wrap=True)
 
 
@@ -131,6 +133,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
             for e in benchmark.experiments
         ],
         "cells": [cell.name for cell in benchmark.all_cells()],
+        "lost_at_own_speed": losses.of_cells(benchmark, store) if quick else {},
     }
 
 

@@ -13,8 +13,9 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
-from streamgauge.catalog.run_summary import PAGE, last_attempts, summary
+from streamgauge.catalog.run_summary import PAGE, last_attempts, losses, summary
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.lateness.loss import Loss
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
 
@@ -53,7 +54,8 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     stages, figures = last_attempts(path), results.read(path)
     if as_json:
         shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
-        typer.echo(json.dumps({**(summary(path) or {}), "records": shown, "results": [vars(one) for one in figures]}))
+        more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": losses(path)}
+        typer.echo(json.dumps({**(summary(path) or {}), **more}))
         return
     for stage in stages:
         took = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"
@@ -61,6 +63,8 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
         typer.echo(f"{stage.state:8} {took:>10}  {stage.stage} {scope}{f': {stage.error}' if stage.error else ''}")
     for one in figures:
         typer.echo(f"{_name(one)}  {_value(one)}")
+    for cell, loss in losses(path).items():
+        typer.echo(f"{cell}: {Loss(**loss).sentence}")
     if (path / PAGE).exists():
         typer.echo(f"page: {path / PAGE}")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamgauge.lateness.loss import Loss
+from streamgauge.measure.measured import speed_of
+
 OUTPUT = {True: "equals the oracle's answer", False: "wrong", None: "not checked"}
 
 
@@ -14,6 +17,9 @@ def trial_lines(record: dict[str, Any]) -> Iterator[str]:
     yield f"verdict     {record['outcome']}: {record['reason']}"
     yield f"offered     {observation['offered']:,}   taken {observation['taken']:,}   emitted {details['emitted']:,}"
     yield f"output      {OUTPUT[record['correct']]}{_why_unchecked(record)}"
+    if loss := record.get("lost_at_own_speed"):
+        late = (record["check"] or {}).get("late_events")
+        yield f"lost        {Loss(**loss).beside(late, speed_of(details))}"
     answers = details["system"].get("answers")
     if answers and answers["delivery"]:
         yield f"answers     {answers['answers']:,}, {answers['duplicates']:,} duplicates: {answers['delivery']}"

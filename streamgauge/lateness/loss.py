@@ -61,6 +61,14 @@ class Loss:
         windows = f" in {self.windows:,} windows" if self.windows else ""
         return f"at the stream's own speed the query loses {self.count}{windows}, with {self.cadence}"
 
+    def beside(self, late: int | None, stream_s_per_s: float | None) -> str:
+        """The sentence after a trial's own count of lost events, and after the speed at which the trial took it."""
+        if self.rule == "never":
+            return self.sentence
+        count = "not counted" if late is None else f"{late:,}"
+        speed = "" if stream_s_per_s is None else f" at {stream_s_per_s:,.4g} stream seconds a second"
+        return f"{count} in the trial{speed}; {self.sentence}"
+
 
 class LossCount:
     """Counts the loss of a stream, piece by piece."""

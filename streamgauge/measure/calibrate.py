@@ -61,7 +61,7 @@ def calibrate_for_real(
                 try:
                     found.append(Searcher(bench, settings, token).search())
                 finally:
-                    bench.close()
+                    bench.stop()
             seconds.append(time.monotonic() - began)
     return Calibration(truth, tuple(found), tuple(seconds))
 
@@ -95,7 +95,7 @@ def bench_of(system: dict[str, Any], settings: Search, scratch: Path, seed: int 
     benchmark = parse(Benchmark, told, "calibrate").model_copy(update={"search": settings})
     stream = small_stream(scratch, seed)
     fleet = Fleet(stream, benchmark.replay, tick="ns", columns={})
-    artifact = Artifact("stream", "calibration", stream, {})
+    artifact = Artifact("stream", "calibration", stream, {"columns": {}, "events": ROWS})
     return ReadyCell(benchmark, benchmark.all_cells()[:1], [artifact], fleet, scratch / "work")
 
 

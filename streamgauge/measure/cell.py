@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,10 +26,12 @@ from streamgauge.driver.queues import held_rows
 from streamgauge.driver.replay import memory_of_each
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
 from streamgauge.driver.trial import run_trial
+from streamgauge.lateness.loss import Loss
 from streamgauge.measure import telemetry
 from streamgauge.measure.checks import allowed_cpus, named_ids
 from streamgauge.measure.measured import Measured, judged
 from streamgauge.measure.output_check import compared, salted, size
+from streamgauge.measure.own_speed import own_speed
 from streamgauge.measure.telemetry import Progress
 from streamgauge.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
 from streamgauge.search.records import TrialObservation, Window
@@ -53,6 +56,8 @@ class ReadyCell:
         system = benchmark.system(self.cell.system)
         self.settings: System = system.model_copy(update={"cpus": allowed_cpus(system.cpus)})
         self._streams, self._work = streams, work
+        queues = benchmark.replay.partitions
+        self._losses = [own_speed(one, self.workload, self.settings, queues) for one in streams]
         self._system: SystemUnderTest | None = None
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
@@ -69,6 +74,11 @@ class ReadyCell:
     @property
     def _number(self) -> int:
         return self.cells.index(self.cell)
+
+    @property
+    def lost_at_own_speed(self) -> Loss:
+        """Number of events that the cell's query loses at its stream's own speed."""
+        return self._losses[self._number]
 
     @property
     def running(self) -> bool:
@@ -273,13 +283,8 @@ class ReadyCell:
     def _judged(self, run: TrialRun, cold: str | None) -> Measured:
         stream, replay = self._streams[self._number], self._replay
         run.details["stream"] = size(stream, replay.densify)
-        return judged(
-            run, self.benchmark.search, cold, lambda: compared(run, stream, self.fleet, replay, self.workload)
-        )
-
-    def close(self) -> None:
-        """Ends everything that runs."""
-        self.stop()
+        compare = partial(compared, run, stream, self.fleet, replay, self.workload)
+        return judged(run, self.benchmark.search, cold, compare, self.lost_at_own_speed)
 
     def stop(self) -> None:
         """Ends the system; the next window or trial starts a fresh one."""
@@ -336,7 +341,8 @@ def ready(
     )  # fmt: skip
     with fleet as processes:
         cell_ready = ReadyCell(benchmark, cells, [stream, *rest], processes, work)
+        log.info("%s: %s", cell.name, cell_ready.lost_at_own_speed.sentence)
         try:
             yield cell_ready
         finally:
-            cell_ready.close()
+            cell_ready.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import timing
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.measured import Measured, application_of, software_of
+from streamgauge.measure.measured import Measured, application_of, software_of, speed_of
 from streamgauge.measure.search_stage import SOUND, cell_directory
 from streamgauge.measure.settings_hash import settings_hash
 from streamgauge.search.records import TrialObservation
@@ -117,6 +118,8 @@ def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
         "late_drops_counted_in": check.get("late_counted"),
         "late_events": check.get("late_events"),
         "dropped": None if measured.dropped is None else measured.dropped.to_dict(),
+        "lost_at_own_speed": asdict(measured.lost_at_own_speed),
+        "stream_seconds_per_second": speed_of(details),
         "offered": measured.observation.offered,
         "taken": measured.observation.taken,
         "emitted": details["emitted"],

@@ -9,6 +9,7 @@ from typing import Any
 
 from streamgauge.config import Search
 from streamgauge.driver.observed import TrialRun
+from streamgauge.lateness.loss import Loss
 from streamgauge.measure.dropped import Dropped, dropped
 from streamgauge.search.records import TrialObservation, Verdict
 from streamgauge.search.verdict import judge
@@ -22,6 +23,7 @@ class Measured:
     verdict: Verdict
     run: TrialRun
     check: dict[str, Any] | None  # expected and reported rows, checksums, late drops; None: not checked
+    lost_at_own_speed: Loss
     dropped: Dropped | None = None  # None: nothing
 
     @property
@@ -40,11 +42,18 @@ class Measured:
             "correct": self.correct,
             "check": self.check,
             "dropped": None if self.dropped is None else self.dropped.to_dict(),
+            "lost_at_own_speed": dataclasses.asdict(self.lost_at_own_speed),
             "details": self.run.details,
         }
 
 
-def judged(run: TrialRun, search: Search, cold: str | None, compare: Callable[[], dict[str, Any] | None]) -> Measured:
+def judged(
+    run: TrialRun,
+    search: Search,
+    cold: str | None,
+    compare: Callable[[], dict[str, Any] | None],
+    lost_at_own_speed: Loss,
+) -> Measured:
     """Judges a trial; `compare` checks its output, where it has one. cold: why the system was cold, or None."""
     observation, check = run.observation, None
     system = run.details.get("system", {})
@@ -66,7 +75,13 @@ def judged(run: TrialRun, search: Search, cold: str | None, compare: Callable[[]
         verdict = judge(observation, search)
     if lost := dropped(check, run):
         verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {lost.sentence}")
-    return Measured(observation, verdict, run, check, lost)
+    return Measured(observation, verdict, run, check, lost_at_own_speed, lost)
+
+
+def speed_of(details: Mapping[str, Any]) -> float | None:
+    """Stream seconds that passed in a wall second of a trial, from its details."""
+    found: float | None = next((driver.get("stream_seconds_per_second") for driver in details["drivers"]), None)
+    return found
 
 
 def software_of(details: Mapping[str, Any]) -> dict[str, str]:

@@ -282,6 +282,7 @@ class Searcher:
             "yardstick_spread": (max(yards) - min(yards)) / float(np.median(yards)) if yards else None,
             "steal": max(stolen, default=None),
             "semantics": self._bench.semantics,
+            "lost_at_own_speed": dataclasses.asdict(self._bench.lost_at_own_speed),
             "software": software,
             "application": application,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamgauge.lateness.loss import Loss
 from streamgauge.report import ladder_charts, recovery_charts, trials
 from streamgauge.report.blocks import (
     MISSING,
@@ -55,6 +56,7 @@ def _cell(records: Records, record: CellRecord) -> Section:
     blocks: list[Block] = []
     if record.search:
         blocks.append(attempt("Rate", _figures, record))
+        blocks.append(attempt("Lost", _lost, record))
         blocks += [Note(f"{doubt[0].upper()}{doubt[1:]}.") for doubt in record.search.get("doubts") or []]
     else:
         blocks.append(Hole("No sustainable rate", records.why(record.search_status)))
@@ -113,6 +115,13 @@ def _figures(record: CellRecord) -> Tiles:
         ("machine's own noise", _percent(found.get("yardstick_spread")), _noise(found)),
     ]
     return Tiles(tiles)
+
+
+def _lost(record: CellRecord) -> Note:
+    """Says what the query loses at the stream's own speed; the latency runs' table has what they lost at theirs."""
+    found = (record.search or {}).get("lost_at_own_speed")
+    told = Loss(**found).sentence if found else "what the query loses at the stream's own speed was not counted"
+    return Note(f"{told[0].upper()}{told[1:]}.")
 
 
 def _costs(found: Json) -> list[tuple[str, str, str]]:
@@ -261,13 +270,15 @@ def _correctness(runs: list[Json]) -> Table:
             [
                 load_of(run),
                 correct,
+                count(run.get("late_events")),
+                number(run.get("stream_seconds_per_second")),
                 *(count(run.get(name)) for name in ("late_drops_expected", "late_drops_reported")),
                 str(run.get("late_drops_counted_in") or MISSING),
                 count(run.get("emitted")),
                 number(run.get("system_cpu_us_per_event")),
             ]
         )
-    columns = ["of the rate", "output", "late expected", "late reported", "counted in"]
+    columns = ["of the rate", "output", "events lost", "stream s per s", "late expected", "late reported", "counted in"]
     columns += ["rows emitted", "CPU-µs/event"]
     return Table(columns, rows, "Correctness and work", cards=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import yaml
 from streamgauge.catalog.run_log import RunLog
 from tests.cli.test_cli import call
 from tests.command import Answer
-from tests.measure.benches import Bench, write_bench
+from tests.measure.benches import EVENTS, Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
 from tests.measure.test_stages import QUICK
 
@@ -79,6 +80,34 @@ def test_a_stream_too_short_for_the_trial_loops_and_says_so(tmp_path: Path) -> N
     assert "too short" not in trial(bench, rate=500).out
     for run in bench.store.root.glob("runs/*"):  # its records tell gc that a trial is in progress
         assert [(one.stage, one.state) for one in RunLog(run).stages()] == [("generate", "done"), ("trial", "done")]
+
+
+LATE = [at - 2_500 if at > 3_000 and at % 50 == 0 else at for at in range(EVENTS)]
+WINDOWS = {"name": "all", "query": "windowed_aggregation", "key": "carrier", "value": "flight", "window": "1s"}
+
+
+def test_what_a_cell_loses_at_its_streams_own_speed_is_told_before_a_trial_and_beside_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Sends an event a millisecond, of which 339 come 2.5 s late, more than 1 s after the end of their window."""
+    caplog.set_level(logging.INFO, "streamgauge")
+    bench = write_bench(tmp_path, ms=LATE, workloads=[WINDOWS | {"watermark": "1s"}], search=QUICK)
+    sentence = (
+        "at the stream's own speed the query loses 339 of 20,000 events (1.7 %) in 18 windows, with a watermark after "
+        "each event"
+    )
+    checked = call("check", bench.file, "--artifacts", bench.store.root)
+    assert f"  lost    e.all.known: {sentence}\n" in checked.out
+    told = trial(bench)
+    assert f"lost        not counted in the trial at 0.5 stream seconds a second; {sentence}\n" in told.out
+    assert f"e.all.known: {sentence}" in caplog.messages  # before it
+    [file] = bench.store.root.glob("runs/*/trial.json")
+    loss = json.loads(file.read_text())["lost_at_own_speed"]
+    assert (loss["events"], loss["of"], loss["rule"]) == (339, 20_000, "window")
+    plan = call("check", bench.file, "--json", "--artifacts", bench.store.root).json
+    assert plan["lost_at_own_speed"] == {"e.all.known": loss}
+    patient = changed(bench, workloads=[WINDOWS | {"watermark": "3s"}])
+    assert "loses 0 of 20,000 events (0.0 %), with" in call("check", patient, "--artifacts", bench.store.root).out
 
 
 def test_an_invalid_trial_prints_its_record_and_is_no_success(bench: Bench) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
@@ -63,6 +64,14 @@ def test_show(artifacts: Path) -> None:
     assert "void: output wrong" in told
     record = call(artifacts, "runs", "show", "two", "--json").json["records"][1]
     assert (record["stage"], record["state"], record["cause"]) == ("search", "failed", "mistake")
+    assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {}
+    loss = {"events": 3, "of": 60, "rule": "event", "cadence": "a watermark after each event"}
+    (cell := artifacts / "runs" / "two" / "cells" / "e.w.s").mkdir(parents=True)
+    write_json(cell / "search.json", {"lost_at_own_speed": loss})
+    assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {"e.w.s": loss}
+    assert (
+        "e.w.s: at the stream's own speed the query loses 3 of 60 events (5.0 %), with a watermark after each event"
+    ) in call(artifacts, "runs", "show", "two").out
     call(artifacts, "runs", "show", "three").refused("run: found 'three', allowed: an existing run (empty, one, two)")
 
 

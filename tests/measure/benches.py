@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,13 @@ def write_bench(
     batch_cost: str = "0s",
     cpus: Collection[int] | None = None,
     events: int = EVENTS,
+    ms: Sequence[int] | None = None,
     **more: Any,
 ) -> Bench:
     """Batches of 50 ms, so that a second has enough of them for a verdict.
 
-    cpus: those of the system, on which the yardstick runs; None means all.
+    ms: event times in order of arrival; None means one event a millisecond, in order. cpus: those of the system, on
+    which the yardstick runs; None means all.
     """
     (place / "f.csv").write_text("t,carrier,flight\n1,A,1\n")
     known = {"name": "known", "engine": "known", "capacity": capacity, "delay": delay, "trigger": "50ms"}
@@ -60,8 +62,9 @@ def write_bench(
     benchmark, store = load(file), Store(place / "artifacts")
 
     def make(build: Build) -> None:
-        pq.write_table(stream_table([i * 1_000_000 for i in range(events)]), build.path / "part-00000.parquet")
-        build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": events}
+        times = [i * 1_000_000 for i in (range(events) if ms is None else ms)]
+        pq.write_table(stream_table(times), build.path / "part-00000.parquet")
+        build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": len(times)}
 
     store.made("stream", store.stream_key(benchmark, benchmark.experiments[0]), make)
     return Bench(file, benchmark, store)

@@ -18,7 +18,7 @@ from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.lateness.loss import Loss
 from streamgauge.measure import own_speed as module
 from streamgauge.measure.own_speed import own_speed
-from streamgauge.oracle.batches import BatchLog, Rules
+from streamgauge.oracle.batches import LEAST_MS, BatchLog, Rules
 from streamgauge.oracle.late_rows import expectation
 from streamgauge.workloads import REGISTRY, Spec, find
 
@@ -68,7 +68,7 @@ def by_the_oracle(stream: Artifact, spec: Spec, interval_ns: int, rules: Rules) 
     batch = table["ingestion_time"].to_numpy() // interval_ns
     ends = [int(end) for end in np.append(np.flatnonzero(np.diff(batch)) + 1, len(batch))]
     assert batch[-1] - batch[0] + 1 == len(ends), "each interval has an event, so that batches are intervals"
-    marks = [0, *(max(0, int(event_us[:end].max()) // 1000 - spec.watermark_ms) for end in ends[:-1])]
+    marks = [rules.begins_ms, *(int(event_us[:end].max()) // 1000 - spec.watermark_ms for end in ends[:-1])]
     logs = [
         BatchLog(n, ({0: end},) * find(spec.query).streams, mark, mark if rules.each_queue else None)
         for n, (end, mark) in enumerate(zip(ends, marks, strict=True))
@@ -104,6 +104,7 @@ def test_an_engine_is_judged_by_the_same_rules_at_any_speed() -> None:
         assert pace is not None
         for name in ("each_queue", "equal_is_late", "joins_first"):
             assert pace.__dict__[name] == rules.__dict__[name]
+        assert rules.begins_ms == (LEAST_MS if pace.least_us is None else pace.least_us // 1000)
 
 
 def test_the_trigger_is_the_interval_of_micro_batches(stream: Artifact) -> None:

@@ -14,7 +14,7 @@ import pytest
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
 from streamgauge.report import cells_section, sweep
-from streamgauge.report.blocks import Block, Chart, Hole, Section, Table, Text, Tiles
+from streamgauge.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
 from streamgauge.report.model import limited_by, ratio, settled_age
 from streamgauge.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
@@ -304,3 +304,16 @@ def test_a_cost_without_end_draws_no_line(records: Records) -> None:
     assert "fit" not in [trace["name"] for trace in chart(section, "What a batch costs").figure["data"]]
     blocks: list[Block] = [block for block in section.blocks if isinstance(block, Chart)]
     json.dumps([dataclasses.asdict(block) for block in blocks], allow_nan=False)
+
+
+def test_what_is_lost_at_the_streams_own_speed_stands_beside_what_the_runs_lost_at_theirs(records: Records) -> None:
+    cell = part(records, "late20.sum.rocksdb")
+    notes = [block.text for block in cell.blocks if isinstance(block, Note)]
+    assert (
+        "At the stream's own speed the query loses 2,712 of 90,000 events (3.0 %) in 14 windows, with a micro-batch "
+        "every 1 s."
+    ) in notes
+    counted = table(cell, "Correctness and work")
+    at = counted.columns.index("events lost")
+    assert counted.columns[at + 1] == "stream s per s"
+    assert {tuple(row[at : at + 2]) for row in counted.rows} == {("0", "4\u202f200")}
