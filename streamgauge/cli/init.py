@@ -18,6 +18,18 @@ from streamgauge.cli import options, workplace
 from streamgauge.cli.job_file import Job, systems
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import hints_json
+from streamgauge.cli.source_options import (
+    Arrival,
+    ArrivalIso,
+    ArrivalPattern,
+    ArrivalUnit,
+    Iso,
+    Pattern,
+    Reading,
+    Unit,
+    Year,
+    Zone,
+)
 
 _FILE = """\
 # Written by `streamgauge init` from the first {lines:,} lines of {file}. Check it, then run it:
@@ -47,6 +59,15 @@ def init(
     file: Annotated[str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not")],
     out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
     time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
+    unit: Unit = None,
+    pattern: Pattern = None,
+    iso: Iso = False,
+    year: Year = None,
+    zone: Zone = "UTC",
+    arrival: Arrival = None,
+    arrival_unit: ArrivalUnit = None,
+    arrival_format: ArrivalPattern = None,
+    arrival_iso: ArrivalIso = False,
     job: Annotated[Job | None, typer.Option(help="for a job of your own on Kafka, instead of a query on Spark")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,23 +86,33 @@ def init(
         raise UserError("-: a benchmark file names a file that can be read again; save standard input to one")
     place = workplace.located(file)
     stat_source(place)
-    found = guess(place, workplace.format_of(file), time)
+    reading = Reading(
+        time, unit, pattern, iso, year, zone, arrival=arrival, arrival_unit=arrival_unit,
+        arrival_format=arrival_format, arrival_iso=arrival_iso,
+    )  # fmt: skip
+    found = guess(place, workplace.format_of(place), time, reading.event_time())
     chosen = found.times[_asked([_described(one.keys()) for one in found.times])]
-    source = options.parse(config.Source, found.source(place, chosen), "source")
+    came = reading.arrival_column()
+    arrivals = {"arrival": {key: value for key, value in came.items() if value and value != "UTC"}} if came else {}
+    source = options.parse(config.Source, found.source(place, chosen) | arrivals, "source")
     with options.speaking():
         looked = sample(source)
     first, last = looked.span
     doubts = [chosen.doubt] if chosen.doubt else []
-    doubts += [
-        f"also possible: --time {one.column}  ({_described(one.keys())})" for one in found.times if one != chosen
-    ]
+    doubts += [f"also possible: --time {one.name}  ({_described(one.keys())})" for one in found.times if one != chosen]
+    if found.left_out:
+        doubts.append(
+            f"columns beyond the first {len(found.columns)} are left out: {', '.join(found.left_out[:20])}"
+            f"{', …' if len(found.left_out) > 20 else ''}; write those that you need into source.columns"
+        )
     told = doubts + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]
     times, read = looked.parsed.events["event_time"].to_pylist(), looked.lines - len(looked.bad)
     shown = [
         (moment(at, source.tick), line.decode().strip()[:80])
         for at, line in zip(times[:3], looked.parsed.events["line"].to_pylist(), strict=False)
     ]
-    described = found.source(_relative(file, out), chosen)
+    described = found.source(_relative(file, out), chosen) | arrivals
+    kept = len(described.get("columns", ()))
     text = _FILE.format(
         lines=looked.lines,
         file=_one_line(file),
@@ -96,7 +127,7 @@ def init(
     except OSError as problem:
         raise as_user_error(problem, out) from None
     lines = [
-        f"{file}: {_layout(found.source(file, chosen))}, {len(found.columns)} columns for workloads",
+        f"{file}: {_layout(described)}, {kept} {'column' if kept == 1 else 'columns'} for workloads",
         f"time      {_described(chosen.keys())}: {read:,} of {looked.lines:,} lines read",
         *(f"          {at}  {_one_line(line)}" for at, line in shown),
         f"span      {show_ticks(last - first, source.tick)} in these lines",
@@ -121,8 +152,9 @@ def _asked(choices: list[str]) -> int:
 
 def _described(time: dict[str, Any]) -> str:
     """Description of how a time is written, such as `column ts, unit ms`."""
-    form = ", ".join(f"{key} {value}" for key, value in time.items() if key != "column")
-    return f"column {time['column']}, {form or 'ISO-8601'}"
+    form = ", ".join(f"{key} {value}" for key, value in time.items() if key not in ("column", "columns"))
+    where = f"column {time['column']}" if "column" in time else f"columns {' and '.join(map(str, time['columns']))}"
+    return f"{where}, {form or 'ISO-8601'}"
 
 
 def _layout(source: dict[str, Any]) -> str:
@@ -151,6 +183,8 @@ def _yaml(source: dict[str, Any], doubts: list[str]) -> str:
 
 
 def _flow(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value)

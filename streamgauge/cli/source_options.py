@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.cli import options, workplace
+
+if TYPE_CHECKING:
+    from streamgauge.text.guess_times import Time as GuessedTime
 
 Files = Annotated[
     list[str],
@@ -27,7 +30,9 @@ Pattern = Annotated[str | None, typer.Option("--format", help="times follow this
 Iso = Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")]
 Year = Annotated[int | None, typer.Option(help="year of the first time, if times have none; it moves on at New Year")]
 Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
-Separator = Annotated[str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space")]
+Separator = Annotated[
+    str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space, blanks (one or more)")
+]
 Decimal = Annotated[str, typer.Option(help="mark before the fraction of a number: point or comma")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
 Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
@@ -67,6 +72,17 @@ class Reading:
         """Keys of `source.time` that say how event times are written."""
         return {"unit": self.unit, "format": self.pattern, "iso": self.iso, "year": self.year, "zone": self.zone}
 
+    def event_time(self) -> GuessedTime | None:
+        """The event time, if options say how it is written. Raises UserError."""
+        from streamgauge.text.guess_times import Time as Known
+
+        form = {key: value for key, value in self.written.items() if value and value != "UTC"}
+        if not set(form) & {"unit", "format", "iso"}:
+            return None
+        if self.time is None:
+            raise UserError("--time: this option is missing; name the column that --unit, --format or --iso is of")
+        return Known(parts_of(self.time), form)
+
     def arrival_column(self) -> dict[str, Any] | None:
         """`source.arrival`, which is written as event times are unless options say otherwise. Raises UserError."""
         own = {"unit": self.arrival_unit, "format": self.arrival_format, "iso": self.arrival_iso}
@@ -83,8 +99,13 @@ class Reading:
 
 def column(name: str, written: dict[str, Any]) -> dict[str, Any]:
     """Keys of a time column that an option names: one column, or several with commas between them."""
-    parts = [int(part) if part.isascii() and part.isdigit() else part for part in name.split(",")]
-    return ({"column": parts[0]} if len(parts) == 1 else {"columns": parts}) | written
+    parts = parts_of(name)
+    return ({"column": parts[0]} if len(parts) == 1 else {"columns": list(parts)}) | written
+
+
+def parts_of(name: str) -> tuple[str | int, ...]:
+    """The columns that an option names, with commas between them."""
+    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in name.split(","))
 
 
 def source(files: list[str], given: Reading) -> config.Source:

@@ -170,7 +170,11 @@ class Source(Model):
     )
     nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
     separator: str = Field(
-        default=",", description="separator of the fields: an ASCII character, or comma, semicolon, tab, pipe, space"
+        default=",",
+        description="separator of the fields: an ASCII character, or comma, semicolon, tab, pipe, space, blanks",
+    )
+    repeats: bool = Field(
+        default=False, description="true if separators in a row part fields as one does; separator: blanks sets it"
     )
     quote: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         default='"', description="quote character; null: none"
@@ -205,6 +209,8 @@ class Source(Model):
     @classmethod
     def _generated(cls, raw: Any) -> Any:
         """Adds what the format determines: time and columns of a generated source, separator of JSON lines."""
+        if isinstance(raw, dict) and raw.get("separator") == "blanks":
+            raw = {**raw, "separator": " ", "repeats": True}
         if isinstance(raw, dict) and raw.get("format") == "jsonl":
             return {"separator": "tab", "header": False, **raw}
         if not isinstance(raw, dict) or raw.get("format") != "nexmark":
@@ -224,7 +230,7 @@ class Source(Model):
     def _single_character(cls, found: Any) -> Any:
         separator = _SEPARATORS.get(found, found)
         if not isinstance(separator, str) or len(separator) != 1 or ord(separator) > 127 or separator in '\r\n"':
-            raise ValueError(f"found {found!r}, allowed: one ASCII character, or one of {' '.join(_SEPARATORS)}")
+            raise ValueError(f"found {found!r}, allowed: one ASCII character, or one of {' '.join(_SEPARATORS)} blanks")
         return separator
 
     @model_validator(mode="after")

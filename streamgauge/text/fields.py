@@ -23,10 +23,12 @@ class Lines:
     A line with an odd number of quotes is unbalanced; it is not continued on the next.
     """
 
-    def __init__(self, data: bytes, separator: str, quote: str | None, fields: int, *, trim: bool = True) -> None:
+    def __init__(
+        self, data: bytes, separator: str, quote: str | None, fields: int, *, trim: bool = True, repeats: bool = False
+    ) -> None:
         """Finds lines and separators. data: lines, each ended by a newline; fields: least number in a line.
 
-        trim: leave out the blanks around a field.
+        trim: leave out the blanks around a field; repeats: separators in a row part fields as one does.
         """
         self.data = data
         self.buffer: Bytes = np.frombuffer(data, np.uint8)
@@ -47,7 +49,9 @@ class Lines:
             self.unbalanced = per_line % 2 == 1
             quotes = quotes[~np.repeat(self.unbalanced, per_line)]
             self._separators = self._separators[~_between(self._separators, quotes)]
-        blanks = [blank for blank in b" \t" if trim and blank != ord(separator) and blank in data]
+        if repeats:
+            self._separators = self._last_of_each_run()
+        blanks = [b for b in b" \t" if trim and (repeats or b != ord(separator)) and b in data]
         self._blanks = np.array(blanks, np.uint8)
         self._grid = self._alike(fields)
         #: lines that have all fields
@@ -83,6 +87,18 @@ class Lines:
             enclosed &= self.buffer[ends - 1] == self._quote
             starts, ends = starts + enclosed, ends - enclosed
         return starts, ends - starts
+
+    def _last_of_each_run(self) -> Ints:
+        """Separators before another byte than a separator, without those before the first field of a line."""
+        at = self._separators
+        begins = np.ones(len(at), bool)
+        begins[1:] = np.diff(at) > 1
+        run = np.cumsum(begins) - 1
+        leading = np.isin(at[begins], self.offsets)[run] if len(at) else begins
+        ends = np.ones(len(at), bool)
+        ends[:-1] = begins[1:]
+        trailing = np.isin(at + 1, self._ends)
+        return at[ends & ~leading & ~trailing]
 
     def _trimmed(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         """The same fields without blanks around them."""

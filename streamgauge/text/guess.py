@@ -4,58 +4,43 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.base.schemas import RESERVED
-from streamgauge.config import Source, TimeColumn
-from streamgauge.text import json_lines, ranges, rows
-from streamgauge.text.fields import READABLE, Lines, texts
+from streamgauge.catalog.source_files import stat_source
+from streamgauge.config import Source
+from streamgauge.text import json_lines, parquet, ranges
+from streamgauge.text.fields import Lines, texts
+from streamgauge.text.guess_times import MOST, NUMBER, Time, patterns_of, reads_iso, times_in
 from streamgauge.text.parse import names_in
-from streamgauge.text.times import times
 
 LINES = 1000
 _BYTES = 1 << 20
 _SEPARATORS = ("\t", ";", "|", ",", " ")
-#: share of the lines that a guessed separator, kind of number or form of time must fit
-_MOST = 0.95
-#: median of numbers -> the unit in which they count from 1970 on, if they lie between 1973 and 2286
-_EPOCHS = {"s": (1e8, 1e10), "ms": (1e11, 1e13), "us": (1e14, 1e16), "ns": (1e17, 1e19)}
-_COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M", 8: "%Y%m%d"}
-_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y%m%d", "%m/%d/%y", "%d %b %Y")
-_CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S:%L", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
-_PATTERNS = (
-    *(f"{date}{gap}{clock}" for date in _DATES for clock in _CLOCKS for gap in (" ", "-")),
-    *_DATES, "%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d-%H:%M:%S", "%Y%m%dT%H%M%S",
-    "%d/%b/%Y:%H:%M:%S %z", "[%d/%b/%Y:%H:%M:%S %z]", "[%d/%b/%Y:%H:%M:%S", "%d/%b/%Y:%H:%M:%S",
-    "%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S %z", "%b %d %H:%M:%S",
-)  # fmt: skip
-#: names of event times, the most telling first
-_NAMES = (r"event.?time", r"time.?stamp|^ts$", r"^(date)?time$|^t$", r"time|stamp", r"date|_at$|when", r"(^|_)ts($|_)")
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
-_OFFSET = re.compile(r"([+-])([0-9]{2})00\]?", re.ASCII)
+#: how many columns a benchmark file keeps at most, unless a person adds some
+_KEPT = 32
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+", re.ASCII)
+#: a time that ends in seconds, and a field that begins as its milliseconds
+_SECONDS = re.compile(r".*[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII)
+_MILLISECONDS = re.compile(r"[0-9]{3}(?![0-9.])", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Time:
-    """A column that can be the event time, and how it is written, as keys of `source.time`."""
+class Table:
+    """The first lines of a file as fields."""
 
-    column: str | int
-    form: dict[str, Any]
-    doubt: str | None = None
-
-    def keys(self) -> dict[str, Any]:
-        return {"column": self.column, **self.form}
+    lines: list[list[str]]  # names first, if the format has them
+    separator: str = ","  # as source.separator has it
+    lines_differ: bool = False  # later fields are free text
 
 
 @dataclass(frozen=True)
@@ -65,41 +50,59 @@ class Guess:
     format: str
     separator: str
     header: bool
+    decimal: str
     times: list[Time]  # the likeliest first; never empty
-    columns: dict[str, str]  # name -> int64, float64 or string, of columns that a workload may use
+    columns: dict[str, Any]  # of columns that a workload may use, as source.columns has them
+    left_out: list[str]  # names of those beyond the first ones
 
     def source(self, file: str, time: Time) -> dict[str, Any]:
         """Keys of `source` in a benchmark file, without those that are the default."""
         found: dict[str, Any] = {"files": file}
         found |= {"format": self.format} if self.format != "csv" else {}
         if self.format != "jsonl":
-            found |= {"separator": self.separator} if self.separator != "," else {}
+            # syslog pads a day of one digit by a blank
+            separator = "blanks" if self.separator == " " and len(time.columns) > 2 else self.separator
+            found |= {"separator": separator} if separator != "," else {}
+            found |= {"decimal": self.decimal} if self.decimal != "point" else {}
             found |= {} if self.header else {"header": False}
-        columns = {name: kind for name, kind in self.columns.items() if name != time.column}
+        columns = {
+            name: kind
+            for name, kind in self.columns.items()
+            if (kind["path"] if isinstance(kind, dict) else name) not in time.columns
+        }
         return found | {"time": time.keys()} | ({"columns": columns} if columns else {})
 
 
-def guess(path: str, format: str, only: str | None = None) -> Guess:
+def guess(path: str, format: str, only: str | None = None, given: Time | None = None) -> Guess:
     """Guesses from the first lines of a file; only: the name or index of the time column, if it is known.
+
+    given: the event time, if a person says how it is written.
 
     Raises UserError if the file cannot be read, or if no column can be the event time.
     """
     with _one_line_errors(path, format):
-        table, separator = _read(path, format)
-    if not table:
+        table = _read(path, format)
+    if not table.lines:
         raise UserError(f"{path}: no line of data, only a header or nothing; name a file with data")
-    first, *others = table
-    columns = list(zip(*(others or table), strict=True))
-    header = format != "csv" or (len(table) > 1 and not any(map(_is_value, first)))
+    first, *others = table.lines
+    columns = list(zip(*(others or table.lines), strict=True))
+    header = format != "csv" or (len(table.lines) > 1 and not table.lines_differ and not any(map(_is_value, first)))
     names = [name.strip() for name in first] if header else None
-    found = sorted(_times(columns, names, only), key=lambda time: _rank(time, names))
+    comma = format == "csv" and table.separator != "," and _decimal_comma(columns)
+    if comma:
+        columns = [tuple(v.replace(",", ".") if _COMMA.fullmatch(v) else v for v in values) for values in columns]
+    found = [given] if given is not None else times_in(columns, names, only, stat_source(path).st_mtime_ns // 10**9)
     if not found:
         shown = ", ".join(repr(name[:60]) for name in (names or first)[:30])
         raise UserError(
             f"{path}: no column reads as a time ({'columns' if names else 'first line'}: {shown}); "
             "name it by --time, and its --unit or --format"
         )
-    return Guess(format, separator, header, found, _kept(columns, names))
+    kept = _columns(columns, names)
+    left_out = list(kept)[_KEPT:]
+    decimal = "comma" if comma else "point"
+    wanted = {name: kept[name] for name in list(kept)[:_KEPT]}
+    return Guess(format, table.separator, header, decimal, found, wanted, left_out)
 
 
 def columns_of(source: Source) -> dict[str, str]:
@@ -110,17 +113,20 @@ def columns_of(source: Source) -> dict[str, str]:
     path = source.files[0]
     with _one_line_errors(path, source.format):
         if source.format == "parquet":
-            schema = rows.flat_schema(pq.read_schema(opened(path)))
-            return {name: _kind_of(schema.field(name).type) for name in _usable(schema.names)}
+            kept = parquet.kept(pq.read_schema(opened(path)))
+            return {name: kind for name, kind in zip(kept.names, map(_kind_of, kept.types), strict=True)
+                    if name in _usable(kept.names)}  # fmt: skip
         if source.format == "jsonl":
-            names, *lines = _read(path, source.format)[0] or [[]]
+            names, *lines = _read(path, source.format).lines or [[]]
         else:
             start, first = ranges.first_line(path)
             named = names_in(ranges.ended(first), source, path) if source.header else []
             names = list(source.column_names or named)
             data = _head(path, start + (len(first) if source.header else 0))
-            lines = _fields(data, source.separator, len(names), source.quote) if names else []
+            lines = _fields(data, source.separator, len(names), source.quote, repeats=source.repeats) if names else []
     columns = list(zip(*lines, strict=True)) or [()] * len(names)
+    if source.decimal == "comma":
+        columns = [tuple(value.replace(",", ".") for value in values) for values in columns]
     kinds = {name: _kind([value for value in values if value]) for name, values in zip(names, columns, strict=True)}
     return {name: kinds[name] for name in _usable(names)}
 
@@ -145,19 +151,52 @@ def _head(path: str, start: int) -> bytes:
     return ranges.first_lines(data, count) if count else b""
 
 
-def _read(path: str, format: str) -> tuple[list[list[str]], str]:
-    """(the first lines as fields, names first if the format has them; the separator)."""
+def _read(path: str, format: str) -> Table:
+    """The first lines of a file as fields."""
     if format == "parquet":
-        with pq.ParquetFile(opened(path)) as file:
-            batch = next(file.iter_batches(LINES), None)
-            names = rows.flat_schema(file.schema_arrow).names
-        data = rows.lines(batch, ",", '"', path) if batch is not None else b""
-        return [names, *_fields(data, ",")] if data else [], ","
+        columns = parquet.kept(pq.read_schema(opened(path)))
+        data = next(parquet.blocks(path, None, columns, LINES, ",", '"'), b"")
+        return Table([list(columns.names), *_fields(data, ",")] if data else [])
     data = _head(path, ranges.first_line(path)[0])
     if format == "jsonl":
-        return _objects(data), "\t"
+        return Table(_objects(data), "\t")
     separator = _separator(data)
-    return _fields(data, separator), separator
+    if separator is not None:
+        fields = _fields(data, separator)
+        if separator != "," or not _cut_at_milliseconds(fields):
+            repeats = separator == " " and b"  " in data
+            return Table(_fields(data, " ", repeats=True), "blanks") if repeats else Table(fields, separator)
+    logged = _log(data)
+    return Table(logged, "blanks", lines_differ=True) if logged else Table(_fields(data, separator or ","))
+
+
+def _log(data: bytes) -> list[list[str]]:
+    """The first fields of lines that begin with a time and go on as they like, with blanks between; none if not so."""
+    counts = sorted(Lines(data, " ", None, 1, repeats=True).field_counts.tolist())
+    least = min(counts[int(len(counts) * (1 - MOST))], 6) if counts else 0
+    if not least:
+        return []
+    fields = _fields(data, " ", least, None, repeats=True, longer=True)
+    for count in range(1, least + 1):
+        begins = [" ".join(line[:count]) for line in fields[:5]]
+        if reads_iso(begins) or patterns_of(begins):
+            return fields
+    return []
+
+
+def _cut_at_milliseconds(lines: list[list[str]]) -> bool:
+    """True if the comma that parts the fields is that before the milliseconds of a time, in every line."""
+    return bool(lines) and any(
+        all(_SECONDS.fullmatch(line[k]) and _MILLISECONDS.match(line[k + 1]) for line in lines)
+        for k in range(min(len(lines[0]) - 1, 5))
+    )
+
+
+def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
+    """True if numbers have a comma before their fraction; three digits after each may be thousands."""
+    commas = [v for values in columns if all(_COMMA.fullmatch(v) or NUMBER.fullmatch(v) for v in values if v)
+              for v in values if "," in v]  # fmt: skip
+    return any(len(value.partition(",")[2]) != 3 for value in commas)
 
 
 def _objects(data: bytes) -> list[list[str]]:
@@ -185,111 +224,55 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _separator(data: bytes) -> str:
-    """The first separator by which nearly all lines have the same number of fields, more than one; else a comma."""
+def _separator(data: bytes) -> str | None:
+    """The first separator by which nearly all lines have the same number of fields, more than one."""
     for separator in _SEPARATORS:
         (fields, often), *_ = Counter(Lines(data, separator, '"', 1).field_counts.tolist()).most_common(1) or [(0, 0)]
-        if fields > 1 and often >= _MOST * data.count(b"\n"):
+        if fields > 1 and often >= MOST * data.count(b"\n"):
             return separator
-    return ","
+    return None
 
 
-def _fields(data: bytes, separator: str, wanted: int | None = None, quote: str | None = '"') -> list[list[str]]:
-    """Fields of the lines that have as many as most lines have, or as many as wanted."""
-    lines = Lines(data, separator, quote, 1)
+def _fields(
+    data: bytes, separator: str, wanted: int | None = None, quote: str | None = '"', *, repeats: bool = False,
+    longer: bool = False,
+) -> list[list[str]]:  # fmt: skip
+    """Fields of the lines that have as many as most lines have, or as many as wanted; longer: or more."""
+    lines = Lines(data, separator, quote, 1, repeats=repeats)
     counts = lines.field_counts
     wanted = wanted or (Counter(counts.tolist()).most_common(1)[0][0] if lines.count else 0)
-    lines = Lines(data, separator, quote, wanted)
+    lines = Lines(data, separator, quote, wanted, repeats=repeats)
     columns = [[text.decode(errors="replace") for text in texts(lines.buffer, *lines.field(k)).to_pylist()]
                for k in range(wanted)]  # fmt: skip
-    whole = (counts == wanted).tolist()
+    whole = ((counts >= wanted) if longer else (counts == wanted)).tolist()
     return [list(row) for row, kept in zip(zip(*columns, strict=True), whole, strict=True) if kept]
-
-
-def _times(columns: list[tuple[str, ...]], names: list[str] | None, only: str | None) -> Iterator[Time]:
-    for index, values in enumerate(columns):
-        name = names[index] if names is not None and names.count(names[index]) == 1 else index
-        if only is not None and only not in (str(name), str(index)):
-            continue
-        filled = [value for value in values if value]
-        if len(filled) < _MOST * len(values) or not filled:
-            continue
-        hinted = only is not None or _hint(name) < len(_NAMES)
-        if all(map(_NUMBER.fullmatch, filled[:100])):
-            yield from _numbers(name, filled, hinted=hinted)
-        elif any(map(str.isdigit, filled[0])):
-            yield from _texts(name, filled, columns[index + 1] if index + 1 < len(columns) else ())
-
-
-def _numbers(name: str | int, values: list[str], *, hinted: bool) -> Iterator[Time]:
-    pattern = _COMPACT.get(len(values[0])) if values[0][:2] in ("19", "20") else None
-    if pattern is not None and _share(TimeColumn(column=0, format=pattern), values) >= _MOST:
-        yield Time(name, {"format": pattern})
-        return
-    numbers = [float(value) for value in values if _NUMBER.fullmatch(value)]
-    middle = statistics.median(numbers)
-    for unit, (least, most) in _EPOCHS.items():
-        if least <= middle < most:
-            yield Time(name, {"unit": unit})
-            return
-    if hinted:
-        yield Time(name, {"unit": "s"}, "the numbers are no time since 1970 in any unit; seconds are assumed")
-
-
-def _texts(name: str | int, values: list[str], following: tuple[str, ...]) -> Iterator[Time]:
-    if _share(TimeColumn(column=0), values) >= _MOST:
-        yield Time(name, {})
-        return
-    fit = [p for p in _PATTERNS if _share(TimeColumn(column=0, format=p), values[:50]) >= _MOST]
-    fit = [p for p in fit if _share(TimeColumn(column=0, format=p), values) >= _MOST]
-    doubt = f"{fit[0]} and {fit[1]} read all times; which is meant?" if len(fit) > 1 else None
-    for pattern in fit:
-        zone = _zone(following) if pattern.startswith("[") else {}
-        changing = "the offset of the first lines is taken for all; another one later, as in summer, reads as disorder"
-        yield Time(
-            name, {"format": pattern} | zone, "; ".join(filter(None, (doubt, changing if zone else None))) or None
-        )
-
-
-def _zone(following: tuple[str, ...]) -> dict[str, str]:
-    """The zone of a time in brackets whose offset is the next field, as web servers write it: the same in all lines."""
-    offsets = {match[0]: match for match in map(_OFFSET.fullmatch, following) if match}
-    if len(offsets) != 1:
-        return {}
-    (match,) = offsets.values()
-    hours = int(match[2])
-    return {"zone": f"Etc/GMT{'-' if match[1] == '+' else '+'}{hours}"} if hours else {}
-
-
-def _share(column: TimeColumn, values: list[str]) -> float:
-    """Share of values that are read as times of that column."""
-    encoded = [value.encode() for value in values]
-    lengths = np.array([len(value) for value in encoded], np.int64)
-    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)[:-1]))
-    _, codes = times(column, "ns", np.frombuffer(b"".join(encoded), np.uint8), starts, lengths)
-    return float(np.mean(codes == READABLE))
 
 
 def _is_value(text: str) -> bool:
     """True if a field of the first line is a number or a time, and so no name."""
-    return bool(_NUMBER.fullmatch(text.strip())) or next(_texts(0, [text], ()), None) is not None
+    text = text.strip()
+    return bool(NUMBER.fullmatch(text) or _COMMA.fullmatch(text)) or reads_iso([text]) or bool(patterns_of([text]))
 
 
-def _hint(name: str | int) -> int:
-    """Rank of a name as that of an event time: 0 for the most typical, len(_NAMES) for an unknown one."""
-    found = (k for k, expression in enumerate(_NAMES) if re.search(expression, str(name), re.IGNORECASE))
-    return next(found, len(_NAMES)) if isinstance(name, str) else len(_NAMES)
-
-
-def _rank(time: Time, names: list[str] | None) -> tuple[int, bool, int]:
-    at = names.index(time.column) if names is not None and isinstance(time.column, str) else int(time.column)
-    return _hint(time.column), time.doubt is not None, at
-
-
-def _kept(columns: list[tuple[str, ...]], names: list[str] | None) -> dict[str, str]:
-    """The first few columns with a name that a workload may use, and their kinds."""
-    named = dict(zip(names or [], columns, strict=False))
-    return {name: _kind([value for value in named[name] if value]) for name in _usable(names or [])[:8]}
+def _columns(columns: list[tuple[str, ...]], names: list[str] | None) -> dict[str, Any]:
+    """The named columns as a stream may have them, each under its own name or one that is allowed."""
+    found: dict[str, Any] = {}
+    usable, taken = set(_usable(names or [])), {name.lower() for name in _usable(names or [])}
+    for name, values in zip(names or [], columns, strict=False):
+        kind = _kind([value for value in values if value])
+        if name in usable:
+            found[name] = kind
+        elif names is not None and names.count(name) == 1:
+            last = re.sub(r"\W+", "_", name.split(".")[-1], flags=re.ASCII).strip("_")
+            whole = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+            own = next(
+                one
+                for one in (last, whole, *(f"{last or 'column'}_{n}" for n in range(1, len(names) + 2)))
+                if re.match(r"[A-Za-z_]", one) and one.lower() not in RESERVED | taken
+            )
+            taken.add(own.lower())
+            found[own] = {"path": name, "type": kind}
+    return found
 
 
 def _usable(names: Sequence[str]) -> list[str]:
@@ -303,9 +286,14 @@ def _usable(names: Sequence[str]) -> list[str]:
 
 
 def _kind(values: list[str]) -> str:
-    if not values or not all(map(_NUMBER.fullmatch, values)):
+    if not values or not all(map(NUMBER.fullmatch, values)):
         return "string"
-    return "float64" if any("." in value for value in values) else "int64"
+    digits = [value.lstrip("+-") for value in values]
+    if any(value[0] == "0" and value[1:2].isdigit() for value in digits):
+        return "string"  # a zip code or an id, which would lose its zeros
+    if any(set(".eE") & set(value) for value in values):
+        return "float64"
+    return "int64" if all(-(2**63) <= int(value) < 2**63 for value in values) else "string"
 
 
 def _kind_of(kind: pa.DataType) -> str:

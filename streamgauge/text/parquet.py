@@ -24,6 +24,7 @@ class Kept:
     places: tuple[int, ...]  # of the line's fields among their flat columns
     fields: tuple[int, ...]  # of the line's fields among all flat columns
     names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
 
 
 def kept(schema: pa.Schema, needed: Collection[int] = ()) -> Kept:
@@ -32,6 +33,7 @@ def kept(schema: pa.Schema, needed: Collection[int] = ()) -> Kept:
     places: list[int] = []
     fields: list[int] = []
     names: list[str] = []
+    types: list[pa.DataType] = []
     at = read = 0
     for top in schema:
         leaves = rows.flat_schema(pa.schema([top]))
@@ -41,9 +43,10 @@ def kept(schema: pa.Schema, needed: Collection[int] = ()) -> Kept:
             places += [read + k for k in wanted]
             fields += [at + k for k in wanted]
             names += [leaves.names[k] for k in wanted]
+            types += [leaves.types[k] for k in wanted]
             read += len(leaves)
         at += len(leaves)
-    return Kept(tuple(tops), tuple(places), tuple(fields), tuple(names))
+    return Kept(tuple(tops), tuple(places), tuple(fields), tuple(names), tuple(types))
 
 
 def blocks(

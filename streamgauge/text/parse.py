@@ -89,7 +89,7 @@ def names_in(header: bytes, source: Source, where: str) -> list[str]:
         header.decode()
     except UnicodeDecodeError as problem:
         raise UserError(f"{where}: line 1: not UTF-8 ({problem.reason}); convert the file to UTF-8") from None
-    lines = Lines(header, source.separator, source.quote, 1)
+    lines = Lines(header, source.separator, source.quote, 1, repeats=source.repeats)
     count = int(lines.field_counts[0])
     return [texts(lines.buffer, *lines.field(k))[0].as_py().decode().strip() for k in range(count)]
 
@@ -123,7 +123,7 @@ def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Lines, Mask]:
     """(the lines of a block; the same lines with their fields; True for each that is no JSON object but should be)."""
     source = layout.source
     if source.format != "jsonl":
-        lines = Lines(data, source.separator, source.quote, layout.fields)
+        lines = Lines(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
         return lines, lines, np.zeros(lines.count, bool)
     lines = Lines(data, source.separator, None, 1)
     values, bad = json_lines.values(data, json_lines.paths(source))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -189,3 +190,87 @@ def test_the_name_of_a_benchmark_does_not_end_as_those_of_its_nights(tmp_path: P
     (tmp_path / "data-nightly.csv").write_text("time,a\n" + "".join(f"2026-03-01T00:00:{n:02}Z,1\n" for n in range(20)))
     assert run(Call(["init", str(tmp_path / "data-nightly.csv"), "--out", str(tmp_path / "b.yaml")])).code == 0
     assert load(tmp_path / "b.yaml").name == "data-nightly_"
+
+
+def looked(file: Path, data: str, *more: str) -> Any:
+    """The keys of `source` that init writes, without the file's name, and what it printed."""
+    file.write_text(data)
+    (file.parent / "b.yaml").unlink(missing_ok=True)
+    told = init(file, *more)
+    assert told.code == 0, told.err
+    source = yaml.safe_load((file.parent / "b.yaml").read_text())["source"]
+    load(file.parent / "b.yaml")
+    return {key: value for key, value in source.items() if key != "files"}, told.out
+
+
+def rows(show: str, count: int = 40) -> str:
+    return "".join(
+        show.format(at=BEGIN + timedelta(seconds=i), i=i, ms=int(BEGIN.timestamp()) * 1000 + i) for i in range(count)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "source"),
+    [
+        ("f.log", rows("{at:%Y-%m-%d %H:%M:%S},{i:03} INFO a, b\n"),
+         {"separator": "blanks", "header": False, "time": {"columns": [0, 1]}}),
+        ("g.log", "".join(f"2024-03-05 10:00:{i},210 INFO {'text ' * (i % 3)}\n" for i in range(10, 50)),
+         {"separator": "blanks", "header": False, "time": {"columns": [0, 1]}}),
+        ("f.csv", "Date,Time,v\n" + rows("{at:%d/%m/%Y},{at:%H.%M.%S},{i}\n") + "31/03/2024,01.02.03,7\n" * 2,
+         {"time": {"columns": ["Date", "Time"], "format": "%d/%m/%Y %H.%M.%S"}, "columns": {"v": "int64"}}),
+        ("iis.log", rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.1 GET /a\n"),
+         {"separator": " ", "header": False, "time": {"columns": [0, 1]}}),
+        ("f.csv", "zeit;preis\n" + rows("31.12.2025 23:59:{i:02},123;{i},5\n"),
+         {"separator": ";", "decimal": "comma", "time": {"column": "zeit", "format": "%d.%m.%Y %H:%M:%S,%f"},
+          "columns": {"preis": "float64"}}),
+        ("f.csv", "ts,id,zip,n\n" + rows("17672256{i:02},184467440737095500{i:02},0123{i:02},{i}\n"),
+         {"time": {"column": "ts", "unit": "s"}, "columns": {"id": "string", "zip": "string", "n": "int64"}}),
+        ("f.jsonl", rows('{{"received":{ms},"payload":{{"ts":{ms},"temp":1.5}},"seq":{i},"load_timestamp":{ms}}}\n'),
+         {"format": "jsonl", "time": {"column": "payload.ts", "unit": "ms"},
+          "columns": {"received": "int64", "temp": {"path": "payload.temp", "type": "float64"},
+                      "seq_1": {"path": "seq", "type": "int64"}, "load_timestamp": "int64"}}),
+        ("f.jsonl", rows('{{"timestamp":1445680800424,"at":{ms}}}\n'),
+         {"format": "jsonl", "time": {"column": "at", "unit": "ms"}, "columns": {"timestamp": "int64"}}),
+        ("f.csv", "v, ts\n" + rows("{i}, {at:%Y-%m-%d %H:%M:%S}\n"),
+         {"time": {"column": "ts"}, "columns": {"v": "int64"}}),
+        ("f.csv", "ts,v\n" + rows('"3/31/2024, {at:%I:%M:%S}\u202f{at:%p}",{i}\n'),
+         {"time": {"column": "ts", "format": "%m/%d/%Y, %I:%M:%S %p"}, "columns": {"v": "int64"}}),
+    ],
+)  # fmt: skip
+def test_what_is_written_of_files_that_were_read_wrongly(tmp_path: Path, name: str, data: str, source: Any) -> None:
+    found, said = looked(tmp_path / name, data)
+    assert found == source
+    kept = len(source.get("columns", ()))
+    assert f"{kept} {'column' if kept == 1 else 'columns'} for workloads" in said
+
+
+def test_syslog_has_no_year_and_pads_its_days(tmp_path: Path) -> None:
+    found, said = looked(tmp_path / "f.log", "Nov 30 23:59:59 h a[1]: x\nDec  1 00:00:00 h a[1]: y z\n")
+    year = found["time"].pop("year")
+    assert found == {
+        "separator": "blanks", "header": False, "time": {"columns": [0, 1, 2], "format": "%b %d %H:%M:%S"}
+    }  # fmt: skip
+    assert datetime.now(UTC).year - year in (0, 1)
+    assert f"doubt     times have no year: the first is taken for one of {year}, as the file's own date is" in said
+    assert "span      1 s" in said
+    assert "2 of 2 lines read" in said
+
+
+def test_columns_beyond_the_first_ones_are_named(tmp_path: Path) -> None:
+    header = ",".join(["ts", *(f"c{i}" for i in range(2000))])
+    begin = time.process_time()
+    found, said = looked(tmp_path / "f.csv", f"{header}\n" + rows("{ms}" + ",a1:x" * 2000 + "\n"))
+    assert time.process_time() - begin < 4
+    assert len(found["columns"]) == 31
+    assert "columns beyond the first 32 are left out: c31, c32" in said
+
+
+def test_a_time_that_is_described_by_options(tmp_path: Path) -> None:
+    data = "a,b\n" + rows("{i}//{at:%Y-%m-%d},{at:%Y-%m-%d %H:%M:%S}\n")
+    found, _ = looked(
+        tmp_path / "f.csv", data, "--time", "a", "--format", "%S//%Y-%m-%d", "--arrival", "b", "--arrival-iso"
+    )
+    assert found == {
+        "time": {"column": "a", "format": "%S//%Y-%m-%d"}, "arrival": {"column": "b", "iso": True},
+        "columns": {"b": "string"},
+    }  # fmt: skip
