@@ -22,7 +22,9 @@ def trial_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"lost        {Loss(**loss).beside(late, speed_of(details))}"
     answers = details["system"].get("answers")
     if answers and answers["delivery"]:
-        yield f"answers     {answers['answers']:,}, {answers['duplicates']:,} duplicates: {answers['delivery']}"
+        count, copies = answers["answers"], answers["duplicates"]
+        earlier = " with those before the trial" if count > details["emitted"] + copies else ""
+        yield f"answers     {count:,}{earlier}, {copies:,} duplicates: {answers['delivery']}"
     yield from _stream(record)
     for name in ("event", "processing"):
         latency = details[f"{name}_latency_ns"]

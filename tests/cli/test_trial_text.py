@@ -39,6 +39,13 @@ def test_a_jobs_duplicates_its_log_and_the_offered_prefix_are_told() -> None:
     ]
 
 
+def test_answers_to_the_warm_up_are_counted_too() -> None:
+    answers = {"answers": 80, "duplicates": 2, "delivery": "at least once", "unchecked": None}
+    assert "answers     80 with those before the trial, 2 duplicates: at least once" in trial_lines(
+        record(50, True, {"answers": answers})
+    )
+
+
 def test_the_reason_for_not_checked_is_told() -> None:
     answers = {"answers": 1000, "duplicates": 0, "delivery": None, "unchecked": "there is no answer.sql"}
     found = list(trial_lines(record(1000, None, {"answers": answers})))

@@ -19,7 +19,7 @@ if fault == "another group":
 reading = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
 consumer = Consumer({"bootstrap.servers": bootstrap} | reading)
 producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-consumer.subscribe([given])
+consumer.subscribe([output if fault == "another topic" else given])
 if fault == "makes topics":  # as Kafka Streams does
     made = AdminClient({"bootstrap.servers": bootstrap}).create_topics(
         [NewTopic(f"{group}-store-{kind}", 1) for kind in ("changelog", "repartition")]

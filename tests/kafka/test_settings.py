@@ -1,10 +1,16 @@
-"""Settings of the engine job: which columns are ids unless the file names them."""
+"""Settings of the engine job: which columns are ids unless the file names them, and which brokers are asked."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.engines.job.settings import JobSettings
+from streamgauge.measure.checks import check
+from tests.measure.benches import write_bench
 
 COLUMNS = {"order_id": "string", "customer": "int64", "price": "float64"}
 WALLS = "max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by all"
@@ -37,3 +43,12 @@ def test_without_sql_the_key_alone_tells_and_lines_have_no_ids() -> None:
     assert JobSettings.model_validate(about | {"answer": answer}).ids(COLUMNS) == ("order_id",)
     lines = {"format": "line", "sentinel": "{ms},,"}
     assert JobSettings.model_validate(about | lines | {"answer": answer}).ids(COLUMNS) == ()
+
+
+def test_only_the_broker_of_the_measured_system_is_asked(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path).benchmark
+    about = {"name": "away", "engine": "job", "bootstrap": "127.0.0.1:1", "command": [sys.executable]}
+    benchmark = bench.model_copy(update={"systems": (*bench.systems, JobSettings.model_validate(about))})
+    check(benchmark, [bench.systems[0].name])
+    with pytest.raises(UserError, match=r"^systems.away.bootstrap: the Kafka broker 127.0.0.1:1 cannot be used"):
+        check(benchmark)

@@ -33,6 +33,10 @@ LOOKS, NEARLY_ALL = 60, 0.8
 LEAST_LOOKS = 20
 
 
+class NothingTaken(UserError):
+    """The job has taken no row, which no further look will change."""
+
+
 def nothing_taken(progress: Progress, command: Command) -> str:
     """Returns what is known of a job that has taken no row, in one line."""
     lasted_s = time.monotonic() - command.since
@@ -154,8 +158,8 @@ class Follower:
                 try:
                     self._look(wires)
                     last_good = time.monotonic()
-                except UserError:
-                    if time.monotonic() - last_good > AWAY_S:
+                except UserError as problem:
+                    if isinstance(problem, NothingTaken) or time.monotonic() - last_good > AWAY_S:
                         raise
         finally:
             for wire in wires:
@@ -205,11 +209,11 @@ class Follower:
         return taken
 
     def _check_first(self, taken: int) -> None:
-        """Raises UserError if the job should have taken a row by now. Called once there are some."""
+        """Raises NothingTaken if the job should have taken a row by now. Called once there are some."""
         now = time.monotonic()
         self._given_at = math.inf if taken else self._given_at or now
         if now > max(self._command.since + FIRST_S, self._given_at + GIVEN_S):
-            raise UserError(nothing_taken(self._progress, self._command))
+            raise NothingTaken(nothing_taken(self._progress, self._command))
 
     def _look(self, wires: Sequence[Connection]) -> None:
         reached = self._reached()

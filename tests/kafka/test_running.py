@@ -1,0 +1,47 @@
+"""What a job printed: its reason, its last lines, and the place of all of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from streamgauge.engines.job.running import Command
+
+PYTHON = """Traceback (most recent call last):
+  File "job.py", line 3, in <module>
+    main()
+TypeError: int() argument must be a string
+%4|1795746335.652|TERMINATE|rdkafka#producer-2| [thrd:app]: Producer terminating with 18 messages
+"""
+JAVA = """Exception in thread "main" org.apache.kafka.streams.errors.StreamsException: task failed
+\tat org.example.Job.main(Job.java:10)
+Caused by: java.lang.NullPointerException: no carrier
+\t... 3 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason", "told"),
+    [
+        ("", "it printed nothing", "it printed nothing; its log: "),
+        ("one\ntwo\n  three\nfour\n", "four", "its last lines: two | three | four; its log: "),
+        ("an end\n  of it\n", "an end", "its last lines: an end | of it; its log: "),
+        (PYTHON, "TypeError: int() argument must be a string", "its last lines: main() | TypeError: int() argument "),
+        (JAVA, "Caused by: java.lang.NullPointerException: no carrier", "its last lines: at org.example.Job.main"),
+    ],
+    ids=["nothing", "lines", "margin", "Python", "Java"],
+)
+def test_a_job_that_ended_is_told_by_its_last_error(tmp_path: Path, printed: str, reason: str, told: str) -> None:
+    (tmp_path / "text").write_text(printed)
+    code = f"print(open({str(tmp_path / 'text')!r}).read(), end='')"
+    command = Command([sys.executable, "-c", code], {}, tmp_path, tmp_path / "logs" / "job.log")
+    while command.exit_code() is None:
+        time.sleep(0.05)
+    command.end()
+    assert command.last_line() == reason
+    assert command.told().startswith(told)
+    assert command.told().endswith(str(tmp_path / "logs" / "job.log"))
+    assert (tmp_path / "logs" / "job.log").read_text() == printed
