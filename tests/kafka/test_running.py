@@ -1,4 +1,4 @@
-"""What a job printed: its reason, its last lines, and the place of all of it."""
+"""Tests what is told of a job: its reason, its last lines, and the place of its log."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ AWAY_S = 5.0
 #: beyond the time that it is meant to take
 WARM_S = 60.0
 #: a job has committed its first row so long after its start, and so long after the row was there
-FIRST_S, GIVEN_S = 50.0, 25.0
+FIRST_S, GIVEN_S = 50.0, 15.0
 #: in a closed loop, the time without a commit after which the job is given one more row in each look
 IDLE_S = 0.25
 #: looks that decide whether a job only waits for its link, and the share of them that is too much
