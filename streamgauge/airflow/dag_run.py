@@ -94,7 +94,7 @@ def _relay(
     while running:
         running = process.poll() is None
         stages = run_log.stages()
-        ended = {(stage.stage, *stage.scope.values()) for stage in stages if stage.state == "done"}
+        ended = {(stage.stage, *stage.scope.values()) for stage in stages if stage.state in ("done", "skipped")}
         for stage in stages:
             if told.get(stage.attempt) != stage.state:
                 told[stage.attempt] = stage.state

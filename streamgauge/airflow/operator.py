@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
     AirflowNotFoundException,
+    AirflowSkipException,
     AirflowTaskTimeout,
 )
 
@@ -80,6 +81,8 @@ class StageOperator(BaseOperator):
                 else:
                     reason = Outage(f"its process was killed, or died; the last line that it logged: {last_line}")
                 log.failed(self.stage.name, self.scope, reason, ended.attempt if ended else None)
+            elif ended.state == "skipped":
+                raise AirflowSkipException(f"streamgauge {self.stage.name}: {ended.error}") from None
             elif ended.cause == "mistake":
                 raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise

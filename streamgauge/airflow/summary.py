@@ -15,7 +15,7 @@ from streamgauge.lateness.loss import Loss
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import CellRecord, Json, Records, is_settled
 
-COLOUR = {"done": "green", "failed": "red", "started": "yellow"}
+COLOUR = {"done": "green", "failed": "red", "skipped": "yellow", "started": "yellow"}
 _COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}
 
 

@@ -24,6 +24,10 @@ class Mistakes(UserError):
         return Mistakes, (self.lines,)
 
 
+class Skipped(UserError):
+    """A stage is left out, as one that it needs has not succeeded: no failure of its own."""
+
+
 class Stopped(Exception):
     """A signal asked the command to end. Printed as one line, exit code 130."""
 

@@ -19,13 +19,14 @@ from typing import Any
 
 import psutil
 
-from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.base.jsonl import append_json, read_jsonl
 
 
 @dataclass(frozen=True)
 class StageRecord:
-    """Record of an attempt at a stage. state: done, failed, or started (running, or killed).
+    """Record of an attempt at a stage. state: done, failed, skipped, or started (running, or
+    killed).
 
     cause of a failure: "mistake" of the user, which no retry mends; "outage", which one may; "fault" of anything else.
     """
@@ -58,9 +59,10 @@ class RunLog:
         try:
             yield outcome
         except BaseException as problem:
+            state = "skipped" if isinstance(problem, Skipped) else "failed"
             append_json(
                 self._file,
-                {**base, "state": "failed", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
+                {**base, "state": state, "at": _now(), "seconds": round(time.monotonic() - begin, 3),
                  "outcome": outcome, **_reason(problem)},
             )  # fmt: skip
             raise

@@ -59,7 +59,7 @@ def timings(records: Records) -> Section:
                 _spark_log(s),
             ]
         )
-        colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED, "unfinished": GREY}[kind]
+        colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED}.get(kind, GREY)
         bar = bars.setdefault(
             kind,
             {
@@ -110,10 +110,8 @@ def _spark_log(s: StageRecord) -> Cell:
 
 
 def _kind(s: StageRecord) -> str:
-    if s.state == "started":
-        return "unfinished"
     if s.state != "done":
-        return "failed"
+        return "unfinished" if s.state == "started" else s.state
     if s.outcome.get("reused"):
         return "reused"
     return "measured" if s.stage in BY_NAME and BY_NAME[s.stage].measures else "built"

@@ -153,6 +153,8 @@ class Records:
             return Status(stage, scope, "done", "", last)
         if last.state == "failed":
             return Status(stage, scope, "failed", one_line(last.error) or "failed without a reason", last)
+        if last.state == "skipped":
+            return Status(stage, scope, "missing", f"skipped, {one_line(last.error)}", last)
         return Status(stage, scope, "unfinished", "started and not ended: still running, or killed", last)
 
     def blocker(self, status: Status) -> Status | None:

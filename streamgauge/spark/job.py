@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge import config, metrics
-from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.catalog.stages import BY_NAME
+from streamgauge.catalog.stages import BY_NAME, Stage, needed_before
 from streamgauge.disorder.hints import InFile
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.spark.tasks import OnSpark
@@ -74,9 +74,18 @@ class Job:
         return found is not None and found.state == "done"
 
     def require(self, stage: str) -> None:
-        """Raises UserError unless the stage has succeeded in this run for the job's experiment."""
+        """Raises Skipped unless the stage has succeeded in this run for the job's experiment."""
         if not self.succeeded(stage, self.args.experiment):
-            raise UserError(f"{self.args.experiment}: the stage {stage} of this run has not succeeded; see its record")
+            raise Skipped(f"as {self._stopped_at(BY_NAME[stage], {'experiment': self.args.experiment})}")
+
+    def _stopped_at(self, stage: Stage, scope: dict[str, str]) -> str:
+        """Says which stage, this one or the first that it needs, has not succeeded."""
+        for earlier, narrower in needed_before(stage, scope):
+            found = self.run.latest(earlier.name, **narrower)
+            if found is None or found.state != "done":
+                return self._stopped_at(earlier, narrower)
+        found = self.run.latest(stage.name, **scope)
+        return f"{' '.join([stage.name, *scope.values()])} {'failed' if found else 'did not run'}"
 
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)

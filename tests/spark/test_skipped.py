@@ -1,0 +1,61 @@
+"""A stage whose experiment failed before is skipped, not failed: record, summary and page say why."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from streamgauge import config
+from streamgauge.airflow.stage_runs import line
+from streamgauge.base.errors import Skipped, UserError
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.metrics.pipeline import Pipeline
+from streamgauge.report.run_records import Records
+from streamgauge.spark.job import Job
+
+RAW = {
+    "name": "b",
+    "source": {"files": "none.csv", "time": {"column": "t", "unit": "s"}},
+    "experiments": [{"name": "late20", "target_percent": 20}],
+    "workloads": [{"name": "all", "query": "passthrough"}],
+    "systems": [{"name": "known", "engine": "known"}],
+}
+SCOPE = {"experiment": "late20", "workload": "all", "system": "known"}
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [
+        ("generate", "as generate late20 failed"),
+        ("validate", "as validate late20 failed"),
+        ("ingest", "as ingest failed"),
+        (None, "as ingest did not run"),
+    ],
+)
+def test_what_a_failure_keeps_from_running_is_skipped(tmp_path: Path, failed: str | None, why: str) -> None:
+    benchmark, store = config.parse(config.Benchmark, RAW, "test"), Store(tmp_path)
+    log = RunLog(store.run("r"))
+    for stage in ("ingest", "generate", "validate") if failed else ():
+        scope = {} if stage == "ingest" else {"experiment": "late20"}
+        if stage == failed:
+            with pytest.raises(UserError), log.stage(stage, scope):
+                raise UserError("it cannot be reached")
+            break
+        with log.stage(stage, scope):
+            pass
+    job = Job(benchmark, store, "r", argparse.Namespace(stage="search", **SCOPE), log, {}, Pipeline(None, "b"))
+    with pytest.raises(Skipped), log.stage("search", SCOPE):
+        job.require("validate")
+    record = log.latest("search", **SCOPE)
+    assert record is not None
+    assert (record.state, record.error, record.cause) == ("skipped", why, "mistake")
+    assert line(record).startswith("  skipped search late20 all known")
+    assert line(record).endswith(f": {why}")
+    seen = Records(benchmark, store, "r")
+    status = seen.status("search", **SCOPE)
+    assert (status.outcome, status.reason) == ("missing", f"skipped, {why}")
+    if failed:
+        assert seen.why(status).startswith("not run: see")
