@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,17 +39,18 @@ _FILE = """\
 name: {name}
 source:
 {source}
-experiments: # a stream each; target_percent of its events are out of order, delayed by up to delay.max
-  - {{name: ordered, target_percent: 0, delay: {{max: {delay}}}, seed: 1}}
-  - {{name: late20, target_percent: 20, delay: {{max: {delay}}}, seed: 1}}
+experiments: # a stream each; in the file, {disorder} are out of order
+{experiments}
 workloads: # `streamgauge workloads` lists the queries
   - {{name: all, query: passthrough}}
 systems:
 {systems}
 """
 _SPARK = """\
-  - {name: spark, engine: spark, master: "local[1]", batch_rows: 200000}
+  - {name: spark, engine: spark, master: "local[1]"}
 search: {max_age: 3s} # how far the system may be behind"""
+
+_SORTED = ", of the events sorted by time: as they came, hardly one could still be delayed"
 
 
 def register(app: typer.Typer) -> None:
@@ -73,6 +75,7 @@ def init(
 ) -> None:
     """Write a benchmark file for your own event file, from its first lines."""
     from streamgauge.catalog.source_files import stat_source
+    from streamgauge.cli.first_streams import first_streams
     from streamgauge.text.guess import guess
     from streamgauge.text.sample import sample
 
@@ -113,13 +116,22 @@ def init(
     ]
     described = found.source(_relative(file, out), chosen) | arrivals
     kept = len(described.get("columns", ()))
+    delay = _delay(last - first, len(times), PS[source.tick])
+    try:
+        streams = first_streams(source, looked, delay)
+    except UserError as problem:  # of a line that the sample did not reach
+        told.append(str(problem))
+        streams = first_streams(source, looked, delay, small=False)
+    if streams.sorted:
+        described["order"] = "event_time"
     text = _FILE.format(
         lines=looked.lines,
         file=_one_line(file),
         out=_one_line(str(out)),
         name=_flow(name),
         source=_yaml(described, doubts),
-        delay=_delay(last - first, len(times), PS[source.tick]),
+        disorder=streams.disorder,
+        experiments="\n".join(f"  - {line}" for line in streams.experiments),
         systems=_SPARK if job is None else systems(job),
     )
     try:
@@ -131,12 +143,14 @@ def init(
         f"time      {_described(chosen.keys())}: {read:,} of {looked.lines:,} lines read",
         *(f"          {at}  {_one_line(line)}" for at, line in shown),
         f"span      {show_ticks(last - first, source.tick)} in these lines",
+        f"disorder  {streams.disorder} are out of order",
         *(f"doubt     {_one_line(doubt)}" for doubt in told),
         *(f"hint      {_one_line(hint.text)}" for hint in looked.hints),
+        f"streams   {' and '.join(streams.names)}{_SORTED if streams.sorted else ''}",
         f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
     ]
     facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": told}
-    facts["hints"] = hints_json(looked.hints)
+    facts |= {"hints": hints_json(looked.hints), "disorder": asdict(streams.disorder), "experiments": streams.names}
     tell("\n".join(lines), facts, as_json)
 
 

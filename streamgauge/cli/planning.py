@@ -108,11 +108,13 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     """Plan of a run as `check` prints it, from file hashes alone. Raises UserError for what would make the run fail."""
     from streamgauge.catalog.source_files import stat_source
     from streamgauge.measure import timing
+    from streamgauge.spark import reach
 
     looked = check_all(benchmark)
     store.require_space(0)  # raises if the store does not answer
     # a file that no run has hashed has no artifacts here: a large one need not be read to say so
     quick = store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
+    doubts = reach.check(benchmark, store, looked, hashed=quick)
 
     def state(kind: str, key: Callable[[], str]) -> dict[str, Any]:
         return {"key": key(), "built": store.find(kind, key()) is not None} if quick else {"key": None, "built": False}
@@ -121,7 +123,7 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
         "benchmark": benchmark.name,
         "takes": timing.told(benchmark),
         "sources": [{"file": f, "size": stat_source(f).st_size} for f in benchmark.source.files],
-        "sample": looked and _shown(looked, benchmark.source.tick),
+        "sample": looked and _shown(looked, benchmark.source.tick, doubts),
         "events": state("events", lambda: store.events_key(benchmark)),
         "profile": state("profile", lambda: store.profile_key(benchmark)),
         "experiments": [
@@ -137,13 +139,13 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
     }
 
 
-def _shown(looked: Sample, tick: Tick) -> dict[str, Any]:
+def _shown(looked: Sample, tick: Tick, doubts: list[str]) -> dict[str, Any]:
     first, last = (moment(time, tick) for time in looked.span)
     found = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
     return {
         **found,
         "bad_lines": [line["reason"] for line in looked.bad[:3]],
-        "doubts": looked.doubts,
+        "doubts": looked.doubts + doubts,
         "hints": hints_json(looked.hints),
     }
 
@@ -219,9 +221,11 @@ def run(
     overrides = {key: value for key, value in raw.items() if value is not None}
     benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))
     from streamgauge.catalog import preflight
+    from streamgauge.spark import reach
 
-    check_all(benchmark)
-    preflight.check(store_at(artifacts), benchmark.source.files)
+    looked, store = check_all(benchmark), store_at(artifacts)
+    preflight.check(store, benchmark.source.files)
+    reach.check(benchmark, store, looked, hashed=store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE)
     dag_run = _airflow_runner()
     name = run_id or dag_run.new_name(benchmark)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():

@@ -129,4 +129,4 @@ class Experiment(Model):
     def delays(self) -> str:
         """The delays in words."""
         delay = self.delay
-        return "none added" if self.target else f"{delay.distribution} {delay.min} to {delay.max}"
+        return "none added" if self.target else f"{delay.distribution} {delay.min}…{delay.max}"

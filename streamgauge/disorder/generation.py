@@ -260,15 +260,22 @@ def _earliest_after(time: Times, ingestion: Times, following: npt.NDArray[np.int
     return suffix[1:] if following is None else suffix[following]
 
 
+def too_low(target: Fraction, source: int, events: int) -> None:
+    """Raises Infeasible if that many events of the source are more than the target allows."""
+    if round(target * events) < source:
+        raise _infeasible(round(target * events), source, events, events)
+
+
 def _infeasible(wanted: int, source: int, maximum: int, events: int) -> Infeasible:
     low, high = (100 * n / events for n in (source, maximum)) if events else (0.0, 0.0)
-    way = "a target between, a larger delay, or on_infeasible: closest"
+    bound = f" and this seed's bound is {maximum} ({high:.4f} %)" if maximum < events else ""
+    way = "a target between them, a larger delay, or on_infeasible: closest"
     if wanted < source:
         way = "order: event_time to begin with events in order, target: source to take them as they came, or a target "
-        way += "between"
+        way += "between them"
     return Infeasible(
         f"target {wanted} of {events} events out of order cannot be reached: the source has {source} "
-        f"({low:.4f} %) already and this seed's bound is {maximum} ({high:.4f} %); choose {way}",
+        f"({low:.4f} %) already{bound}; choose {way}",
         minimum_percent=low,
         maximum_percent=high,
     )

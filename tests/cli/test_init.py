@@ -92,12 +92,12 @@ def test_each_guess_is_right_and_check_accepts_it(tmp_path: Path, make: Any) -> 
     assert told.code == 0, told.err
     benchmark = yaml.safe_load((tmp_path / "b.yaml").read_text())
     assert benchmark["source"] == {"files": file.name, **source}
-    assert [e["target_percent"] for e in benchmark["experiments"]] == [0, 20]
+    assert [e.get("target", e.get("target_percent")) for e in benchmark["experiments"]] == ["source", 20]
     assert f"{first.astimezone(UTC):%Y-%m-%dT%H:%M:%S}" in told.out
     assert "400 of 400 lines read" in told.out
     found = run(Call(["check", str(tmp_path / "b.yaml"), "--artifacts", str(tmp_path / "a"), "--json"])).json
     assert (found["sample"]["lines"], found["sample"]["events"]) == (400, 400)
-    assert found["cells"] == ["ordered.all.spark", "late20.all.spark"]
+    assert found["cells"] == ["as_it_came.all.spark", "late20.all.spark"]
 
 
 def test_the_delay_lets_a_fifth_be_late(tmp_path: Path) -> None:
