@@ -259,6 +259,9 @@ def _cell_params(benchmark: Benchmark) -> dict[str, Param]:
             description="rates tried on each side as proof, by recovery trials; 0 is quickest and proves "
             f"nothing. If it is empty, the file's {search.proof_steps}",
         ),
+        "quick": Param(
+            False, type="boolean", title="Quick", description="a first look: a minute or two a cell, wide intervals"
+        ),
     }  # fmt: skip
 
 

@@ -197,6 +197,9 @@ def run(
     proof_steps: Annotated[
         int | None, typer.Option(help="rates tried on each side as proof; by default search.proof_steps")
     ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="a first look: a minute or two a cell, with wide intervals")
+    ] = False,
     only: Annotated[
         str | None, typer.Option(help="only this stage and those that it needs, such as generate; without Airflow")
     ] = None,
@@ -216,7 +219,7 @@ def run(
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
     raw = {
         "experiments": experiment or None, "workloads": workload or None, "systems": system or None,
-        "processes": processes, "proof_steps": proof_steps, "scale": scale, "seed": seed,
+        "processes": processes, "proof_steps": proof_steps, "quick": quick or None, "scale": scale, "seed": seed,
     }  # fmt: skip
     overrides = {key: value for key, value in raw.items() if value is not None}
     benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))

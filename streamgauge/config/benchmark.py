@@ -126,10 +126,18 @@ class Benchmark(Model):
         )
 
 
+#: settings of a first look: about a minute a cell, and an interval that may be wide
+_QUICK_SEARCH = {
+    "processes": 1, "warmup_seconds": 8.0, "window_seconds": 1.5, "recovery_seconds": 5.0, "proof_steps": 1,
+    "margin": 0.25,
+}  # fmt: skip
+_QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
+
+
 class Overrides(Model):
     """Settings that a user may override for one run, in the Airflow form or on the command line.
 
-    cells: names of cells, such as late20.hourly.flink. processes, proof_steps: those of `search`.
+    cells: names of cells, such as late20.hourly.flink. processes, proof_steps: those of `search`. quick: a first look.
     """
 
     experiments: tuple[str, ...] | None = None
@@ -141,6 +149,7 @@ class Overrides(Model):
     outputs: Outputs | None = None
     processes: Annotated[int, Field(ge=1, le=20)] | None = None
     proof_steps: Annotated[int, Field(ge=0, le=4)] | None = None
+    quick: bool | None = None
 
     def apply(self, benchmark: Benchmark) -> Benchmark:
         """Returns the benchmark with these choices. Raises UserError for an unknown name, or if no cell is left."""
@@ -152,7 +161,10 @@ class Overrides(Model):
                 ),
                 "workloads": _chosen(benchmark.workloads, self.workloads, "workload"),
                 "systems": _chosen(benchmark.systems, self.systems, "system"),
-                "search": benchmark.search.model_copy(update=self._given("processes", "proof_steps")),
+                "search": benchmark.search.model_copy(
+                    update={**(_QUICK_SEARCH if self.quick else {}), **self._given("processes", "proof_steps")}
+                ),
+                "latency": benchmark.latency.model_copy(update=_QUICK_LATENCY if self.quick else {}),
                 **self._given("scale"),
             }
         )

@@ -193,7 +193,7 @@ def test_the_form_offers_what_may_be_changed(parsed: Any) -> None:
 def test_the_form_of_a_benchmark_with_cells_offers_queries_systems_and_how_deep_to_search(parsed: Any) -> None:
     params = parsed["dags"]["streamgauge_celled"]["params"]
     plain = parsed["dags"]["streamgauge_plain"]["params"]
-    assert set(params) - set(plain) == {"workloads", "systems", "cells", "processes", "proof_steps"}
+    assert set(params) - set(plain) == {"workloads", "systems", "cells", "processes", "proof_steps", "quick"}
     assert (params["workloads"]["value"], params["systems"]["value"]) == (["all"], ["one", "two"])
     assert params["cells"]["value"] is None
     assert params["cells"]["schema"]["examples"] == ["calm.all.one", "calm.all.two", "wild.all.one", "wild.all.two"]
