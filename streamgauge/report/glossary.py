@@ -21,7 +21,7 @@ TERMS = {
     "allowed age": "How long the oldest waiting event may have waited: search.max_age in the benchmark file.",
     "age": "The time that the oldest event has waited that the system has not yet taken.",
     "backlog": "The events that wait to be taken.",
-    "batch cap": "The largest number of events that the engine takes in one micro-batch.",
+    "batch cap": "The largest number of events that the engine takes in one micro-batch (the system's batch_rows).",
     "90 % interval": "Nine of ten such intervals hold the true value.",
     "p99": "99 of 100 values are at or below it.",
     "event-time latency": "From the event's own time until the answer that it contributed to is emitted.",

@@ -61,7 +61,10 @@ def limited_by(search: Json) -> tuple[str, str]:
     age = number(search.get("allowed_age_s"), "s")
     words = {
         "age": ("allowed age", f"at a higher rate events would wait for longer than the allowed {age}"),
-        "batch cap": ("batch cap", f"the engine takes no larger batch than its cap{cap}"),
+        "batch cap": (
+            "batch cap",
+            f"the engine takes no larger batch than its cap{cap}; raise the system's batch_rows to see more",
+        ),
         "queue memory": ("queue memory", "the driver's queues hold no more rows (replay.max_memory_mb)"),
         "system": ("engine's speed", "the engine takes no more events per second, however many wait"),
         "driver's ceiling": ("driver's ceiling", "more was not offered: the engine may carry more"),

@@ -140,7 +140,7 @@ def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
     a, b = own.batch_cost_s, own.row_cost_s
     cost = "" if a is None else f": a batch costs {1000 * a:,.0f} ms and {1e6 * b:,.3g} µs a row"
     if constraint == "batch cap":
-        return f"limited by the engine's cap of {own.cap_rows:,} rows a batch{cost}"
+        return f"limited by the engine's cap of {own.cap_rows:,} rows a batch, which batch_rows sets{cost}"
     if constraint == "age":
         return f"limited by the allowed age of {settings.max_age}{cost}"
     if constraint == "queue memory":

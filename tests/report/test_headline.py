@@ -41,7 +41,11 @@ def test_a_cell_that_is_proved(records: Records) -> None:
         ("ordered, sum, rocksdb", "40 000 events/s", "90 %: 38 416 – 41 649"),
         ("p99 latency", "2.4 s", "at 100 % of that rate"),
         ("answers", "right", "equal to an independent answer"),
-        ("limited by", "batch cap", "the engine takes no larger batch than its cap of 30 000 rows"),
+        (
+            "limited by",
+            "batch cap",
+            "the engine takes no larger batch than its cap of 30 000 rows; raise the system's batch_rows to see more",
+        ),
     ]
     assert said == "With events in order, rocksdb takes 40 000 events a second without falling ever further behind."
 

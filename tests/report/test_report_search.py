@@ -77,7 +77,10 @@ def test_tiles_tell_the_rate_what_limits_it_what_a_batch_costs_and_what_was_prov
         "caught up at": "36 000", "fell behind at": "44 000", "driver's ceiling": "900 000",
         "machine's own noise": "2.6 %",
     }  # fmt: skip
-    assert shown["limited by"][1] == "the engine takes no larger batch than its cap of 30 000 rows"
+    assert (
+        shown["limited by"][1]
+        == "the engine takes no larger batch than its cap of 30 000 rows; raise the system's batch_rows to see more"
+    )
     assert shown["caught up at"][1] == "events/s, 90 % of the rate"
     assert shown["90 % interval"][1].startswith("events/s, of 2 processes")
     assert shown["machine's own noise"][1].endswith("stolen CPU time at most 0.4 %")

@@ -25,7 +25,7 @@ class KnownSettings(System):
         default=0.0, description="relative standard deviation of a batch's duration"
     )
     batch_cost: Delay = Field(default=Duration(0), description="fixed time of a batch, besides its rows")
-    batch_rows: Annotated[int, Field(gt=0)] = Field(default=1_000_000, description="largest number of rows in a batch")
+    batch_rows: Annotated[int, Field(gt=0)] = Field(default=10_000_000, description="largest number of rows in a batch")
     trigger: Delay = Field(default=Duration(0), description="least time between the beginnings of two batches")
     hiccups: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="share of batches that take three times as long"

@@ -74,7 +74,7 @@ class SparkSettings(System):
         default=Duration(0), description="interval of micro-batches; 0s: each begins when the one before it ends"
     )
     batch_rows: Annotated[int, Field(gt=0)] = Field(
-        default=1_000_000, description="largest number of rows in a micro-batch"
+        default=10_000_000, description="largest number of rows in a micro-batch; a small one limits the rate"
     )
     memory: str = Field(default="2g", description="memory of the driver's process, where a local master does the work")
     conf: dict[str, str] = Field(default_factory=dict, description="further settings of Spark")
