@@ -223,7 +223,7 @@ def test_a_dag_tells_what_it_is_and_when_it_runs(parsed: Any) -> None:
         for stage in STAGES
         if stage.scope != "cell" and stage.source == "any" and not stage.nightly and not stage.in_turns
     )
-    assert "| wild | 50 % | uniform 0s to 2s | 42 |" in plain["doc"]
+    assert "| wild | 50 % | uniform 0s…2s | 42 |" in plain["doc"]
     assert (plain["catchup"], plain["max_active_runs"], plain["schedule"]) == (False, 1, "0 3 * * *")
     assert plain["serialized"] > 1000
 
