@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamgauge.base.errors import Infeasible
 from streamgauge.base.units import Duration
 from streamgauge.config import DelaySpec, Experiment, Source
+from streamgauge.disorder.hints import Hint
 from streamgauge.disorder.row_groups import RowGroup
 from streamgauge.spark import reach
 from streamgauge.spark.reach import Disorder
@@ -29,6 +30,8 @@ class FirstStreams:
     """the source is to be sorted by event time, as its own disorder leaves no room"""
     experiments: tuple[str, ...]
     names: tuple[str, ...]
+    hints: tuple[Hint, ...] | None = None
+    """hints of all events, if they were read"""
 
 
 def first_streams(source: Source, looked: Sample, longest: Duration, *, small: bool | None = None) -> FirstStreams:
@@ -40,13 +43,13 @@ def first_streams(source: Source, looked: Sample, longest: Duration, *, small: b
         own = reach.of_sample(looked, source)
         # the rest of the source may have more
         return _chosen(own, [(target, longest) for target in _targets(own)], "on_infeasible: closest, ")
-    with reach.whole(source) as groups:
+    with reach.whole(source) as (groups, hints):
         own = reach.disorder(groups, source.tick)
         reachable = _reachable(groups, _targets(own), longest, source)
     if reachable or own.percent <= _TARGETS[-1] - _ABOVE:
-        return _chosen(own, reachable)
-    with reach.whole(source.model_copy(update={"order": "event_time"})) as groups:
-        return _chosen(own, _reachable(groups, _TARGETS[:1], longest, source), ordered=True)
+        return replace(_chosen(own, reachable), hints=hints)
+    with reach.whole(source.model_copy(update={"order": "event_time"})) as (groups, _):
+        return replace(_chosen(own, _reachable(groups, _TARGETS[:1], longest, source), ordered=True), hints=hints)
 
 
 def _targets(own: Disorder) -> list[int]:

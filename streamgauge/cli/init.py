@@ -50,7 +50,7 @@ _SPARK = """\
   - {name: spark, engine: spark, master: "local[1]"}
 search: {max_age: 3s} # how far the system may be behind"""
 
-_SORTED = ", of the events sorted by time: as they came, hardly one could still be delayed"
+_SORTED = ", of the events sorted by time, as too many are out of order already to delay more"
 
 
 def register(app: typer.Typer) -> None:
@@ -122,6 +122,7 @@ def init(
     except UserError as problem:  # of a line that the sample did not reach
         told.append(str(problem))
         streams = first_streams(source, looked, delay, small=False)
+    hints = looked.hints if streams.hints is None else streams.hints
     if streams.sorted:
         described["order"] = "event_time"
     text = _FILE.format(
@@ -145,12 +146,12 @@ def init(
         f"span      {show_ticks(last - first, source.tick)} in these lines",
         f"disorder  {streams.disorder} are out of order",
         *(f"doubt     {_one_line(doubt)}" for doubt in told),
-        *(f"hint      {_one_line(hint.text)}" for hint in looked.hints),
+        *(f"hint      {_one_line(hint.text)}" for hint in hints),
         f"streams   {' and '.join(streams.names)}{_SORTED if streams.sorted else ''}",
         f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
     ]
     facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": told}
-    facts |= {"hints": hints_json(looked.hints), "disorder": asdict(streams.disorder), "experiments": streams.names}
+    facts |= {"hints": hints_json(hints), "disorder": asdict(streams.disorder), "experiments": streams.names}
     tell("\n".join(lines), facts, as_json)
 
 

@@ -24,6 +24,7 @@ from streamgauge.disorder.chunks import chunks
 from streamgauge.disorder.definitions import out_of_order
 from streamgauge.disorder.delays import table
 from streamgauge.disorder.generation import Solution, count_chunk, solve, too_low
+from streamgauge.disorder.hints import Hint, InFile
 from streamgauge.disorder.row_groups import RowGroup, row_groups
 from streamgauge.spark import ingest
 from streamgauge.spark.workers import Forked
@@ -63,12 +64,15 @@ def is_small(source: Source) -> bool:
 
 
 @contextmanager
-def whole(source: Source, scale: float = 1.0) -> Iterator[list[RowGroup]]:
-    """Yields all events of a small source, in scratch files. Raises UserError if too many lines are bad."""
+def whole(source: Source, scale: float = 1.0) -> Iterator[tuple[list[RowGroup], tuple[Hint, ...]]]:
+    """Yields all events of a small source, in scratch files, with their hints.
+
+    Raises UserError if too many lines are bad.
+    """
     read = Benchmark(name="reach", source=source, experiments=(AS_IT_CAME,), scale=scale)
     with tempfile.TemporaryDirectory(prefix="streamgauge-") as folder:
         events = ingest.run(Forked(), read, ScratchStore(Path(folder)), lines=False)
-        yield row_groups(events.files())
+        yield row_groups(events.files()), InFile.model_validate(events.manifest["in_file"]).hints
 
 
 def solution(groups: Sequence[RowGroup], experiment: Experiment, tick: Tick) -> Solution:
@@ -114,7 +118,7 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
             with _named(experiment):
                 too_low(experiment.fraction or Fraction(0), found["out_of_order"], found["events"])
     elif is_small(benchmark.source):
-        with whole(benchmark.source, benchmark.scale) as groups:
+        with whole(benchmark.source, benchmark.scale) as (groups, _):
             for experiment in targets:
                 with _named(experiment):
                     solution(groups, experiment, tick)

@@ -72,6 +72,15 @@ def test_init_writes_what_can_be_met_and_says_what_it_measured(
     assert "batch_rows" not in benchmark["systems"][0]
 
 
+def test_init_hints_at_what_lies_beyond_the_first_lines(tmp_path: Path) -> None:
+    times = list(range(1_700_000_000, 1_700_003_000))
+    times[1200] += 30 * 86_400
+    told, benchmark = begun(tmp_path, times)
+    assert "disorder  1,799 of all 3,000 events (59.97 %) are out of order" in told.out
+    assert "hint      1 event (line 1,202) is ahead, by " in told.out
+    assert benchmark["source"]["order"] == "event_time"
+
+
 def test_of_a_large_file_only_the_first_lines_tell_and_the_closest_target_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
