@@ -58,7 +58,7 @@ def european(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "time", "columns", "first", "experiments", "says"),
     [
-        (devices, {"column": "payload.ts", "unit": "ms"}, {}, "2026-03-01T08:00:00Z", ["ordered", "late20"],
+        (devices, {"column": "payload.ts", "unit": "ms"}, {}, "2026-03-01T08:00:00Z", ["as_it_came", "late50"],
          ["hint      1 event (line 1,201) is ahead"]),
         (access, {"column": 3, "format": "[%d/%b/%Y:%H:%M:%S", "zone": "Etc/GMT-1"}, {}, "2026-03-01T0",
          ["as_it_came", "late50"], []),
