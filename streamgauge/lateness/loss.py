@@ -12,14 +12,15 @@ from streamgauge.lateness.pace import IDEAL, Ints, Pace, Watermark
 from streamgauge.lateness.sessions import left_out
 
 Mask = NDArray[np.bool_]
-Kind = Literal["never", "window", "event", "session"]
+Kind = Literal["never", "window", "event", "session", "tolerance"]
 
 
 @dataclass(frozen=True)
 class LateRule:
     """Rule by which a query loses an event: never, once its windows or its session have ended, or below the watermark.
 
-    length_us: of a window, or the gap of a session. slide_us: a window begins at each multiple of it.
+    tolerance: an event below it may be lost, by what a job says of itself. length_us: of a window, or the gap of a
+    session. slide_us: a window begins at each multiple of it.
     """
 
     kind: Kind
@@ -59,7 +60,8 @@ class Loss:
         if self.rule == "never":
             return "no event may be dropped at any speed, however late it is"
         windows = f" in {self.windows:,} windows" if self.windows else ""
-        return f"at the stream's own speed the query loses {self.count}{windows}, with {self.cadence}"
+        loses = "job may lose" if self.rule == "tolerance" else "query loses"
+        return f"at the stream's own speed the {loses} {self.count}{windows}, with {self.cadence}"
 
     def beside(self, late: int | None, stream_s_per_s: float | None) -> str:
         """The sentence after a trial's own count of lost events, and after the speed at which the trial took it."""
@@ -98,7 +100,7 @@ class LossCount:
         if rule.kind == "window":
             first = event_us - np.mod(event_us, rule.slide_us) + rule.slide_us
             partly = first <= watermark
-        elif rule.kind == "event":
+        elif rule.kind in ("event", "tolerance"):
             partly = event_us <= watermark if self.pace.equal_is_late else event_us < watermark
         elif rule.kind == "session" and self.pace.joins_first:
             assert keys is not None

@@ -43,7 +43,7 @@ def own_speed(stream: Artifact, workload: Workload, system: System, queues: int 
 def late_rule(spec: Spec, system: System) -> LateRule:
     """The rule by which a system may lose an event of a query: the query's own one, unless the system has one."""
     if system.tolerance_us is not None:
-        return LateRule("event", system.tolerance_us)
+        return LateRule("tolerance", system.tolerance_us)
     kind, session = find(spec.query).late, find(spec.query).late == "session"
     length_us = spec.window_us if session else spec.length_us
     return LateRule(kind, spec.watermark_ms * 1000, length_us, spec.step_us)
