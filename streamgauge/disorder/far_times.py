@@ -62,8 +62,8 @@ def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
             break
         found += some
         low, high = (above.low, above.high) if some[-1].main_low == above.low else (below.low, below.high)
-    if not any(one.kind == "two_units" for one in found) and (whole := _coarser(low, high, second, unit)):
-        found.append(Far("unit", Region(low, high), blocks.events, low, high, low, high, 0, whole))
+    if not any(one.kind == "two_units" for one in found):
+        found += _coarser(blocks, low, high, second, unit)
     return found
 
 
@@ -140,12 +140,15 @@ def _units(blocks: Blocks, below: _Group, above: _Group, second: int, unit: Time
     return found
 
 
-def _coarser(low: int, high: int, second: int, unit: TimeUnit | None) -> TimeUnit | None:
-    """The unit in which all times lie in plausible years, while they lie in 1970 in the declared one."""
-    if unit in (None, "ps", "s") or low <= 0:
-        return None
+def _coarser(blocks: Blocks, low: int, high: int, second: int, unit: TimeUnit | None) -> list[Far]:
+    """The coarser units of times in 1970, if in these all of them lie in plausible years."""
+    if unit in (None, "ps", "s") or low <= 0 or high >= _YEAR_S * second:
+        return []
+    found, rest = [], blocks.number(Region(low, high))
     for coarser in TIME_UNITS[TIME_UNITS.index(unit) + 1 :]:
         factor = PS[coarser] // PS[unit]
-        if _PLAUSIBLE_S[0] * second <= low * factor and high * factor <= _PLAUSIBLE_S[1] * second:
-            return coarser
-    return None
+        region = Region(_PLAUSIBLE_S[0] * second // factor, _PLAUSIBLE_S[1] * second // factor)
+        if blocks.within(region) and (group := _group(blocks, region)).events:
+            found.append(Far("unit", region, group.events, group.low, group.high, low, high, 0, coarser))
+            rest -= group.events
+    return [] if rest else found

@@ -6,11 +6,13 @@ hint says which lines it is due to, and what it is without them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 Kind = Literal[
+    "beyond_range",  # times that 64 bits do not hold, such as the year 9999
     "two_units",  # a column has times of two units
     "unit",  # the whole column has another unit
     "clock_at_1970",  # a clock that was not set, or zero for none
@@ -22,6 +24,11 @@ Kind = Literal[
     "constant_time",  # all events at one instant
     "whole_days",  # dates without a time of day
 ]
+
+
+#: most lines that a hint lists
+LISTED = 5
+UNIT_NAMES = {"ps": "picoseconds", "ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 
 
 class Hint(BaseModel):
@@ -61,3 +68,12 @@ class InFile(BaseModel):
     events: int
     out_of_order: int
     hints: tuple[Hint, ...] = ()
+
+
+def named(lines: Sequence[tuple[str, int]], events: int, word: str, *, several: bool) -> str:
+    """Words for the first lines, each with its file, of those that so many events have. several: of several files."""
+    files = dict(lines)
+    shown = [f"{n:,} of {file}" if several and len(files) > 1 else f"{n:,}" for file, n in lines]
+    more = f" and {events - len(lines):,} more" if events > len(lines) else ""
+    of = f" of {next(iter(files))}" if several and len(files) == 1 else ""
+    return f"{word}{'' if events == 1 else 's'} {', '.join(shown)}{more}{of}"

@@ -12,16 +12,13 @@ from streamgauge.base.units import PS, Tick, moment, show_ticks, ticks_per_secon
 from streamgauge.config import TimeColumn
 from streamgauge.disorder.blocks import Blocks, Count, Kept, Region
 from streamgauge.disorder.far_times import Far, far
-from streamgauge.disorder.hints import Hint, InFile, Kind, Place
+from streamgauge.disorder.hints import LISTED, UNIT_NAMES, Hint, InFile, Kind, Place, named
 from streamgauge.disorder.zones import offset_s, repeated_hours
 
-#: most lines that a hint lists
-LISTED = 5
 #: most events that are looked for as the few that make others late
 FEW = 10
 _ROUNDS = 5
 _WINDOW = 10_000
-_NAMES = {"ps": "picoseconds", "ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,8 @@ class _Look:
     def _far(self, *, generic: bool) -> None:
         for found in far(self._blocks, self._origin.tick, self._origin.time.unit):
             if found.kind == "unit":
-                self._add("unit", self._unit_text(found), self._all.events)
+                rows = self._blocks.rows(found.region, LISTED) if found.events < self._all.events else []
+                self._add("unit", self._unit_text(found, rows), found.events, rows)
                 continue
             kept = Kept((*self._kept.regions, found.region), self._kept.rows)
             count = self._blocks.count(kept, self._held)
@@ -189,8 +187,8 @@ class _Look:
         if found.kind == "two_units":
             finer = self._origin.time.unit or ""
             few, many = (found.unit, finer) if found.region_is_coarse else (finer, found.unit)
-            those = f"{_NAMES[few]}, not {_NAMES[many]}" if found.region_is_coarse else f"in {_NAMES[few]}"
-            rest = "" if found.region_is_coarse else f", while the others are {_NAMES[many]}"
+            those = f"{UNIT_NAMES[few]}, not {UNIT_NAMES[many]}" if found.region_is_coarse else f"in {UNIT_NAMES[few]}"
+            rest = "" if found.region_is_coarse else f", while the others are {UNIT_NAMES[many]}"
             counts = f"{found.main_events:,} times are in {main}, {found.events:,} in {own} ({lines})"
             return f"{counts}, which are {those}{rest}; {without}"
         what = f"{found.events:,} event{'' if found.events == 1 else 's'} ({lines}) {verb}"
@@ -204,14 +202,13 @@ class _Look:
         years = apart // (366 * 86400 * ticks_per_second(self._origin.tick))
         return f"{what} in {own}, {years:,} year{'' if years == 1 else 's'} {side} all others; {without}"
 
-    def _unit_text(self, found: Far) -> str:
+    def _unit_text(self, found: Far, rows: list[int]) -> str:
         read, meant = self._origin.time.unit or "", found.unit
         factor = PS[meant] // PS[read]
+        which, lines = ("", f"({self._lines(rows, found.events)}) ") if rows else ("all ", "")
         years, others = self._years(found.low, found.high), self._years(found.low * factor, found.high * factor)
-        return (
-            f"all {self._all.events:,} times are in {years} if they are {_NAMES[read]}, and in {others} if they are "
-            f"{_NAMES[meant]}: is the unit {meant}?"
-        )
+        times = f"{which}{found.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
+        return f"{times}, and in {others} if they are {UNIT_NAMES[meant]}: is the unit {meant}?"
 
     def _without(self, count: Count) -> str:
         all_hints = "these and those above" if len(self._kept.regions) + bool(self._kept.rows) > 1 else "them"
@@ -232,14 +229,9 @@ class _Look:
 
     def _lines(self, rows: Sequence[int], events: int) -> str:
         """Words for the lines of those rows, the first of so many events."""
-        found = self._located(rows)
-        files = {place.file for place, _ in found}
+        lines = [(place.file, number) for place, number in self._located(rows)]
         word = "event" if not self._origin.places else "row" if self._origin.rows else "line"
-        several = len(self._origin.places) > 1
-        shown = [f"{n:,} of {place.file}" if several and len(files) > 1 else f"{n:,}" for place, n in found]
-        more = f" and {events - len(rows):,} more" if events > len(rows) else ""
-        of = f" of {next(iter(files))}" if several and len(files) == 1 else ""
-        return f"{word}{'' if events == 1 else 's'} {', '.join(shown)}{more}{of}"
+        return named(lines, events, word, several=len(self._origin.places) > 1)
 
     def _located(self, rows: Sequence[int]) -> list[tuple[Place, int]]:
         """File and number of the line of each row; of generated events, their number from 1."""

@@ -33,7 +33,7 @@ from streamgauge.disorder.hints import Place
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.spark import in_file
 from streamgauge.spark.workers import Workers
-from streamgauge.text import over_lines
+from streamgauge.text import beyond, over_lines
 from streamgauge.text.parse import parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.sample import no_data, sample, too_many_bad
@@ -58,7 +58,7 @@ def run(
         build.manifest["doubts"] = sample(source).doubts if source.files else []
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
         build.manifest |= _build(workers, benchmark, splits, build.path, split_bytes, lines)
-        over_lines.refuse(source, _unbalanced(build.path / build.manifest["quarantine_file"]))
+        over_lines.refuse(source, _bad_lines(build.path / build.manifest["quarantine_file"], over_lines.UNBALANCED))
         build.manifest["sources"] = store.source_fingerprint(source.files)
         _check_quality(source, build.manifest, build.path)
 
@@ -79,6 +79,9 @@ def _build(
     parts = [path / name for step in wrote for name in step.parts]
     quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     as_read = in_file.measure(workers, parts, source, _places(wrote))
+    if splits:
+        out = beyond.hints(splits[0].layout, _bad_lines(path / quarantine, beyond.REASON))
+        as_read = as_read.model_copy(update={"hints": (*as_read.hints, *out)})
     if source.order != "file":
         parts = _sorted(workers, source, parts, path)
     files = []
@@ -145,11 +148,11 @@ def _generated(workers: Workers, benchmark: Benchmark, settings: Nexmark, path: 
     return settings.events, limit, workers.each(range(0, limit, FILE_ROWS), write)
 
 
-def _unbalanced(quarantine: Path) -> Iterator[tuple[str, int, bytes]]:
-    """Yields (file, line number, text) of the bad lines with an odd number of quotes, in order."""
+def _bad_lines(quarantine: Path, reason: str) -> Iterator[tuple[str, int, bytes]]:
+    """Yields (file, line number, text) of the bad lines whose reason begins in that way, in order."""
     with pq.ParquetFile(opened(quarantine)) as file:
         for batch in file.iter_batches(columns=["file", "line_number", "reason", "text"]):
-            for row in batch.filter(pc.equal(batch["reason"], over_lines.UNBALANCED)).to_pylist():
+            for row in batch.filter(pc.starts_with(batch["reason"], reason)).to_pylist():
                 yield row["file"], row["line_number"], row["text"]
 
 

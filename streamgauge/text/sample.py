@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streamgauge.base.errors import UserError
@@ -11,7 +11,7 @@ from streamgauge.disorder.blocks import Blocks
 from streamgauge.disorder.hints import Hint, Place
 from streamgauge.disorder.looking import Origin, in_file
 from streamgauge.disorder.row_groups import column_array
-from streamgauge.text import over_lines, patterns
+from streamgauge.text import beyond, over_lines, patterns
 from streamgauge.text.fields import texts
 from streamgauge.text.over_lines import UNBALANCED
 from streamgauge.text.parse import TOO_LONG, Layout, Parsed, lines_of, parse
@@ -24,6 +24,7 @@ _BYTES = 1 << 20
 _ADVICE = {
     "not UTF-8": "convert the file to UTF-8",
     TOO_LONG: "name a file of text lines",
+    f"{beyond.REASON} into 64-bit ns": "times of a finer unit need another source.time.unit",
     "time is not ISO-8601": "times that are numbers need source.time.unit, other ones source.time.format",
 }
 
@@ -67,6 +68,8 @@ def sample(source: Source, count: int = LINES) -> Sample:
     whole = len(splits) == 1 and lines < count and len(data) < _BYTES
     hints = _hints(source, parsed, Place(file=split.path, first_seq=0, first_line=first), whole=whole)
     found = Sample(split.path, lines, parsed, [doubt for doubt in doubts if doubt], hints)
+    out = [(split.path, first + bad["at"], bad["text"]) for bad in found.bad if bad["reason"].startswith(beyond.REASON)]
+    found = replace(found, hints=(*hints, *beyond.hints(layout, out)))
     odd = [(split.path, first + bad["at"], bad["text"]) for bad in found.bad if bad["reason"] == UNBALANCED]
     over_lines.refuse(source, odd)
     if len(found.bad) == lines:

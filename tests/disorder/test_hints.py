@@ -103,6 +103,22 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
         }],
     ),
     (
+        "seconds and milliseconds read as microseconds", {"unit": "us"},
+        [(NOW + i) * (1 if i % 10 == 0 else 1000) for i in range(20)],
+        [
+            {
+                "kind": "unit", "events": 18, "lines": (3, 4, 5, 6, 7),
+                "text": "18 times (lines 3, 4, 5, 6, 7 and 13 more) are in 1970 if they are microseconds, and in 2026 "
+                        "if they are milliseconds: is the unit ms?",
+            },
+            {
+                "kind": "unit", "events": 2, "lines": (2, 12),
+                "text": "2 times (lines 2, 12) are in 1970 if they are microseconds, and in 2026 if they are seconds: "
+                        "is the unit s?",
+            },
+        ],
+    ),
+    (
         "a clock at 1970", {}, [8 if i in (40, 60) else NOW + i for i in range(100)],
         [{
             "kind": "clock_at_1970", "events": 2, "without": 0, "lines": (42, 62),

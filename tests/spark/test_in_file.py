@@ -11,8 +11,10 @@ import pytest
 from streamgauge.catalog.artifacts import Store
 from streamgauge.disorder.hints import Hint, InFile
 from streamgauge.spark import analyze, in_file, ingest
+from streamgauge.spark.workers import Forked
+from streamgauge.text.sample import sample
 from tests.command import Call, run
-from tests.conftest import everywhere
+from tests.conftest import ROOT, everywhere
 from tests.spark.ingesting import benchmark, written
 
 if TYPE_CHECKING:
@@ -87,3 +89,37 @@ def test_what_init_and_check_print(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert said in run(Call(["check", "mixed.yaml"])).out
     shown = json.loads(run(Call(["check", "mixed.yaml", "--json"])).out)["sample"]["hints"]
     assert [(hint["kind"], hint["text"], hint["lines"]) for hint in shown] == [("two_units", said, [2, 12, 22, 32, 42])]
+
+
+@pytest.mark.parametrize(
+    ("time", "odd", "wanted"),
+    [
+        ({"unit": "s"}, str(NOW * 1000), ("two_units", "are milliseconds, not seconds")),
+        ({"unit": "s"}, str(NOW * 10**9), ("two_units", "are nanoseconds, not seconds")),
+        ({"unit": "ms"}, str(NOW * 10**6), ("two_units", "are microseconds, not milliseconds")),
+        ({"unit": "s"}, "123456789012345", ("beyond_range", "are before the year 1678 or after 2261")),
+        ({"iso": True}, "9999-12-31T23:59:59Z", ("beyond_range", "are before the year 1678 or after 2261")),
+        ({"iso": True}, "0001-01-01T00:00:00Z", ("beyond_range", "are before the year 1678 or after 2261")),
+    ],
+)
+def test_times_that_do_not_fit(tmp_path: Path, time: dict[str, Any], odd: str, wanted: tuple[str, str]) -> None:
+    good = str(NOW * {"s": 1, "ms": 1000}[time["unit"]]) if "unit" in time else "2026-01-01T00:00:00Z"
+    file = written(tmp_path / "f.csv", "".join(f"{row}\n" for row in ["t", *[good, odd] * 3, "x", *[good] * 9]))
+    kind, what = wanted
+    hint = Hint(
+        kind=kind, text=f"3 times (lines 3, 5, 7) {what}; they are left out as bad lines", lines=(3, 5, 7), events=3
+    )
+    made = benchmark(file, time={"column": "t", **time})
+    assert measured(Forked(), tmp_path / "store", [file], time={"column": "t", **time}).hints[-1:] == (hint,)
+    assert sample(made.source).hints[-1:] == (hint,)
+
+
+def test_departures_give_no_hint(tmp_path: Path) -> None:
+    """More than half of them are out of order, for the right reasons."""
+    columns = {
+        key: {"column": name, "format": "%Y-%m-%d %H:%M:%S"} for key, name in (("time", "sched"), ("arrival", "actual"))
+    }
+    for order in ("file", "event_time"):
+        flights = [ROOT / "configs" / "data" / "flights_2013_01.csv.gz"]
+        found = measured(Forked(), tmp_path / order, flights, order=order, **columns)
+        assert found == InFile(events=26_475, out_of_order=14_878)

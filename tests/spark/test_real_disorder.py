@@ -58,6 +58,8 @@ def test_counts_and_delays_of_every_file(
 ) -> None:
     found = profile(workers, tmp_path, SHARED / name, **source)
     assert (found["events"], found["out_of_order"], found["quarantined"]) == (events, late, 0)
+    kinds = [hint["kind"] for hint in found["in_file"]["hints"]]
+    assert kinds == (["newest_first"] if name == "commits.txt.gz" else [])
     if delays is not None:
         assert tuple(found["delay"][key] for key in ("p50", "p99", "max")) == delays  # nearest rank
 
