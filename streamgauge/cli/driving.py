@@ -45,6 +45,9 @@ def driver(
     cpus: Annotated[str | None, typer.Option(help="pin the process to these CPUs, separated by commas")] = None,
     certificate: Annotated[str | None, typer.Option(help="PEM file of a certificate: speak TLS")] = None,
     key: Annotated[str | None, typer.Option(help="its private key, if that is in a file of its own")] = None,
+    is_open: Annotated[
+        bool, typer.Option("--open", help="listen on an address beyond this host without a token")
+    ] = False,
 ) -> None:
     """Start one driver process by hand, on this or another host, and print its address as one JSON line.
 
@@ -56,5 +59,5 @@ def driver(
         stream=stream, store=store, host=host, port=port, partitions=partitions, share=share, mode=mode,
         profile=profile, densify=densify, salt=salt or (), columns=columns, line=line, queue_seconds=queue_seconds,
         max_memory_mb=max_memory_mb, sentinel_horizon=sentinel_horizon, rate=rate, seconds=seconds, attempt=attempt,
-        cpus=cpus, certificate=certificate, key=key,
+        cpus=cpus, certificate=certificate, key=key, open=is_open,
     ))  # fmt: skip

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from streamgauge.driver.ids import UNMARKED, Marking
-from streamgauge.driver.protocol import MAX_LINE, VERSION
+from streamgauge.driver.protocol import MAX_ANSWER, VERSION
 from streamgauge.driver.system import Endpoint
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
@@ -258,7 +258,7 @@ class Connection:
 
     def _line(self) -> dict[str, Any]:
         try:
-            line = self._reader.readline(8 * MAX_LINE)
+            line = self._reader.readline(MAX_ANSWER)
             answer = json.loads(line) if line.endswith(b"\n") else None
         except (OSError, ValueError) as problem:
             raise self._broken(str(problem)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import signal
@@ -35,7 +36,8 @@ class Settings:
     columns: names of the declared columns to send, separated by commas; all if None. line: send the original line too.
     share: "i/n" for process i of n. cpus: their numbers, separated by commas. queue_seconds in s, max_memory_mb in MiB.
     rate (events/s) and seconds: those of a trial that is opened at once, with the name `attempt`.
-    certificate, key: PEM files for TLS. until_stdin_closes: end with the parent process.
+    certificate, key: PEM files for TLS. open: listen beyond this host without a token.
+    until_stdin_closes: end with the parent process.
     """
 
     stream: str | None = None
@@ -60,6 +62,7 @@ class Settings:
     cpus: str | None = None
     certificate: str | None = None
     key: str | None = None
+    open: bool = False
     until_stdin_closes: bool = False
 
 
@@ -87,6 +90,12 @@ def _listen(settings: Settings) -> tuple[Driver | Agent, Server]:
         check_seconds(seconds)
         if stream is None:
             raise UserError("--rate: needs the directory of a stream")
+    token = os.environ.get(TOKEN, "")
+    if not (token or settings.open or _is_loopback(settings.host)):
+        raise UserError(
+            f"--host: found {settings.host} without a token, so that anybody there could read the stream; put one into "
+            f"{TOKEN}, or allow it by --open"
+        )
     pin(settings.cpus)
     try:
         horizon = Duration.parse(settings.sentinel_horizon).ps
@@ -100,11 +109,19 @@ def _listen(settings: Settings) -> tuple[Driver | Agent, Server]:
     else:
         raise UserError("give the directory of a stream, or --store and let the controller name one")
     context = _tls(settings.certificate, settings.key)
-    server = Server(handler, settings.host, settings.port, token=os.environ.get(TOKEN, ""), context=context)
+    server = Server(handler, settings.host, settings.port, token=token, context=context)
     handler.drop_others = lambda name: server.drop(lambda attempt: attempt not in ("", name))
     if rate is not None:
         handler.verb("open", {"attempt": settings.attempt, "rate": rate, "seconds": seconds})
     return handler, server
+
+
+def _is_loopback(host: str) -> bool:
+    """True for an address that only this host reaches."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _driver(stream: str, settings: Settings, horizon_ps: int) -> Driver:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hmac
 import json
 import socket
 import ssl
@@ -14,13 +13,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.protocol import MAX_LINE, VERSION
+from streamgauge.driver.admission import Admission, Admitting, hang_up
+from streamgauge.driver.protocol import MAX_HELLO, MAX_LINE, VERSION
 from streamgauge.driver.requests import Malformed, checked, parsed
 
-MAX_CONNECTIONS = 512
-HELLO_SECONDS = 10.0
 IDLE_SECONDS = 600.0
-BUFFER = 2**20
+#: bytes of a request that are read at once, and of an answer that are written at once
+READ_BUFFER, WRITE_BUFFER = 2**14, 2**20
 Verb = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -46,95 +45,91 @@ class Server:
     """Listens from construction on. Raises UserError when the port is not available."""
 
     def __init__(
-        self, handler: Handler, host: str, port: int, *, token: str = "", context: ssl.SSLContext | None = None
-    ) -> None:
+        self, handler: Handler, host: str, port: int, *, token: str = "", context: ssl.SSLContext | None = None,
+        limits: Admitting = Admitting(),  # noqa: B008 - frozen
+    ) -> None:  # fmt: skip
         self._handler, self._token, self._context = handler, token, context
         try:
             self._listener = socket.create_server((host, port), backlog=128)
         except (OSError, OverflowError) as problem:
             raise UserError(f"{host}:{port}: cannot listen on this address: {problem}; choose another port") from None
         self.port: int = self._listener.getsockname()[1]
-        self._open: dict[socket.socket, str] = {}
-        self._lock = threading.Lock()
+        self._admission = Admission(limits)
         threading.Thread(target=self._accept, name="accept", daemon=True).start()
 
     def close(self) -> None:
-        _hang_up(self._listener)  # closing alone leaves a waiting accept to take one more connection
+        hang_up(self._listener)  # closing alone leaves a waiting accept to take one more connection
         self._listener.close()
-        self.drop(lambda _: True)
+        self._admission.close()
 
     def drop(self, of_attempt: Callable[[str], bool]) -> None:
         """Closes the connections for whose attempt of_attempt is true; one that named none has the attempt ''."""
-        with self._lock:
-            doomed = [connection for connection, attempt in self._open.items() if of_attempt(attempt)]
-        for connection in doomed:
-            _hang_up(connection)
+        self._admission.drop(of_attempt)
 
     def _accept(self) -> None:
         while True:
             try:
-                connection, _ = self._listener.accept()
+                connection, (peer, *_) = self._listener.accept()
             except OSError:
                 return  # closed
-            with self._lock:
-                full = len(self._open) >= MAX_CONNECTIONS
-                if not full:
-                    self._open[connection] = ""
-            if full:
-                connection.close()
-            else:
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            self._admission.arrived(connection)
+            threading.Thread(target=self._serve, args=(connection, peer), daemon=True).start()
 
-    def _serve(self, raw: socket.socket) -> None:
+    def _serve(self, raw: socket.socket, peer: str) -> None:
         connection = raw
         try:
-            raw.settimeout(HELLO_SECONDS)
+            raw.settimeout(IDLE_SECONDS)
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._context is not None:
-                connection = self._context.wrap_socket(raw, server_side=True)
-                with self._lock:  # wrapping takes the socket over: the raw one cannot be hung up any more
-                    self._open[connection] = self._open.pop(raw, "")
-            reader, writer = connection.makefile("rb", BUFFER), connection.makefile("wb", BUFFER)
-            if not self._greet(connection, reader, writer):
+                connection = self._context.wrap_socket(raw, server_side=True, do_handshake_on_connect=False)
+                self._admission.wrapped(raw, connection)
+                connection.do_handshake()
+            reader = connection.makefile("rb", READ_BUFFER)
+            if not self._greet(connection, reader, peer):
                 return
-            connection.settimeout(IDLE_SECONDS)
+            writer = connection.makefile("wb", WRITE_BUFFER)
             while line := reader.readline(MAX_LINE):
                 self._answer(line, writer)
                 if not line.endswith(b"\n"):
                     return  # where the next request begins is not known
-        except (OSError, ValueError):
-            pass  # the peer left or was silent too long: its connection ends, nothing else
+        except (OSError, ValueError, AttributeError):
+            # the peer left, was silent too long, or was hung up in its TLS handshake: its connection ends, nothing else
+            pass
         finally:
-            with self._lock:
-                self._open.pop(connection, None)
-                self._open.pop(raw, None)
-            _hang_up(connection)
+            self._admission.left(connection, raw)
+            hang_up(connection)
             connection.close()
 
-    def _greet(self, connection: socket.socket, reader: Any, writer: Any) -> bool:
-        if not (line := reader.readline(MAX_LINE)):
+    def _greet(self, connection: socket.socket, reader: Any, peer: str) -> bool:
+        """Answers the hello; returns False for a connection that ends here."""
+        if not (line := reader.readline(MAX_HELLO)):
             return False
+        with connection.makefile("wb", READ_BUFFER) as writer:
+            refusal = self._refusal(connection, line, peer)
+            if refusal is not None:
+                _send(writer, {"ok": False, "error": refusal})
+                return False
+            schema = base64.b64encode(self._handler.schema.serialize().to_pybytes()).decode()
+            _send(writer, {"ok": True, "version": VERSION, **self._handler.hello(), "schema": schema})
+        return True
+
+    def _refusal(self, connection: socket.socket, line: bytes, peer: str) -> str | None:
+        """Reason to refuse the connection after its first line; None once it has its place."""
+        if not line.endswith(b"\n"):
+            return f"the first request must be hello, of at most {MAX_HELLO:,} bytes"
         try:
             request = parsed(line)
             is_hello = checked(request) == "hello"
         except Malformed as problem:
-            _send(writer, {"ok": False, "error": str(problem)})
-            return False
-        facts = self._handler.hello()
-        wanted = request.get("attempt") or ""
+            return str(problem)
         if not is_hello or request["version"] != VERSION:
-            _send(writer, {"ok": False, "error": f"the first request must be hello with version {VERSION}"})
-        elif not hmac.compare_digest(str(request.get("token", "")).encode(), self._token.encode()):
-            _send(writer, {"ok": False, "error": "wrong token"})
-        elif wanted and wanted != facts["attempt"]:
-            _send(writer, {"ok": False, "error": f"attempt: found {wanted!r}, allowed: {facts['attempt']!r}"})
-        else:
-            with self._lock:
-                self._open[connection] = wanted
-            schema = base64.b64encode(self._handler.schema.serialize().to_pybytes()).decode()
-            _send(writer, {"ok": True, "version": VERSION, **facts, "schema": schema})
-            return True
-        return False
+            return f"the first request must be hello with version {VERSION}"
+        if not self._admission.is_token(request.get("token", ""), self._token, peer):
+            return "wrong token"
+        attempt = self._handler.hello()["attempt"]
+        if (wanted := request.get("attempt") or "") and wanted != attempt:
+            return f"attempt: found {wanted!r}, allowed: {attempt!r}"
+        return None if self._admission.accepted(connection, wanted) else "all places are taken; end other clients"
 
     def _answer(self, line: bytes, writer: Any) -> None:
         try:
@@ -160,10 +155,3 @@ class Server:
 def _send(writer: Any, answer: dict[str, Any]) -> None:
     writer.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
     writer.flush()
-
-
-def _hang_up(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass

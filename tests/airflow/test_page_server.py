@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 from fastapi import FastAPI, HTTPException
 
 from streamgauge.airflow import page_server
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import place
+from streamgauge.base.places import Remote, place
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.driver.ports import free_port
 from tests.stores import object_store
 
 HIDDEN = (
     "airflow/ui/passwords.json", "results.db", "data/stream/1/manifest.json", "runs/one/.env.json",
     "runs/one/x.parquet", "runs/one/missing.html", "runs/../airflow/ui/passwords.json",
     "runs/%2e%2e/airflow/ui/passwords.json",
+    "runs/one/index.html%00", "runs/one/%00.html", "runs/one/link.json", "runs/linked/passwords.json",
 )  # fmt: skip
 
 
@@ -30,6 +38,9 @@ def fill(root: Path) -> None:
     for name in ("airflow/ui/passwords.json", "data/stream/1/manifest.json", "runs/one/.env.json"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"{}")
+    if not isinstance(root, Remote):
+        (root / "runs" / "one" / "link.json").symlink_to(root / "airflow" / "ui" / "passwords.json")
+        (root / "runs" / "linked").symlink_to(root / "airflow" / "ui")
     (root / "runs" / "two").mkdir()
     with RunLog(root / "runs" / "one").stage("ingest", {}):
         pass
@@ -67,6 +78,48 @@ def test_records_are_served_as_plain_data(app: FastAPI) -> None:
 @pytest.mark.parametrize("path", HIDDEN)
 def test_nothing_else_of_the_artifacts_is_served(app: FastAPI, path: str) -> None:
     assert get(app, f"/{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_known"),
+    [
+        ("localhost:8081", True), ("127.0.0.1:8081", True), ("[::1]:8081", True), ("192.168.1.7", True),
+        ("Gauge:8081", True), ("evil.example:8081", False), ("localhost.evil.example", False), ("", False),
+        ("127.0.0.1.evil.example", False),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_this_servers_is_refused(tmp_path: Path, asked: str, is_known: bool) -> None:
+    fill(tmp_path)
+    app = page_server.app(tmp_path, hosts={"localhost", "gauge"})
+
+    async def answer() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://pages") as client:
+            return await client.get("/runs/one/index.html", headers={"Host": asked})
+
+    assert asyncio.run(answer()).status_code == (200 if is_known else 421)
+
+
+def test_headers_have_a_bound(tmp_path: Path) -> None:
+    fill(tmp_path)
+    port = free_port(0, "127.0.0.1")
+    code = f"from streamgauge.airflow import page_server; page_server.serve({str(tmp_path)!r}, '127.0.0.1', {port})"
+    server = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        for _ in range(300):
+            with suppress(httpx.TransportError):
+                assert httpx.get(f"http://127.0.0.1:{port}/dashboard.html").status_code == 200
+                break
+            time.sleep(0.1)
+        before = psutil.Process(server.pid).memory_info().rss
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as greedy, suppress(OSError):
+            greedy.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+            for _ in range(60):
+                greedy.sendall(b"x" * 1_000_000)
+        assert psutil.Process(server.pid).memory_info().rss - before < 20_000_000
+        assert httpx.get(f"http://127.0.0.1:{port}/dashboard.html").status_code == 200
+    finally:
+        server.terminate()
+        server.wait(10)
 
 
 def test_the_list_of_runs_has_a_link_to_each_page_and_no_chart_code(app: FastAPI) -> None:
