@@ -49,10 +49,13 @@ class Lines:
             self.unbalanced = per_line % 2 == 1
             quotes = quotes[~np.repeat(self.unbalanced, per_line)]
             self._separators = self._separators[~_between(self._separators, quotes)]
+        self._repeats = repeats
         if repeats:
             self._separators = self._last_of_each_run()
         blanks = [b for b in b" \t" if trim and (repeats or b != ord(separator)) and b in data]
-        self._blanks = np.array(blanks, np.uint8)
+        #: true for each byte that is a blank around a field
+        self._blanks = np.isin(np.arange(256), blanks)
+        self._padded = bool(blanks)
         self._grid = self._alike(fields)
         #: lines that have all fields
         self.complete: Mask = np.ones(self.count, bool) if self._grid is not None else self.field_counts >= fields
@@ -67,8 +70,11 @@ class Lines:
         first, after = self._bounds
         return after - first + 1
 
-    def field(self, index: int) -> tuple[Ints, Ints]:
-        """Start and length of that field in every line, enclosing quotes left out; (0, 0) in incomplete lines."""
+    def field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:
+        """Start and length of that field in every line, enclosing quotes left out; (0, 0) in incomplete lines.
+
+        trim: look for blanks around it, where separators do not need it anyway.
+        """
         starts: Ints
         ends: Ints
         if self._grid is not None:
@@ -80,7 +86,7 @@ class Lines:
             starts = known[np.minimum(first + index - 1, len(known) - 1)] + 1 if index else self.offsets[:-1]
             ends = np.where(first + index < after, known[np.minimum(first + index, len(known) - 1)], self._ends)
             starts, ends = np.where(self.complete, starts, 0), np.where(self.complete, ends, 0)
-        if len(self._blanks):
+        if self._padded and (trim or self._repeats):
             starts, ends = self._trimmed(starts, ends)
         if self._quote is not None:
             enclosed = (ends - starts >= 2) & (self.buffer[starts] == self._quote)
@@ -102,13 +108,14 @@ class Lines:
 
     def _trimmed(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         """The same fields without blanks around them."""
-        starts, ends = starts.copy(), ends.copy()
-        for edge, step in ((starts, 1), (ends, -1)):
-            before = min(step, 0)
-            filled = np.flatnonzero(ends > starts)
-            while len(padded := filled[np.isin(self.buffer[edge[filled] + before], self._blanks)]):
-                edge[padded] += step
-                filled = padded[ends[padded] > starts[padded]]
+        blank = self._blanks
+        if blank[self.buffer[starts]].any() or blank[self.buffer[ends - 1]].any():  # seldom
+            starts, ends = starts.copy(), ends.copy()
+            for edge, step in ((starts, 1), (ends, -1)):
+                filled = np.flatnonzero(ends > starts)
+                while len(padded := filled[blank[self.buffer[edge[filled] + min(step, 0)]]]):
+                    edge[padded] += step
+                    filled = padded[ends[padded] > starts[padded]]
         return starts, ends
 
     @property

@@ -170,14 +170,21 @@ class _Block:
             self._why[lines & (self._why == 0)] = len(self._reasons)
             self._reasons.append(reason)
 
-    def _field(self, index: int) -> tuple[Ints, Ints]:
+    def _field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:
         """Start and length of that field in every line; its length is 0 in lines that are already bad."""
-        starts, lengths = self._fields.field(index)
+        starts, lengths = self._fields.field(index, trim=trim)
         return starts, np.where(self._why == 0, lengths, 0) if self._why.any() else lengths
 
     def _times(self, column: TimeColumn, parts: tuple[int, ...]) -> tuple[Ints, Ints, Bytes]:
         """Lengths of the fields, ticks and codes."""
-        buffer, (starts, lengths) = self._fields.buffer, self._field(parts[0])
+        buffer = self._fields.buffer
+        if len(parts) == 1 and self._source.decimal == "point":
+            # blanks around times are seldom, and the look for them costs more than the rest
+            starts, lengths = self._field(parts[0], trim=False)
+            values, codes = times(column, self._source.tick, buffer, starts, lengths, self._layout.since_ns)
+            if not codes.any():
+                return lengths, values, codes
+        starts, lengths = self._field(parts[0])
         if len(parts) > 1:
             fields = [texts(buffer, *self._field(part)) for part in parts]
             buffer, starts, lengths = spread(pc.binary_join_element_wise(*fields, b" "))
