@@ -182,7 +182,7 @@ class _Block:
             # blanks around times are seldom, and the look for them costs more than the rest
             starts, lengths = self._field(parts[0], trim=False)
             values, codes = times(column, self._source.tick, buffer, starts, lengths, self._layout.since_ns)
-            if not codes.any():
+            if not codes.any() or np.array_equal(self._field(parts[0])[1], lengths):
                 return lengths, values, codes
         starts, lengths = self._field(parts[0])
         if len(parts) > 1:
