@@ -24,6 +24,7 @@ from streamgauge.cli.source_options import (
     ArrivalIso,
     ArrivalPattern,
     ArrivalUnit,
+    Comment,
     Dataset,
     Decimal,
     Files,
@@ -66,6 +67,7 @@ def analyze(
     zone: Zone = "UTC",
     separator: Separator = ",",
     decimal: Decimal = "point",
+    comment: Comment = None,
     no_header: NoHeader = False,
     arrival: Arrival = None,
     arrival_unit: ArrivalUnit = None,
@@ -93,8 +95,8 @@ def analyze(
         workplace.keep_sources("--profile", save, files)
     source = source_options.source(
         files, Reading(
-            time, unit, pattern, iso, year, zone, separator, decimal, no_header, arrival, arrival_unit, arrival_format,
-            arrival_iso, order, max_bad_fraction, dataset
+            time, unit, pattern, iso, year, zone, separator, decimal, comment, no_header, arrival, arrival_unit,
+            arrival_format, arrival_iso, order, max_bad_fraction, dataset
         )
     )  # fmt: skip
     benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
@@ -145,6 +147,7 @@ def generate(
     zone: Zone = "UTC",
     separator: Separator = ",",
     decimal: Decimal = "point",
+    comment: Comment = None,
     no_header: NoHeader = False,
     arrival: Arrival = None,
     arrival_unit: ArrivalUnit = None,
@@ -202,8 +205,8 @@ def generate(
     """Generate a stream with exactly the wanted disorder from event files."""
     source = source_options.source(
         files, Reading(
-            time, unit, pattern, iso, year, zone, separator, decimal, no_header, arrival, arrival_unit, arrival_format,
-            arrival_iso, order, max_bad_fraction, dataset
+            time, unit, pattern, iso, year, zone, separator, decimal, comment, no_header, arrival, arrival_unit,
+            arrival_format, arrival_iso, order, max_bad_fraction, dataset
         )
     )  # fmt: skip
     source = source_options.with_columns(source, columns)

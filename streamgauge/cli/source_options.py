@@ -34,6 +34,7 @@ Separator = Annotated[
     str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space, blanks (one or more)")
 ]
 Decimal = Annotated[str, typer.Option(help="mark before the fraction of a number: point or comma")]
+Comment = Annotated[str | None, typer.Option(help="lines that begin so are no events, such as #; with --no-header")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
 Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
 ArrivalUnit = Annotated[str | None, typer.Option(help="unit of arrival times, if it is not that of event times")]
@@ -58,6 +59,7 @@ class Reading:
     zone: str = "UTC"
     separator: str = ","
     decimal: str = "point"
+    comment: str | None = None
     no_header: bool = False
     arrival: str | None = None
     arrival_unit: str | None = None
@@ -118,7 +120,8 @@ def source(files: list[str], given: Reading) -> config.Source:
                      "--year": given.year, "--arrival": given.arrival, "--arrival-unit": given.arrival_unit,
                      "--arrival-format": given.arrival_format, "--arrival-iso": given.arrival_iso,
                      "--no-header": given.no_header, "--separator": given.separator != ",",
-                     "--decimal": given.decimal != "point", "--zone": given.zone != "UTC"}  # fmt: skip
+                     "--decimal": given.decimal != "point", "--comment": given.comment,
+                     "--zone": given.zone != "UTC"}  # fmt: skip
         if twice := [name for name, value in described.items() if value]:
             raise UserError(
                 f"{twice[0]}: found beside --dataset {given.dataset}, which already defines it; leave one of them out"
@@ -133,6 +136,7 @@ def source(files: list[str], given: Reading) -> config.Source:
         **({} if kind == "jsonl" and given.separator == "," else {"separator": given.separator}),
         **({} if kind == "jsonl" and not given.no_header else {"header": not given.no_header}),
         "decimal": given.decimal,
+        "comment": given.comment,
         "time": column(given.time, given.written),
         "arrival": given.arrival_column(),
         "order": given.order,

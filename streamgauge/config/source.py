@@ -173,6 +173,9 @@ class Source(Model):
         default=",",
         description="separator of the fields: an ASCII character, or comma, semicolon, tab, pipe, space, blanks",
     )
+    comment: Annotated[str, Field(pattern=r"^[!-~]{1,8}$")] | None = Field(
+        default=None, description="lines that begin so are no events; they go to the quarantine without counting as bad"
+    )
     repeats: bool = Field(
         default=False, description="true if separators in a row part fields as one does; separator: blanks sets it"
     )
@@ -246,6 +249,8 @@ class Source(Model):
             raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
         if not self.files and self.nexmark is None:
             raise ValueError("files: found none, allowed: one name or a list")
+        if self.comment is not None and (self.format != "csv" or self.header):
+            raise ValueError("comment: found with a header or another format, allowed: format csv with header: false")
         if self.decimal == "comma" and (self.format != "csv" or self.separator == ","):
             raise ValueError("decimal: found comma, allowed for format csv with another separator")
         wrong = [name for name, kind in self.columns.items() if self.nexmark and NEXMARK.get(name) != kind]

@@ -34,7 +34,7 @@ from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.spark import in_file
 from streamgauge.spark.workers import Workers
 from streamgauge.text import beyond, over_lines
-from streamgauge.text.parse import parse
+from streamgauge.text.parse import COMMENT, parse
 from streamgauge.text.ranges import first_lines
 from streamgauge.text.sample import no_data, sample, too_many_bad
 from streamgauge.text.splits import Split, source_splits
@@ -159,6 +159,10 @@ def _bad_lines(quarantine: Path, reason: str) -> Iterator[tuple[str, int, bytes]
 def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None:
     """Raises UserError, with the first bad line, if too many lines are bad or no line is good."""
     bad, lines = manifest["quarantined"], manifest["lines"]
+    if source.comment is not None:
+        with pq.ParquetFile(opened(path / manifest["quarantine_file"])) as quarantine:
+            batches = quarantine.iter_batches(columns=["reason"])
+            bad -= sum(pc.sum(pc.equal(batch["reason"], COMMENT)).as_py() or 0 for batch in batches)
     if bad <= source.max_bad_fraction * lines and manifest["events"]:
         return
     file = path / manifest.get("quarantine_file", QUARANTINE_FILE)

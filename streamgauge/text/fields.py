@@ -65,6 +65,13 @@ class Lines:
         """Bytes of each line, without its end."""
         return self._ends - self.offsets[:-1]
 
+    def begin_with(self, text: bytes) -> Mask:
+        """True for each line that begins so."""
+        found = self.lengths >= len(text)
+        for at, byte in enumerate(text):
+            found[found] = self.buffer[self.offsets[:-1][found] + at] == byte
+        return found
+
     @property
     def field_counts(self) -> Ints:
         first, after = self._bounds

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +41,8 @@ class Table:
     lines: list[list[str]]  # names first, if the format has them
     separator: str = ","  # as source.separator has it
     lines_differ: bool = False  # later fields are free text
+    comment: str | None = None  # how lines begin that are no events
+    names: list[str] | None = None  # that a comment tells
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Guess:
     times: list[Time]  # the likeliest first; never empty
     columns: dict[str, Any]  # of columns that a workload may use, as source.columns has them
     left_out: list[str]  # names of those beyond the first ones
+    comment: str | None = None
+    column_names: list[str] | None = None  # of a file without a header
 
     def source(self, file: str, time: Time) -> dict[str, Any]:
         """Keys of `source` in a benchmark file, without those that are the default."""
@@ -65,6 +69,8 @@ class Guess:
             found |= {"separator": separator} if separator != "," else {}
             found |= {"decimal": self.decimal} if self.decimal != "point" else {}
             found |= {} if self.header else {"header": False}
+            found |= {"comment": self.comment} if self.comment else {}
+            found |= {"column_names": self.column_names} if self.column_names else {}
         columns = {
             name: kind
             for name, kind in self.columns.items()
@@ -87,7 +93,9 @@ def guess(path: str, format: str, only: str | None = None, given: Time | None = 
     first, *others = table.lines
     columns = list(zip(*(others or table.lines), strict=True))
     header = format != "csv" or (len(table.lines) > 1 and not table.lines_differ and not any(map(_is_value, first)))
-    names = [name.strip() for name in first] if header else None
+    if header and table.comment:
+        raise UserError(f"{path}: line 1: found a comment before the header, allowed: a header first; remove comments")
+    names = [name.strip() for name in first] if header else table.names
     comma = format == "csv" and table.separator != "," and _decimal_comma(columns)
     if comma:
         columns = [tuple(v.replace(",", ".") if _COMMA.fullmatch(v) else v for v in values) for values in columns]
@@ -102,7 +110,7 @@ def guess(path: str, format: str, only: str | None = None, given: Time | None = 
     left_out = list(kept)[_KEPT:]
     decimal = "comma" if comma else "point"
     wanted = {name: kept[name] for name in list(kept)[:_KEPT]}
-    return Guess(format, table.separator, header, decimal, found, wanted, left_out)
+    return Guess(format, table.separator, header, decimal, found, wanted, left_out, table.comment, table.names)
 
 
 def columns_of(source: Source) -> dict[str, str]:
@@ -160,6 +168,20 @@ def _read(path: str, format: str) -> Table:
     data = _head(path, ranges.first_line(path)[0])
     if format == "jsonl":
         return Table(_objects(data), "\t")
+    comments = [line for line in data.splitlines() if line.startswith(b"#")]
+    if len(comments) > 1 and data.startswith(b"#"):
+        rest = b"".join(line for line in data.splitlines(keepends=True) if not line.startswith(b"#"))
+        told = next(
+            (line.decode(errors="replace").split()[1:] for line in comments if line.startswith(b"#Fields:")), []
+        )
+        table = _table(rest)
+        named = told if table.lines and len(told) == len(table.lines[0]) and not table.lines_differ else None
+        return replace(table, comment="#", names=named)
+    return _table(data)
+
+
+def _table(data: bytes) -> Table:
+    """The fields of lines of flat text."""
     separator = _separator(data)
     if separator is not None:
         fields = _fields(data, separator)

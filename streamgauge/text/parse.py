@@ -53,6 +53,7 @@ class Layout:
 BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
 
 
+COMMENT = "comment"
 TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
 #: bytes that the quarantine keeps of a line that is too long; file and line number tell where the rest is
 _SHOWN = 1024
@@ -142,6 +143,8 @@ class _Block:
     def parsed(self, first_seq: int) -> Parsed:
         lines, layout = self._lines, self._layout
         long = lines.lengths > LONGEST_LINE
+        if self._source.comment is not None:
+            self._blame(lines.begin_with(self._source.comment.encode()), COMMENT)
         self._blame(long, TOO_LONG)
         self._blame(lines.not_utf8(), "not UTF-8")
         self._blame(self._fields.unbalanced, UNBALANCED)

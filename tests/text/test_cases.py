@@ -296,3 +296,13 @@ def test_options_for_arrivals_years_commas_and_columns(tmp_path: Path) -> None:
     run(Call(["analyze", str(tmp_path / "f.csv"), *reading, "--arrival-iso"])).refused(
         "--arrival: this option is missing"
     )
+
+
+def test_comments_are_no_events_and_do_not_count_as_bad(tmp_path: Path) -> None:
+    (tmp_path / "f.log").write_text(
+        "#Version: 1\n#Fields: date time v\n2026-01-01 00:00:01 a\n#Date: x\n2026-01-01 00:00:00 b\n"
+    )
+    reading = ["--separator", "blanks", "--no-header", "--time", "0,1", "--comment", "#", "--json"]
+    found = run(Call(["analyze", str(tmp_path / "f.log"), *reading])).json
+    assert (found["events"], found["out_of_order"], found["quarantined"]) == (2, 1, 3)
+    run(Call(["analyze", str(tmp_path / "f.log"), *reading[:5]])).refused("line 1: ", "lines are bad")
