@@ -129,7 +129,7 @@ class Benchmark(Model):
 #: settings of a first look: about a minute a cell, and an interval that may be wide
 _QUICK_SEARCH = {
     "processes": 1, "warmup_seconds": 8.0, "window_seconds": 1.5, "window_error": 0.1, "recovery_seconds": 5.0,
-    "proof_steps": 1, "margin": 0.25,
+    "proof_steps": 1, "margin": 0.25, "yardstick": False,
 }  # fmt: skip
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
 

@@ -58,6 +58,13 @@ def test_scale_seed_outputs_and_the_depth_of_the_search_replace_those_of_the_fil
     assert as_it_is == parse(Benchmark, FILE, "test")
 
 
+def test_a_first_look_has_short_windows_and_what_is_asked_beside_it() -> None:
+    found = chosen({"quick": True, "proof_steps": 0}, search={"max_age": "3s", "processes": 3})
+    assert (str(found.search.max_age), found.search.processes, found.search.proof_steps) == ("3s", 1, 0)
+    assert (found.search.window_seconds, found.search.yardstick) == (1.5, False)
+    assert (found.latency.fractions, found.latency.seconds) == ((0.5,), 5.0)
+
+
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
