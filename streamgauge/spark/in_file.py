@@ -19,6 +19,23 @@ T = TypeVar("T")
 _FEW = 8
 
 
+class _Tasks:
+    """A walk in tasks. A task has a copy that holds nothing, as it starts no tasks and cannot have the workers."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def __call__(self, work: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
+        if len(numbers) <= _FEW:
+            return [work(number) for number in numbers]
+        size = -(-len(numbers) // self._workers.cores)
+        shares = [numbers[at : at + size] for at in range(0, len(numbers), size)]
+        return [one for some in self._workers.each(shares, lambda share: [work(k) for k in share]) for one in some]
+
+    def __getstate__(self) -> None:
+        return None
+
+
 def measure(workers: Workers, files: Sequence[Path], source: Source, places: Sequence[Place]) -> InFile:
     """Measures the events of these files, given in the order of the source, in flat memory."""
     groups = row_groups(files)
@@ -29,12 +46,5 @@ def measure(workers: Workers, files: Sequence[Path], source: Source, places: Seq
     def seqs(number: int) -> Times:
         return column_array(read([groups[number]], ["seq"]), "seq")
 
-    def walk(work: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
-        if len(numbers) <= _FEW:
-            return [work(number) for number in numbers]
-        size = -(-len(numbers) // workers.cores)
-        shares = [numbers[at : at + size] for at in range(0, len(numbers), size)]
-        return [one for some in workers.each(shares, lambda share: [work(k) for k in share]) for one in some]
-
     origin = Origin(source.tick, source.time, tuple(places), rows=source.format == "parquet")
-    return in_file(Blocks(groups, times, seqs, walk), origin)
+    return in_file(Blocks(groups, times, seqs, _Tasks(workers)), origin)
