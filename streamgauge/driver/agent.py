@@ -87,6 +87,9 @@ class Agent:
     def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         return self._serve(request) if name == "serve" else self._current().verb(name, request)
 
+    def refused(self, why: str) -> None:
+        self._current().refused(why)
+
     def about(self) -> dict[str, Any]:
         return {"store": str(self._store.root)}
 

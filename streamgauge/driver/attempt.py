@@ -39,6 +39,7 @@ class Attempt:
     start_wall_ns: int = 0
     slip: Histogram = field(default_factory=Histogram)
     reports: dict[int, dict[str, Any]] = field(default_factory=dict)
+    refused: str | None = None  # what was wrong with the first report that was refused
     cpu_begin_s: float = 0.0
     cpu_end_s: float | None = None
     feeds: list[Feed] = field(default_factory=list)
@@ -101,6 +102,7 @@ class Attempt:
             "clock": [astuple(sample) for sample in list(queues.clock)],
             "final": astuple(queues.final) if queues.final else None,
             "reports": [{"epoch": epoch, "body": body} for epoch, body in sorted(self.reports.copy().items())],
+            "refused": self.refused,
             "slip": self.slip.to_dict(),
         }
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from streamgauge.base.units import PS
 from streamgauge.driver.client import Connection, WireError
+from streamgauge.driver.figures import checked, seconds
 from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation
 from streamgauge.driver.schedule import NS
@@ -192,7 +193,8 @@ class Conversation:
     def _collect(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The system's figures, and what each driver process saw."""
         patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
-        figures = self._system.end_trial(patience) if self._begun else {}
+        figures, unusable = checked(self._system.end_trial(patience) if self._begun else {})
+        self._invalid = self._invalid or unusable
         self._mark_cpu("drained")
         try:
             seen = [connection.observe() for connection in self._connections]
@@ -254,7 +256,8 @@ class Conversation:
             track.append((round(at_s, 4), used))
 
     def _cpu_seconds(self) -> float | None:
-        used: float | None = getattr(self._system, "cpu_seconds", lambda: None)()
+        used, unusable = seconds(getattr(self._system, "cpu_seconds", lambda: None))
+        self._invalid = self._invalid or unusable
         return used
 
 

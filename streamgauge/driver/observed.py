@@ -129,6 +129,8 @@ def collect(
     invalid: str | None = None
     log = batch_log(figures)
     for observed in seen:
+        if observed["refused"] is not None:
+            invalid = invalid or f"a report was refused: {observed['refused']}"
         plans = Plans(observed["samples"])
         slip.merge(Histogram.from_dict(observed["slip"]))
         for report in observed["reports"]:

@@ -124,6 +124,10 @@ class Driver:
             raise Refused(f"verb: found {name!r}, allowed: hello, read, {', '.join(verbs)}")
         return verbs[name](request)
 
+    def refused(self, why: str) -> None:
+        if self._attempt is not None and self._attempt.refused is None:
+            self._attempt.refused = why
+
     # -- what a system says
 
     def _latest(self, _: dict[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from streamgauge.search.histogram import Histogram
 
@@ -21,6 +21,8 @@ MOST_PER_S = 1e12
 #: a number that a trial can be made of; a trial itself has narrower bounds (`schedule`)
 Number = Annotated[float, Field(ge=0, le=MOST_PER_S, allow_inf_nan=False)]
 _DAY_S = 86_400
+#: of a report: no trial lasts so long, nor a backlog
+LONGEST_LATENCY_NS = 366 * 86_400 * 10**9
 LONGEST_S = 30 * _DAY_S
 #: µs: a sentinel 1,000 years after the last event is after every window
 _FARTHEST_US = 1000 * 366 * _DAY_S * 10**6
@@ -65,6 +67,12 @@ class Ready(_Request):
     attempt: Attempt = Field(description="text of at most 200 characters")
 
 
+class Drops(_Request):
+    """What an engine says of its own batch; it may add keys."""
+
+    late: Whole = 0
+
+
 class Body(_Request):
     """The report of one epoch. An engine may add keys about its batch."""
 
@@ -77,12 +85,13 @@ class Body(_Request):
     emitted_wall_ns: list[Wall] | None = Field(None, description="the first and the last emission in ns, or null")
     emitted_mean_wall_ns: Wall | None = Field(None, description="nanoseconds, a whole number")
     clock_offset_ns: list[Wall] | None = Field(None, description="[offset, error] in ns, or null")
-    batch: dict[str, Any] | None = Field(None, description="an object")
+    batch: Drops | None = Field(None, description="an object, with whole numbers of late events from 0 on")
 
     @field_validator("event_latency", "processing_latency")
     @classmethod
     def _sound(cls, histogram: dict[str, Any]) -> dict[str, Any]:
-        Histogram.from_dict(histogram)
+        if (Histogram.from_dict(histogram).max or 0) > LONGEST_LATENCY_NS:
+            raise ValueError
         return histogram
 
     @field_validator("emitted_wall_ns", "clock_offset_ns")
@@ -91,6 +100,32 @@ class Body(_Request):
         if pair and len(pair) != 2:
             raise ValueError
         return pair
+
+    @field_validator("emitted_wall_ns")
+    @classmethod
+    def _ascends(cls, pair: list[int] | None) -> list[int] | None:
+        if pair and pair[0] > pair[1]:
+            raise ValueError
+        return pair
+
+    @field_validator("clock_offset_ns")
+    @classmethod
+    def _bounded(cls, pair: list[int] | None) -> list[int] | None:
+        if pair and pair[1] < 0:
+            raise ValueError
+        return pair
+
+    @model_validator(mode="after")
+    def _of_these_rows(self) -> Self:
+        """A row has at most one latency of each kind, and is emitted when it was emitted."""
+        walls, mean = self.emitted_wall_ns, self.emitted_mean_wall_ns
+        for name in ("event_latency", "processing_latency"):
+            counted = (self.event_latency if name == "event_latency" else self.processing_latency)["count"]
+            if counted > self.rows:
+                raise ValueError(f"{name}: found {counted} latencies of {self.rows} rows, allowed: one a row")
+        if walls and mean is not None and not walls[0] <= mean <= walls[1]:
+            raise ValueError(f"emitted_mean_wall_ns: found {mean}, allowed: {walls[0]} to {walls[1]}, as emitted")
+        return self
 
 
 class Report(Ready):
@@ -146,9 +181,9 @@ def parsed(line: bytes) -> dict[str, Any]:
     try:
         request = json.loads(line)
     except (ValueError, RecursionError):
-        raise Malformed(f"request: found {_shown(line)}, allowed: a JSON object on one line") from None
+        raise Malformed(f"request: found {shown(line)}, allowed: a JSON object on one line") from None
     if not isinstance(request, dict):
-        raise Malformed(f"request: found {_shown(request)}, allowed: a JSON object with a verb")
+        raise Malformed(f"request: found {shown(request)}, allowed: a JSON object with a verb")
     return request
 
 
@@ -156,7 +191,7 @@ def checked(request: dict[str, Any]) -> str:
     """Returns the verb of a valid request. Raises Malformed, which names the first invalid field."""
     verb = request.get("verb")
     if not isinstance(verb, str) or verb not in _OF:
-        raise Malformed(f"verb: found {_shown(verb)}, allowed: {', '.join(VERBS)}")
+        raise Malformed(f"verb: found {shown(verb)}, allowed: {', '.join(VERBS)}")
     try:
         _OF[verb].model_validate(request)
     except ValidationError as problem:
@@ -167,17 +202,19 @@ def checked(request: dict[str, Any]) -> str:
 
 def _line(model: type[BaseModel], place: tuple[int | str, ...], error: Any) -> str:
     """Says in one line what was found at that place, and what is allowed there."""
+    if model is Report and place and place[0] == "body" and (len(place) > 1 or error["type"] == "value_error"):
+        return "body." + _line(Body, place[1:], error)
+    if error["type"] == "value_error" and not place:
+        return str(error["ctx"]["error"])
     named = {field.alias or name: field for name, field in model.model_fields.items()}
     field = named[str(place[0])]
-    inner = Body if place[0] == "body" and len(place) > 1 else None
-    if inner is not None:
-        return "body." + _line(inner, place[1:], error)
     if error["type"] == "missing":
         return f"{place[0]}: found nothing, allowed: {field.description}"
-    return f"{place[0]}: found {_shown(error['input'])}, allowed: {field.description}"
+    return f"{place[0]}: found {shown(error['input'])}, allowed: {field.description}"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Returns a value for a message: on one line, and short."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     text = " ".join(repr(value).split())

@@ -40,6 +40,9 @@ class Handler(Protocol):
 
     def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]: ...
 
+    def refused(self, why: str) -> None:
+        """Remembers that a report was malformed: its trial measures nothing, whatever else comes."""
+
 
 class Server:
     """Listens from construction on. Raises UserError when the port is not available."""
@@ -132,6 +135,7 @@ class Server:
         return None if self._admission.accepted(connection, wanted) else "all places are taken; end other clients"
 
     def _answer(self, line: bytes, writer: Any) -> None:
+        request: dict[str, Any] = {}
         try:
             request = parsed(line)
             name = checked(request)
@@ -140,6 +144,8 @@ class Server:
                 return
             batches = self._handler.read(request)
         except (Refused, Malformed, UserError, ValueError) as problem:
+            if isinstance(problem, Malformed) and request.get("verb") == "report":
+                self._handler.refused(str(problem))
             _send(writer, {"ok": False, "error": " ".join(str(problem).split())})
             return
         except Exception as problem:  # a fault of ours is answered, too: the peer must not take it for the end

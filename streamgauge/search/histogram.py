@@ -116,17 +116,16 @@ class Histogram:
         """The histogram that to_dict wrote. Raises ValueError for other data: it comes from another process."""
         histogram = cls()
         try:
-            buckets = np.asarray(data["buckets"], np.int64)
-            counts = np.asarray(data["counts"], np.int64)
-            histogram.count, histogram.negative, histogram.sum = (int(data[k]) for k in ("count", "negative", "sum"))
-            histogram.min, histogram.max = (None if data[k] is None else int(data[k]) for k in ("min", "max"))
+            buckets, counts = (np.array([_whole(n) for n in data[k]], np.int64) for k in ("buckets", "counts"))
+            histogram.count, histogram.negative, histogram.sum = (_whole(data[k]) for k in ("count", "negative", "sum"))
+            histogram.min, histogram.max = (None if data[k] is None else _whole(data[k]) for k in ("min", "max"))
             np.add.at(histogram._counts, buckets, counts)
             sound = (
                 buckets.shape == counts.shape
-                and bool((counts > 0).all() and (buckets >= 0).all())
-                and int(counts.sum()) == histogram.count
-                and histogram.negative >= 0
-                and (histogram.min is None) == (histogram.max is None) == (histogram.count == 0)
+                and bool((counts > 0).all() and (buckets >= 0).all() and (np.diff(buckets) > 0).all())
+                and sum(counts.tolist()) == histogram.count
+                and 0 <= histogram.negative < 2**63
+                and histogram._spans(buckets)
             )
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as problem:
             raise ValueError(f"not a histogram: {type(problem).__name__}: {problem}") from None
@@ -134,11 +133,29 @@ class Histogram:
             raise ValueError("not a histogram: its counts contradict each other")
         return histogram
 
+    def _spans(self, buckets: NDArray[np.int64]) -> bool:
+        """True if least, greatest and sum agree with the buckets in use."""
+        if self.min is None or self.max is None:
+            return self.min is self.max is None and self.count == self.sum == 0
+        if not 0 <= self.min <= self.max < 2**63 or not self.count:
+            return False
+        ends = Histogram()
+        ends.add(np.array([self.min, self.max]))
+        used = np.flatnonzero(ends._counts)
+        between = self.count * self.min <= self.sum <= self.count * self.max
+        return between and (used[0], used[-1]) == (buckets[0], buckets[-1])
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Histogram) and self.to_dict() == other.to_dict()
 
     def __repr__(self) -> str:
         return f"Histogram(count={self.count}, negative={self.negative}, min={self.min}, max={self.max})"
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"found {value!r:.40}, allowed: whole numbers")
+    return value
 
 
 def _edge(bucket: int) -> int:

@@ -24,7 +24,7 @@ def invalid(
     if least:
         body["least_ns"] = min(0, int(waits.min()))
     seen = {
-        "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 10**9, "final": None,
+        "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 10**9, "final": None, "refused": None,
         "reports": [{"epoch": 0, "body": body}],
     }  # fmt: skip
     return collect(TrialRequest(10, 1), Bounds(), [seen], {"check": {"wrong": wrong}}, []).invalid

@@ -91,6 +91,9 @@ class HandDriver:
             self.ready.set()
         return {}
 
+    def refused(self, why: str) -> None:
+        self.calls.append(("refused", why))
+
     def said(self, verb: str) -> list[Any]:
         return [what for name, what in self.calls if name == verb]
 
