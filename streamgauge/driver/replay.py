@@ -24,6 +24,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.base.schemas import COLUMN_TYPES
 from streamgauge.base.units import PS, Tick
+from streamgauge.driver.floats import plain_floats
 from streamgauge.driver.ids import UNMARKED, Ids, Marking, Turn
 from streamgauge.driver.schedule import Ints, Loop, Schedule
 
@@ -127,7 +128,7 @@ def load_stream(
     if total and not kept:
         raise UserError(f"replay.max_memory_mb: found {max_memory_mb}, too small for one batch of the stream; raise it")
     table = pa.Table.from_batches(kept) if kept else pa.table({name: [] for name in wanted})
-    return densified(make_stream(table, tick, columns, total), densify, salted)
+    return densified(make_stream(plain_floats(table), tick, columns, total), densify, salted)
 
 
 def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
@@ -149,9 +150,7 @@ def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
         elif kind == "int64":
             changed[name] = pc.add(pc.multiply(old, copies), pa.array(copy))
         else:
-            raise UserError(
-                f"replay.densify: key column {name!r} is {kind}, allowed: a declared string or int64 column"
-            )
+            raise UserError(f"replay.densify: key column {name!r} is {kind}, allowed: declared string or int64 columns")
     return Stream(
         replaced(table, changed).combine_chunks(), stream.tick, stream.columns, stream.rows_in_artifact * copies
     )

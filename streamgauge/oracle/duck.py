@@ -84,7 +84,9 @@ def _asked(spec: Spec, frames: tuple[pa.Table, ...]) -> Iterator[duckdb.DuckDBPy
             _nexmark(base, query, sql, told)
         else:
             for number, side in enumerate(("",) if len(frames) == 1 else ("left_", "right_")):
-                base.execute(f"create view {side}events as select {_columns(spec, frames[number])} from frame{number}")
+                base.execute(
+                    f"create view {side}events as select {_columns(spec, frames[number])} from frame{number} r"
+                )
                 base.execute(_WINDOWS.format(side=side, events=f"{side}events", **told))
         try:
             yield base.sql(sql.format(**told))
@@ -108,9 +110,9 @@ def _columns(spec: Spec, rows: pa.Table) -> str:
     """The select list of `events`."""
     found = ["seq", "epoch_us(event_ts) as at_us"]
     if spec.key is not None:
-        found.append(f"{_name(spec.key)} as key")
+        found.append(f"r.{_name(spec.key)} as key")
     if spec.value is not None:
-        value, kind = _name(spec.value), rows.schema.field(spec.value).type
+        value, kind = f"r.{_name(spec.value)}", rows.schema.field(spec.value).type
         found.append(f"{value} as value")
         if pa.types.is_integer(kind):
             found.append(f"{value} as number")

@@ -191,7 +191,6 @@ def counted(
     late_rows = rows.filter(pa.array(gone))
     event_ts = late_rows["event_ts"].cast(pa.int64()).to_numpy()
     groups = [late_rows[name] for name in _groups(query, frame, part)]
-    groups = [pc.add(column, 0.0) if pa.types.is_floating(column.type) else column for column in groups]  # no -0.0
     groups += [pa.array(batches[gone])]
     groups += (
         [late_rows["partition"], pa.array(event_ts)] if query.late == "session" else [pa.array(_ends(event_ts, part))]

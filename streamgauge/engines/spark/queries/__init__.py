@@ -7,8 +7,10 @@ A query is `query(frames, spec) -> frame`: no session, no clock, no writing. Its
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
+from streamgauge.base.schemas import RESERVED
 from streamgauge.oracle.batches import Rules
 from streamgauge.workloads import Spec, find
 
@@ -54,5 +56,20 @@ def rules(query: str) -> Rules:
 
 
 def run(frames: list[Any], spec: Spec) -> Any:
-    """The result frame of a query over frames that each hold the whole stream."""
-    return importlib.import_module(f"{__package__}.{spec.query}").query(frames, spec)
+    """The result frame of a query over frames that each hold the whole stream.
+
+    A query knows its key and its value by these names alone, so that their own ones cannot clash with what it makes.
+    """
+    named = {role: column for role, column in (("key", spec.key), ("value", spec.value)) if column is not None}
+    if find(spec.query).reads or find(spec.query).line:  # Nexmark's have their own, and an event that passes keeps them
+        named = {}
+    inner = replace(spec, key="key" if "key" in named else spec.key, value="value" if "value" in named else spec.value)
+    return importlib.import_module(f"{__package__}.{spec.query}").query([_renamed(f, named) for f in frames], inner)
+
+
+def _renamed(frame: Any, named: dict[str, str]) -> Any:
+    """The frame with the wire's own columns, and these of the workload under other names."""
+    own = [name for name in frame.columns if name in RESERVED]
+    if not named:
+        return frame
+    return frame.select(*own, *(frame[f"`{column}`"].alias(role) for role, column in named.items()))

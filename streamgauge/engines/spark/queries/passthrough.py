@@ -10,4 +10,6 @@ from streamgauge.workloads import Spec
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     (frame,) = frames
     columns = dict.fromkeys(name for name in (spec.key, spec.value) if name is not None)
-    return frame.select("seq", "event_time", *columns, "event_wall", "offered_wall", "sentinel")
+    return frame.select(
+        "seq", "event_time", *(frame[f"`{name}`"] for name in columns), "event_wall", "offered_wall", "sentinel"
+    )
