@@ -102,5 +102,5 @@ def seconds(told: Callable[[], object]) -> tuple[float | None, str | None]:
 
 
 def _allowed(message: str) -> str:
-    """What pydantic asks for, without its own subject."""
+    """Returns what pydantic asks for, without its own subject."""
     return message.removeprefix("Input should be ").removeprefix("Value error, ")

@@ -68,7 +68,7 @@ class Ready(_Request):
 
 
 class Drops(_Request):
-    """What an engine says of its own batch; it may add keys."""
+    """The part of a report on an engine's own batch, which may add keys."""
 
     late: Whole = 0
 

@@ -31,6 +31,7 @@ from streamgauge.measure import telemetry
 from streamgauge.measure.checks import allowed_cpus, named_ids
 from streamgauge.measure.measured import Measured, judged
 from streamgauge.measure.output_check import compared, salted, size
+from streamgauge.measure.overflow import refuse_overflow
 from streamgauge.measure.own_speed import own_speed
 from streamgauge.measure.telemetry import Progress
 from streamgauge.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
@@ -332,6 +333,7 @@ def ready(
     stream, *rest = [store.need("stream", store.stream_key(benchmark, one), "generate") for one in experiments]
     declared: dict[str, str] = stream.manifest["columns"]
     Spec.of(workload, declared)  # raises for unusable keys and values before anything starts
+    refuse_overflow((stream, *rest), workload)
     query = find(workload.query)
     names = declared if system.every_column else (*query.columns, workload.key, workload.value)
     needed = {name: declared[name] for name in names if name is not None}

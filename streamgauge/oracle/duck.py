@@ -50,7 +50,7 @@ def size_and_checksum(wanted: Expectation) -> tuple[int, int]:
     """Row count and checksum of that union, which need not fit into memory."""
     rows, total = 0, 0
     for part in wanted.parts:
-        with _asked(part.spec, part.frames) as found:
+        with asked(part.spec, part.frames) as found:
             for batch in found.to_arrow_reader(BATCH_ROWS):
                 rows, total = rows + batch.num_rows, (total + checksum(batch)) % 2**64
     return rows, total
@@ -61,20 +61,28 @@ def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
 
     Raises ValueError for numbers that the answer cannot hold.
     """
-    with _asked(spec, frames) as found:
+    with asked(spec, frames) as found:
         return found.to_arrow_table()
 
 
+def question(query: str) -> str:
+    """The text of a query's question in SQL, with its parameters in braces."""
+    return (Path(workloads.__file__).parent / f"{query.replace('.', '/')}.sql").read_text()
+
+
 @contextmanager
-def _asked(spec: Spec, frames: tuple[pa.Table, ...]) -> Iterator[duckdb.DuckDBPyRelation]:
-    """Makes the tables and yields the query's relation. Raises ValueError for numbers that the answer cannot hold."""
+def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[duckdb.DuckDBPyRelation]:
+    """Makes the tables and yields the query's relation. Raises ValueError for numbers that the answer cannot hold.
+
+    sql: what to ask of the tables instead of the query's own question.
+    """
     query = workloads.find(spec.query)
     told = {
         "offset_us": spec.offset_us, "slide_us": spec.step_us, "window_us": spec.window_us,
         "length_us": spec.length_us, "top": spec.top,
         "columns": ", ".join(map(_name, dict.fromkeys(name for name in (spec.key, spec.value) if name is not None))),
     }  # fmt: skip
-    sql = (Path(workloads.__file__).parent / f"{spec.query.replace('.', '/')}.sql").read_text()
+    sql = sql or question(spec.query)
     with tempfile.TemporaryDirectory(prefix="streamgauge-duck-") as scratch, duckdb.connect() as base:
         base.execute(f"set timezone = 'UTC'; set threads = 1; set temp_directory = {_text(scratch)}")
         base.execute(_BEGIN)
@@ -114,13 +122,18 @@ def _columns(spec: Spec, rows: pa.Table) -> str:
     if spec.value is not None:
         value, kind = f"r.{_name(spec.value)}", rows.schema.field(spec.value).type
         found.append(f"{value} as value")
-        if pa.types.is_integer(kind):
-            found.append(f"{value} as number")
-        elif pa.types.is_floating(kind):
-            found.append(f"{_MILLIONTHS.format(value=value)} as number")
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            found.append(f"{number_of(spec, rows)} as number")
         if spec.mark is not None:
             found.append(f"coalesce({value}::varchar = {_text(spec.mark)}, false) as marked")
     return ", ".join(found)
+
+
+def number_of(spec: Spec, rows: pa.Table) -> str:
+    """The value of the rows r as it is summed, in SQL."""
+    value = f"r.{_name(str(spec.value))}"
+    is_float = pa.types.is_floating(rows.schema.field(str(spec.value)).type)
+    return _MILLIONTHS.format(value=value) if is_float else value
 
 
 def _name(name: str) -> str:

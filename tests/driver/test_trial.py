@@ -281,7 +281,7 @@ def test_a_system_that_is_never_ready(fleet: Fleet) -> None:
     assert found.observation.invalid == "the system was not ready within 0.3 s"
 
 
-def test_a_report_that_is_none_is_refused_and_counts_nothing(fleet: Fleet) -> None:
+def test_a_report_that_is_none_is_refused_and_its_trial_is_invalid(fleet: Fleet) -> None:
     class Babbling(InThread):
         def end_trial(self, timeout_s: float) -> dict[str, Any]:
             figures = super().end_trial(timeout_s)
@@ -293,7 +293,27 @@ def test_a_report_that_is_none_is_refused_and_counts_nothing(fleet: Fleet) -> No
             return figures
 
     found = trial(fleet, Babbling(), rate=100, seconds=0.3)
-    assert (found.observation.invalid, found.details["emitted"]) == (None, 30)
+    assert str(found.observation.invalid).startswith("a report was refused: body.event_latency: found nothing, allowed")
+    assert found.details["emitted"] == 30
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (None, "the system's figures: found None, allowed: an object"),
+        ([1], "the system's figures: found [1], allowed: an object"),
+        ({"cpu_seconds": float("nan")}, "the system's figures: cpu_seconds: found nan, allowed: "),
+    ],
+)
+def test_figures_that_are_none_make_the_trial_invalid(fleet: Fleet, told: Any, why: str) -> None:
+    class Babbling(InThread):
+        def end_trial(self, timeout_s: float) -> Any:
+            super().end_trial(timeout_s)
+            return told
+
+    found = trial(fleet, Babbling(), rate=100, seconds=0.3)
+    assert str(found.observation.invalid).startswith(why)
+    assert found.details["system"] == {}
 
 
 def test_drivers_of_another_host_serve_trial_after_trial(fleet: Fleet) -> None:

@@ -100,7 +100,7 @@ def test_flink_s_sql_reads_no_column_by_the_name_of_a_workload(names: list[str])
 @pytest.mark.spark
 @pytest.mark.parametrize("shift", range(0, len(NAMES), 6))
 def test_spark_s_answers_do_not_depend_on_names(spark: Any, shift: int) -> None:
-    """Each pair of names is asked two queries, so that all names and all queries come up."""
+    """Asks two queries for each pair of names, so that all names and all queries come up."""
     pairs = [(NAMES[n], NAMES[(n + 7) % len(NAMES)]) for n in range(shift, min(shift + 6, len(NAMES)))]
     for number, (key, value) in enumerate(pairs):
         chosen = specs(key, value)
