@@ -14,6 +14,8 @@ from streamgauge.driver.split import Plans, batch_log, overall
 from streamgauge.search.histogram import Histogram
 from streamgauge.search.records import Sample, TrialObservation, worst_clock
 
+#: no trial lasts so long, nor the backlog before it
+LONGEST_LATENCY_NS = 366 * 86_400 * NS
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
@@ -232,6 +234,8 @@ def _epoch(
     """
     body = report["body"]
     own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])
+    if (longest := max(own.max or 0, other.max or 0)) > LONGEST_LATENCY_NS:
+        raise ValueError(f"found a latency of {longest / NS:.4g} s, allowed: at most a year")
     walls = body.get("emitted_wall_ns") or None
     batch = log.get(report["epoch"])
     mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)

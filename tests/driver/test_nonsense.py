@@ -27,8 +27,6 @@ BODY: dict[str, Any] = {
     "emitted_wall_ns": [2 * S, 3 * S], "emitted_mean_wall_ns": 2 * S + 5, "clock_offset_ns": [-4, 9],
     "batch": {"late": 2, "of its own": []},
 }  # fmt: skip
-LONG = Histogram()
-LONG.add(np.array([2**62]))
 
 
 def refusal(body: object) -> str | None:
@@ -67,7 +65,6 @@ def test_a_sound_report_counts() -> None:
         ({"event_latency": LATENCY | {"negative": -1}}, "body.event_latency: found {"),
         ({"event_latency": LATENCY | {"sum": 10**12}}, "body.event_latency: found {"),
         ({"event_latency": LATENCY | {"buckets": LATENCY["buckets"][::-1]}}, "body.event_latency: found {"),
-        ({"event_latency": LONG.to_dict()}, "body.event_latency: found {"),  # a latency of 146 years
         ({"emitted_wall_ns": [3, 2]}, "body.emitted_wall_ns: found [3, 2]"),
         ({"emitted_mean_wall_ns": 1}, "body.emitted_mean_wall_ns: found 1, allowed: 2000000000 to 3000000000"),
         ({"clock_offset_ns": [0, -1]}, "body.clock_offset_ns: found [0, -1]"),
@@ -99,6 +96,18 @@ def test_a_trial_whose_report_was_refused_is_invalid_even_if_the_system_goes_on(
     assert found.invalid == "a report was refused: body.rows: found -3, allowed: a whole number from 0 on"
 
 
+def test_a_latency_beyond_reason_is_told() -> None:
+    long = Histogram()
+    long.add(np.array([2**62]))
+    seen = {
+        "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": S, "final": None, "refused": None,
+        "reports": [{"epoch": 4, "body": BODY | {"processing_latency": long.to_dict()}}],
+    }  # fmt: skip
+    told = str(collect(TrialRequest(10, 1), Bounds(), [seen], {}, []).invalid)
+    assert told.startswith("the report of epoch 4 is unusable: ")
+    assert "found a latency of 4.612e+09 s, allowed: at most a year" in told
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
@@ -120,8 +129,9 @@ def test_any_body_is_refused_or_makes_an_epoch(body: object) -> None:
         "final": None, "refused": None, "reports": [{"epoch": 1, "body": json.loads(json.dumps(body))}],
     }  # fmt: skip
     found = collect(TrialRequest(10, 1), Bounds(max_clock_offset_s=1e12), [seen], {}, [])
-    assert found.invalid is None or "before" in found.invalid, found.invalid
-    assert [epoch["epoch"] for epoch in found.epochs] == [1]
+    if found.invalid is not None:
+        assert "before" in found.invalid or "allowed: at most a year" in found.invalid, found.invalid
+    assert [epoch["epoch"] for epoch in found.epochs] in ([1], [])
     assert found.details()["emitted"] >= 0
 
 
