@@ -59,6 +59,9 @@ class Endless:
     def hello(self) -> dict[str, Any]:
         return {"partitions": self.partitions, "attempt": "benchmark"}
 
+    def refused(self, why: str) -> None:
+        raise SystemExit(why)
+
     def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         if name == "planned":
             self.planned |= request["offsets"]
