@@ -30,8 +30,8 @@ def whole(pieces: Iterable[pa.Table], spec: Spec) -> int:
         for rows in pieces:
             base.register("piece", rows)
             number = number_of(spec, rows)
-            found = base.execute(f"select coalesce(sum(abs({number}::hugeint)), 0)::varchar from piece r").fetchone()
-            total += int(found[0]) if found else 0
+            found = base.execute(f"select coalesce(sum(abs({number}::hugeint)), 0)::varchar from piece r").fetchall()
+            total += sum(int(text) for (text,) in found)
     return total
 
 
