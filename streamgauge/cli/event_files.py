@@ -15,6 +15,7 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
+from streamgauge.base.printable import no_empty_parents
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.cli import options, source_options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
@@ -228,7 +229,11 @@ def generate(
     if save_bad is not None:
         quarantine.check(save_bad, out)
         workplace.keep_sources("--quarantine", save_bad, files)
-    with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
+    with (
+        no_empty_parents(out),
+        workplace.beside(out) as store,
+        workplace.workers("generate", master, store, source) as workers,
+    ):
         from streamgauge.spark import generate as stage
         from streamgauge.spark import ingest, stream_texts
 

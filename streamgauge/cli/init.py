@@ -50,6 +50,8 @@ _SPARK = """\
   - {name: spark, engine: spark, master: "local[1]"}
 search: {max_age: 3s} # how far the system may be behind"""
 
+#: characters of a key in YAML's short form
+_LONGEST_KEY = 1000
 _SORTED = ", of the events sorted by time, as too many are out of order already to delay more"
 
 
@@ -201,13 +203,19 @@ def _flow(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value)
     reserved = str(value).lower() in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
     if plain and not reserved:
         return str(value)
     # YAML ends a line at more characters than JSON does
     return json.dumps(value, ensure_ascii=not (isinstance(value, str) and value.isprintable()))
+
+
+def _key(name: str) -> str:
+    """A key; YAML takes one of more than 1,024 characters only behind a question mark."""
+    text = _flow(name)
+    return text if len(text) <= _LONGEST_KEY else f"? {text} "
 
 
 def _one_line(text: str) -> str:

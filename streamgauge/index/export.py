@@ -13,6 +13,7 @@ from pyarrow import csv, parquet
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
+from streamgauge.base.printable import as_cell
 from streamgauge.catalog.results import MEASURED
 from streamgauge.index.result_index import Row
 
@@ -35,6 +36,8 @@ def write(rows: list[Row], path: Path) -> None:
     if path.suffix not in writers:
         raise UserError(f"--out: found {path.name!r}, allowed: a name that ends in .csv or .parquet")
     flat = [{k: canonical(v) if isinstance(v, dict) else v for k, v in row.items()} for row in rows]
+    if path.suffix == ".csv":
+        flat = [{k: as_cell(v) if isinstance(v, str) else v for k, v in row.items()} for row in flat]
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         writers[path.suffix](pa.Table.from_pylist(flat, SCHEMA), temporary)

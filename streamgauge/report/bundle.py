@@ -7,13 +7,14 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from streamgauge import __version__
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
+from streamgauge.base.printable import as_cell
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.report import again, page
@@ -86,8 +87,8 @@ def as_csv(table: Table) -> str:
     """The table as CSV; a number has no thousands separators, so that a program reads it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([[_number(plain(cell)) for cell in row] for row in table.rows])
+    writer.writerow(map(as_cell, table.columns))
+    writer.writerows([[as_cell(_number(plain(cell))) for cell in row] for row in table.rows])
     return text.getvalue()
 
 
@@ -100,8 +101,8 @@ def as_markdown(table: Table) -> str:
 def as_latex(table: Table) -> str:
     """The table as a tabular with the rules of booktabs."""
     columns = "".join("r" if one else "l" for one in table.numeric)
-    rows = [" & ".join(_tex(plain(cell)) for cell in row) + r" \\" for row in table.rows]
-    head = " & ".join(map(_tex, table.columns)) + r" \\"
+    rows = [_tex_row(map(plain, row)) for row in table.rows]
+    head = _tex_row(table.columns)
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
     return "\n".join(body) + "\n"
 
@@ -151,6 +152,12 @@ def _number(text: str) -> str:
     text = text.replace("\u2060", "")
     number = text.replace("\u202f", "").replace("−", "-")
     return number if re.fullmatch(r"[-+]?\d[\d.]*", number) else text.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def _tex_row(cells: Iterable[str]) -> str:
+    """A row of a tabular; what stands before it would take a leading [ or * as its own argument."""
+    row = " & ".join(map(_tex, cells))
+    return f"{'{}' if row.lstrip().startswith(('[', '*')) else ''}{row} \\\\"
 
 
 def _tex(text: str) -> str:

@@ -279,3 +279,13 @@ def test_a_time_that_is_described_by_options(tmp_path: Path) -> None:
         "time": {"column": "a", "format": "%S//%Y-%m-%d"}, "arrival": {"column": "b", "iso": True},
         "columns": {"b": "string"},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("header", [f"ts,{'x' * 100_000}", f"{'x' * 100_000},ts"])
+def test_a_column_whose_name_is_very_long(tmp_path: Path, header: str) -> None:
+    rows = "{ms},5" if header.startswith("ts") else "5,{ms}"
+    file = written(tmp_path / "wide.csv", header, rows)
+    made = run(Call(["init", str(file), "--time", "ts", "--unit", "ms", "--out", str(tmp_path / "wide.yaml")]))
+    assert made.code == 0, made.err[:300]
+    assert "x" * 100_000 in yaml.safe_load((tmp_path / "wide.yaml").read_text())["source"]["columns"]
+    assert load(tmp_path / "wide.yaml").source.time.column == "ts"

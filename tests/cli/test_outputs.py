@@ -133,3 +133,12 @@ def test_what_json_and_kafka_cannot_take_is_null_or_refused(tmp_path: Path) -> N
     (tmp_path / "out").rename(tmp_path / "done")
     generate(file, *given, "--columns", "k", "--kafka").refused("--kafka: a value of the key, the column k, has a tab")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_generation_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    clicks(tmp_path)
+    before = {*tmp_path.rglob("*")}
+    out = tmp_path / "a" / "b" / "c"
+    wrong = ["generate", str(tmp_path / "clicks.csv"), "--target", "99.9", "--seed", "1", "--out", str(out), *TEXT]
+    assert run(Call(wrong)).code == 2
+    assert {*tmp_path.rglob("*")} == before

@@ -17,7 +17,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.index import default_url, garbage_collection, index_run
+from streamgauge.index import default_url, export, garbage_collection, index_run
 from streamgauge.report.runs_page import render
 from tests.command import Answer, Call, run
 from tests.index import example
@@ -42,6 +42,16 @@ def test_rebuild_list_and_export(tmp_path: Path) -> None:
     assert parquet["value"].to_list() == [100.0, 100.0, 50000.0, 110.25, None, 100.0]
     assert [row["value"] for row in rows] == ["100", "100", "50000", "110.25", "", "100"]
     assert [row["reason"] for row in rows] == parquet["reason"].to_list()
+
+
+def test_an_exported_reason_is_no_formula(tmp_path: Path) -> None:
+    row = {"reason": "=HYPERLINK(1)", "unit": "-", "value": -2.5, "machine": {"cpu": "@x"}}
+    for name in ("out.csv", "out.parquet"):
+        export.write([row], tmp_path / name)
+    with open(tmp_path / "out.csv", newline="") as file:
+        (cells,) = csv.DictReader(file)
+    assert [cells[name] for name in row] == ["'=HYPERLINK(1)", "'-", "-2.5", '{"cpu":"@x"}']
+    assert polars.read_parquet(tmp_path / "out.parquet")["reason"].to_list() == ["=HYPERLINK(1)"]
 
 
 def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_demand(tmp_path: Path) -> None:

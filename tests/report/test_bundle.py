@@ -36,6 +36,14 @@ def test_a_table_as_latex_escapes_what_tex_reads() -> None:
     ]  # fmt: skip
 
 
+def test_texts_of_others_are_no_formulas_and_no_arguments_of_tex() -> None:
+    table = Table(["[name", "v"], [["=1+1", "-2.5"], ["*late", "@x"], [" [a]", "+1"]])
+    assert bundle.as_csv(table) == "[name,v\n'=1+1,-2.5\n*late,'@x\n [a],+1\n"
+    assert bundle.as_latex(table).splitlines()[2:7] == [
+        r"{}[name & v \\", r"\midrule", r"=1+1 & -2.5 \\", r"{}*late & @x \\", r"{} [a] & +1 \\",
+    ]  # fmt: skip
+
+
 @pytest.fixture
 def artifacts(tmp_path: Path) -> Path:
     made = benchmark(tmp_path / "source.csv", **CELLS)

@@ -1,0 +1,44 @@
+"""Tests that names and values from files of others are no commands to terminals, spreadsheets and TeX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.base.printable import as_cell, no_empty_parents, printable
+
+
+@given(st.text())
+def test_a_printed_text_moves_no_cursor_and_turns_no_direction(text: str) -> None:
+    shown = printable(text)
+    assert all(one in "\n\t" or not (ord(one) < 32 or 127 <= ord(one) < 160) for one in shown)
+    assert not set(shown) & set("\u202e\u2066\u2028")
+
+
+def test_escape_codes_are_shown_as_text() -> None:
+    assert printable("a\x1b[31mred\x1b]0;title\x07\tb\n\x9b2J\u202e") == (
+        "a\\x1b[31mred\\x1b]0;title\\x07\tb\n\\x9b2J\\u202e"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [("=1+1", "'=1+1"), ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"), ("@SUM(A1)", "'@SUM(A1)"), ("-2+3", "'-2+3"),
+     ("\t=1", "'\t=1"), ("\r=1", "'\r=1"), ("\uff1d1", "'\uff1d1"), ("-2.5", "-2.5"), ("+3", "+3"), ("-1e-9", "-1e-9"),
+     ("a=1", "a=1"), ("", "")],
+)  # fmt: skip
+def test_a_cell_is_no_formula_and_a_number_stays_one(text: str, cell: str) -> None:
+    assert as_cell(text) == cell
+
+
+def test_folders_made_for_nothing_go_and_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with no_empty_parents(tmp_path / "a/b/c/out"):
+        (tmp_path / "a/b/c").mkdir(parents=True)
+    assert [*tmp_path.rglob("*")] == [tmp_path / "a"]
+    with no_empty_parents(tmp_path / "a/b/out"):
+        (tmp_path / "a/b/out").mkdir(parents=True)
+    assert (tmp_path / "a/b/out").is_dir()
