@@ -21,7 +21,7 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
-from streamgauge.airflow.home import POOL
+from streamgauge.airflow.home import PATIENCE, POOL, environment
 from tests.conftest import ROOT
 
 DOCKER = ROOT / "docker"
@@ -200,3 +200,10 @@ def test_script_parses_and_may_be_run(script: Path) -> None:
     shell = script.read_text().splitlines()[0].removeprefix("#!")
     assert subprocess.run([shell, "-n", script], capture_output=True).stderr == b""
     assert script.stat().st_mode & stat.S_IXUSR
+
+
+def test_a_private_airflow_is_as_patient_with_its_api_server_as_the_service() -> None:
+    told = dict(line.split("=", 1) for line in (DOCKER / "airflow.env").read_text().splitlines() if "=" in line)
+    assert PATIENCE.items() <= told.items()
+    made = environment(Path("home"), Path("artifacts"), Path("configs"), None)
+    assert PATIENCE.items() <= made.items()

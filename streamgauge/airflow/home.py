@@ -22,6 +22,12 @@ AIRFLOW = [sys.executable, "-m", "airflow"]
 POOL = "streamgauge"
 SLOTS = "2"  # stages at a time; each brings a JVM of its own
 RETRY_SECONDS = 5.0  # between two attempts at a stage
+#: a task that begins before the API server answers asks it again for a minute, and does not lose its only retry
+PATIENCE = {
+    "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "12",
+    "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "15",
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "30",
+}
 
 
 def benchmark_files(place: Path) -> list[Path]:
@@ -48,7 +54,7 @@ def environment(home: Path, artifacts: Path, configs: Path, master: str | None) 
     }
     if master or CONNECTION_VARIABLE not in os.environ:
         ours[CONNECTION_VARIABLE] = json.dumps({"conn_type": "spark", "host": master or "local[2]"})
-    return os.environ | ours
+    return PATIENCE | os.environ | ours
 
 
 def prepare(environment: dict[str, str]) -> None:

@@ -50,21 +50,16 @@ _GUARD = _Guard()
 
 
 class Leader(subprocess.Popen[bytes]):
-    """A command that leads a process session of its own: its process id is also its session's id."""
+    """A command that leads a process session of its own: its process id is also its session's id.
+
+    Its session is ended also if this process is killed before `wait` has returned.
+    """
 
     def __init__(
-        self,
-        command: list[str],
-        environment: dict[str, str],
-        log: Path,
-        directory: Path | None = None,
-        guarded: bool = False,
+        self, command: list[str], environment: dict[str, str], log: Path, directory: Path | None = None
     ) -> None:
-        """Starts the command with its output appended to the log, in that directory or in ours.
-
-        guarded: its session is ended also if this process is killed before `wait` has returned.
-        """
-        self._guarded = guarded
+        """Starts the command with its output appended to the log, in that directory or in ours."""
+        self._guarded = False
         with open(log, "ab") as output:
             super().__init__(
                 command,
@@ -75,8 +70,8 @@ class Leader(subprocess.Popen[bytes]):
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        if guarded:
-            _GUARD.tell("+", self.pid)
+        _GUARD.tell("+", self.pid)
+        self._guarded = True
         self.since = psutil.Process(self.pid).create_time()
 
     def wait(self, timeout: float | None = None) -> int:

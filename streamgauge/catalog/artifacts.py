@@ -46,8 +46,8 @@ _MENDABLE = {
 }  # fmt: skip
 #: on a remote store nobody can tell whether a builder still lives: unpublished folders are kept this long (s)
 _GIVEN_UP_S = 86_400.0
-#: Airflow's own rule for names of runs, which become folders
-_RUN_ID = re.compile(r"(?![.-])[A-Za-z0-9_.~:+-]{1,200}")
+#: Airflow's own rule for names of runs, which become folders, and must not look like an option
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.~:+-]{0,199}")
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Store:
         """Directory of a run's records, created if need be. Raises UserError if it cannot be, and for a bad name."""
         if not _RUN_ID.fullmatch(run_id):
             raise UserError(
-                f"run: found {run_id[:80]!r}, allowed: at most 200 letters, digits and _.~:+-, none of . and - first"
+                f"run: found {run_id[:80]!r}, allowed: at most 200 letters, digits and _.~:+-, a letter or digit first"
             )
         path = self.root / "runs" / run_id
         if isinstance(path, Remote):

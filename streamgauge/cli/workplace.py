@@ -11,12 +11,13 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamgauge import config
 from streamgauge.base.errors import Stopped, UserError
+from streamgauge.base.folders import temporary_folder
 from streamgauge.base.places import Remote, as_user_error, copy, place, remove
 from streamgauge.base.process_sessions import postponed, stoppable
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store
@@ -199,21 +200,23 @@ def beside(out: Path) -> Iterator[Store]:
             yield Store(Path(folder))
         return
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
-    try:
-        if os.path.ismount(out):
-            raise UserError(f"--out {out}: found a mount point, which cannot be replaced; name a directory below it")
-        if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
-            raise taken(out)
-        scratch.mkdir(parents=True)
-    except OSError as problem:
-        if problem.errno == errno.ENAMETOOLONG:
-            raise UserError(f"--out {str(out)[:60]}…: found {len(str(out))} characters, more than this disk allows; "
-                            "choose a shorter name") from None  # fmt: skip
-        raise as_user_error(problem, out) from None
-    try:
+    with ExitStack() as made:
+        try:
+            if os.path.ismount(out):
+                raise UserError(
+                    f"--out {out}: found a mount point, which cannot be replaced; name a directory below it"
+                )
+            if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
+                raise taken(out)
+            made.enter_context(temporary_folder(scratch))
+        except OSError as problem:
+            if problem.errno == errno.ENAMETOOLONG:
+                raise UserError(
+                    f"--out {str(out)[:60]}…: found {len(str(out))} characters, more than this disk allows; choose a "
+                    "shorter name"
+                ) from None
+            raise as_user_error(problem, out) from None
         yield Store(scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 _THERE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)

@@ -137,7 +137,6 @@ class Broker:
             [self._java, *options, "-cp", f"{self._jars}/*", *command],
             {**os.environ, "KAFKA_OPTS": ""},
             self.log,
-            guarded=True,
         )
 
 

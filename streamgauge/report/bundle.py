@@ -13,6 +13,7 @@ from typing import Any
 
 from streamgauge import __version__
 from streamgauge.base.errors import UserError
+from streamgauge.base.folders import temporary_folder
 from streamgauge.base.places import as_user_error
 from streamgauge.base.printable import as_cell
 from streamgauge.catalog.artifacts import Store
@@ -43,19 +44,18 @@ def export(benchmark: Benchmark, store: Store, run_id: str, out: Path, *, svg: b
     half = out.with_name(f".{out.name}.tmp")
     shutil.rmtree(half, ignore_errors=True)
     try:
-        for folder in ("figures", "tables"):
-            (half / folder).mkdir(parents=True)
-        drawn = _write_blocks(half, page.sections(records))
-        _write_about(half, records)
-        if svg:
-            _draw(half / "figures", drawn)
-        if out.exists():
-            out.rmdir()
-        half.rename(out)
+        with temporary_folder(half):
+            for folder in ("figures", "tables"):
+                (half / folder).mkdir()
+            drawn = _write_blocks(half, page.sections(records))
+            _write_about(half, records)
+            if svg:
+                _draw(half / "figures", drawn)
+            if out.exists():
+                out.rmdir()
+            half.rename(out)
     except OSError as problem:
         raise as_user_error(problem, out) from None
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
     return sorted(file for file in out.rglob("*") if file.is_file())
 
 

@@ -1,4 +1,4 @@
-"""Kills a process: its guarded sessions end, with their children, and no other session does."""
+"""Kills a process: the sessions that it leads end, with their children, and no other session does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import psutil
 import pytest
 
 STARTS = """
-import os, psutil, sys, time
+import os, psutil, subprocess, sys, time
 from pathlib import Path
 from streamgauge.base.process_sessions import Leader
-kinds = {"guarded": True, "own": False, "ended": True}
-made = {name: Leader(["sh", "-c", "sleep 600 & wait"], dict(os.environ), Path(sys.argv[1]), guarded=guarded)
-        for name, guarded in kinds.items()}
+command = ["sh", "-c", "sleep 600 & wait"]
+made = {name: Leader(command, dict(os.environ), Path(sys.argv[1])) for name in ("guarded", "ended")}
+made["own"] = subprocess.Popen(command, start_new_session=True)
 while not psutil.Process(made["ended"].pid).children():
     time.sleep(0.01)
 made["ended"].kill()
@@ -53,7 +53,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_a_killed_process_takes_its_guarded_sessions_with_it(tmp_path: Path) -> None:
+def test_a_killed_process_takes_its_sessions_with_it(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", STARTS, str(tmp_path / "log")], stdout=subprocess.PIPE) as killed:
         assert killed.stdout is not None
         guarded, own, ended = map(int, killed.stdout.readline().split())

@@ -308,7 +308,7 @@ def test_a_key_follows_the_content_of_the_profile_it_draws_from(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "run_id", ["../../nexx", "a/b", "", ".", "..", ".hidden", "a b", "a\nb", "x" * 201, "-x", "--help"]
+    "run_id", ["../../nexx", "a/b", "", ".", "..", ".hidden", "a b", "a\nb", "x" * 201, "-x", "--help", "_x"]
 )
 def test_a_run_s_name_is_one_folder_s_name(tmp_path: Path, run_id: str) -> None:
     with pytest.raises(UserError, match=r"run: found .*, allowed: at most 200 letters"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import urllib.request
 from contextlib import suppress
@@ -61,8 +60,3 @@ def come_up(process: subprocess.Popen[bytes], log: Path) -> Airflow:
     said = re.search(r"(http://\S+)\s+user (\S+)\s+password (\S+)", log.read_text())
     assert said, log.read_text()
     return Airflow(*said.groups())
-
-
-def end_ui(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 0

@@ -1,4 +1,4 @@
-"""A run by the command with artifacts on an S3-compatible store, interrupted. A whole run on one: test_service.py."""
+"""A run by the command on an S3-compatible store, interrupted and killed. A whole run on one: test_service.py."""
 
 from __future__ import annotations
 
@@ -22,26 +22,36 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 def interrupted(
-    arguments: list[str], log: Path, folder: Path, variables: dict[str, str], when: Callable[[], object], every: float
+    arguments: list[str],
+    log: Path,
+    folder: Path,
+    variables: dict[str, str],
+    when: Callable[[], object],
+    every: float,
+    number: signal.Signals,
 ) -> str:
-    """Interrupts a run as by Ctrl-C, at its moment, for which it looks every so many seconds; returns what it printed.
+    """Sends a run a signal at its moment, for which it looks every so many seconds; returns what it printed.
 
     A look into the store takes 0.1 s of CPU.
     """
     process = start(arguments, log, ["env", "-C", str(folder)], **variables)
     try:
         wait_for(lambda: when() or process.poll() is not None, "the moment", 400, every)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130, log.read_text()
+        process.send_signal(number)
+        assert process.wait(timeout=60) == (130 if number == signal.SIGINT else -number), log.read_text()
     finally:
         process.kill()
     return log.read_text()
 
 
-def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_an_interrupted_and_a_killed_run_leave_nothing_half_built_and_goes_on_where_it_was(tmp_path: Path) -> None:
     config = write_config(tmp_path / "solo.yaml", ["{name: calm, target_percent: 0}"])
     config.write_text(config.read_text() + KNOWN_CELL + "latency: {fractions: [0.5], seconds: 1}\n")
     log = tmp_path / "run.log"
+
+    def begun_to_read() -> bool:
+        return "started ingest" in log.read_text()
+
     with object_store("the-store-s-own-secret") as (there, variables):
         store = Store(there)
 
@@ -50,7 +60,9 @@ def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(t
             return [window for file in files if file.exists() for window in read_jsonl(file)]
 
         begun = ["run", str(config), "--artifacts", there]
-        said = interrupted(begun, log, tmp_path, variables, lambda: "started ingest" in log.read_text(), 0.2)
+        said = interrupted(
+            begun, log, tmp_path, variables, lambda: "started ingest" in log.read_text(), 0.2, signal.SIGINT
+        )
         [name] = re.findall(r"^run (\S+):", said, re.MULTILINE)
         again = [*begun, "--resume", name]
         assert f"to go on: streamgauge {' '.join(again)}" in said.splitlines()
@@ -66,9 +78,8 @@ def test_an_interrupted_run_leaves_nothing_half_built_and_goes_on_where_it_was(t
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
 
-        said = interrupted(again, log, tmp_path, variables, windows, 2)
-        assert f"to go on: streamgauge {' '.join(again)}" in said.splitlines()
-        assert left_behind(str(store.root)) == []
+        interrupted(again, log, tmp_path, variables, windows, 2, signal.SIGKILL)
+        wait_for(lambda: not left_behind(str(store.root)), "end of Airflow and the stage of the killed run", 30)
         before = windows()
 
         process = start(again, log, ["env", "-C", str(tmp_path)], **variables)

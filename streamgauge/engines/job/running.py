@@ -34,9 +34,7 @@ class Command:
         # a program is looked for where it runs; a script of its own name would else hide one on PATH
         program = directory / command[0] if "/" in command[0] else Path(command[0])
         try:
-            self._leader = Leader(
-                [str(program), *command[1:]], {**os.environ, **environment}, log, directory, guarded=True
-            )
+            self._leader = Leader([str(program), *command[1:]], {**os.environ, **environment}, log, directory)
         except OSError as problem:
             raise UserError(f"command: {command[0]} cannot be started in {directory}: {problem.strerror}") from None
         self.session = Session(self._leader.pid)
