@@ -17,6 +17,7 @@ from streamgauge.airflow.services import ui
 from streamgauge.base import process_sessions
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.measure import timing
 from streamgauge.spark.session import check_master
@@ -40,7 +41,7 @@ def run(
     overrides: see config.Overrides. run_id: a run to begin or to continue: what it has measured is kept; None for a
     new one. only: the stage to run, after those that it needs, without Airflow.
 
-    Raises UserError for problems that are found before anything starts.
+    Raises UserError for problems that are found before anything starts, and while another process has that run.
     """
     path, store = Path(path).absolute(), Store(artifacts)
     chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
@@ -48,15 +49,32 @@ def run(
     if master:
         check_master(master)
     run_id = run_id or new_name(benchmark)
-    if only:
-        return stage_runs.run(path, benchmark, store, chosen, only=only, run_id=run_id, master=master, say=say)
+    with claimed(store.run(run_id)) as claim:
+        if only:
+            return stage_runs.run(
+                path, benchmark, store, chosen, only=only, run_id=run_id, claim=claim, master=master, say=say
+            )
+        return _run(path, benchmark, store, chosen, run_id=run_id, claim=claim, master=master, say=say)
+
+
+def _run(
+    path: Path,
+    benchmark: config.Benchmark,
+    store: Store,
+    overrides: Mapping[str, Any],
+    *,
+    run_id: str,
+    claim: Mapping[str, str],
+    master: str | None,
+    say: Callable[[str], None],
+) -> int:
     directory = store.run(run_id)
     environment = home.environment(here(store.root) / "airflow" / "run", store.root, path, master)
-    environment["STREAMGAUGE_RUN_ID"] = run_id
+    environment |= {**claim, "STREAMGAUGE_RUN_ID": run_id}
     log = here(directory) / "airflow.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     say(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
-    command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(chosen)]
+    command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(overrides)]
     begin = time.monotonic()
     try:
         with process_sessions.stoppable():

@@ -23,6 +23,7 @@ from streamgauge.airflow.page_link import PageLink
 from streamgauge.airflow.submission import settings
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import Stage
 from streamgauge.spark.session import check_master
@@ -56,6 +57,16 @@ class StageOperator(BaseOperator):
         Raises AirflowFailException (no retry) for a user's mistake, with what the job recorded.
         """
         log = RunLog(Store(self.artifacts).run(self.run))
+        try:
+            with claimed(log.path, shared=True):
+                self._submit(log)
+        except UserError as problem:  # a command works on this run
+            raise AirflowFailException(str(problem)) from None
+        found = facts(Store(self.artifacts), log, self.stage, self.scope)
+        for asset in self.outlets:
+            context["outlet_events"][asset].extra.update(found)
+
+    def _submit(self, log: RunLog) -> None:
         before = {record.attempt for record in log.stages()}
         try:
             self.hook = self.connected()
@@ -86,9 +97,6 @@ class StageOperator(BaseOperator):
             elif ended.cause == "mistake":
                 raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
-        found = facts(Store(self.artifacts), log, self.stage, self.scope)
-        for asset in self.outlets:
-            context["outlet_events"][asset].extra.update(found)
 
     def on_kill(self) -> None:
         """Ends the Python processes below spark-submit too: killing the JVM alone leaves them behind."""

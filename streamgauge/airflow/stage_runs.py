@@ -31,12 +31,14 @@ def run(
     *,
     only: str,
     run_id: str,
+    claim: Mapping[str, str],
     master: str | None = None,
     say: Callable[[str], None] = home.tell,
 ) -> int:
     """Submits the stage and those that it needs, one after another; returns 0, or 1 once a stage has failed.
 
     An earlier stage that this run has finished is left out; `only` itself always runs.
+    claim: environment variables that tell a process of this run's claim.
     Raises UserError for a stage that the benchmark does not have.
     """
     planned = tasks(benchmark, only)
@@ -53,7 +55,7 @@ def run(
         say(f"  started {told}")
         arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
         arguments += ["--overrides", json.dumps(overrides), *(f"--{key}={value}" for key, value in scope.items())]
-        _submit(stage, arguments, master or "local[2]", log)
+        _submit(stage, arguments, master or "local[2]", log, claim)
         record = records.latest(stage.name, **scope)
         if record is None or record == before:
             raise UserError(f"{told}: spark-submit failed before the stage began; see the end of {log}")
@@ -90,14 +92,14 @@ def line(stage: StageRecord) -> str:
     return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
 
 
-def _submit(stage: Stage, arguments: list[str], master: str, log: Path) -> None:
+def _submit(stage: Stage, arguments: list[str], master: str, log: Path, claim: Mapping[str, str]) -> None:
     """Runs spark-submit to its end; whatever ends this call ends all of its processes."""
     given = settings(master, {}, arguments, python=sys.executable, stays=stage.stays)
     submit = Path(sys.executable).with_name("spark-submit")
     conf = [part for key, value in given["conf"].items() for part in ("--conf", f"{key}={value}")]
     application = str(home.ROOT / "jobs" / f"{stage.name}.py")
     command = [str(submit), "--master", master, *conf, application, *given["application_args"]]
-    process = process_sessions.Leader(command, os.environ | given["env_vars"], log)
+    process = process_sessions.Leader(command, {**os.environ, **given["env_vars"], **claim}, log)
     try:
         while process.poll() is None:
             time.sleep(POLL_SECONDS)

@@ -20,6 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl, write_json
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 from streamgauge.cli.trial_text import OUTPUT, trial_lines
@@ -161,7 +162,7 @@ def trial(
     work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
     with (
         prepared(benchmark, store, work, cell.experiment, step="trial", scope=cell.model_dump()),
-        measuring(f"{work.name} {cell.name}") as token,
+        measuring(f"{work} {cell.name}") as token,
         ready(benchmark, store, cell, work / "work") as bench,
     ):
         records = []
@@ -284,21 +285,22 @@ def prepared(
     """Builds missing streams; pushes metrics to the benchmark's sinks while the block runs.
 
     The run's records name the streams that it uses, and the step that the block is, so that gc keeps both the streams
-    and the step's working files while it is in progress.
+    and the step's working files while it is in progress. Raises UserError while another process has that run.
     """
     from streamgauge.metrics.pipeline import Pipeline
 
-    pipeline = Pipeline(benchmark.metrics, benchmark.name).start()
-    try:
-        for experiment in map(benchmark.experiment, experiments):
-            with RunLog(run).stage("generate", {"experiment": experiment.name}) as outcome:
-                stream = store.find("stream", store.stream_key(benchmark, experiment))
-                stream = stream or _build_stream(benchmark, store, experiment)
-                outcome |= {"artifact": stream.kind, "key": stream.key, "reused": stream.reused}
-        with RunLog(run).stage(step, scope):
-            yield
-    finally:
-        pipeline.stop()
+    with claimed(run):
+        pipeline = Pipeline(benchmark.metrics, benchmark.name).start()
+        try:
+            for experiment in map(benchmark.experiment, experiments):
+                with RunLog(run).stage("generate", {"experiment": experiment.name}) as outcome:
+                    stream = store.find("stream", store.stream_key(benchmark, experiment))
+                    stream = stream or _build_stream(benchmark, store, experiment)
+                    outcome |= {"artifact": stream.kind, "key": stream.key, "reused": stream.reused}
+            with RunLog(run).stage(step, scope):
+                yield
+        finally:
+            pipeline.stop()
 
 
 def _build_stream(benchmark: config.Benchmark, store: Store, experiment: config.Experiment) -> Artifact:

@@ -263,7 +263,7 @@ class Night:
 
             def measure() -> Values:
                 spark = self.session()  # before the lock: the lock's next holder kills what started within it
-                with measuring(f"{self.run_id} rerun {subject.name}"):
+                with measuring(f"{self.store.run(self.run_id)} rerun {subject.name}"):
                     return rerun.seconds(spark, benchmark, self.store, *names)
 
             measure()  # a warm-up: otherwise the first repetition would pay for compilation

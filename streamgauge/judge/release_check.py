@@ -71,7 +71,7 @@ def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, direc
     for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
         delete_log(directory / name)
     one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
-    with measuring(f"{directory.name} release check", expected_s=timing.release_seconds(benchmark)) as token:
+    with measuring(f"{directory} release check", expected_s=timing.release_seconds(benchmark)) as token:
         found = one.run(token)
     return one.publish(found)
 

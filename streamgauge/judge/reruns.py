@@ -80,7 +80,7 @@ def of_cell(
         work = Path(tempfile.mkdtemp(prefix="streamgauge-rerun-"))
         try:
             with (
-                measuring(f"{run_id} rerun {cell.name}") as token,
+                measuring(f"{store.run(run_id)} rerun {cell.name}") as token,
                 ready(benchmark, store, cell, work) as bench,
             ):
                 for fraction, common in loads[: max(places, default=0)]:

@@ -41,7 +41,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> 
     directory = cell_directory(run_directory, cell)
     sustainable(directory, cell)
     with (
-        measuring(f"{run_directory.name} {cell.name}", expected_s=timing.latency_seconds(benchmark)) as token,
+        measuring(f"{run_directory} {cell.name}", expected_s=timing.latency_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
         return measure(bench, benchmark, run_directory, token)

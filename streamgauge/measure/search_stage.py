@@ -56,7 +56,7 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
     directory = cell_directory(run_directory, cell)
     directory.mkdir(parents=True, exist_ok=True)
     with (
-        measuring(f"{run_directory.name} {cell.name}", expected_s=timing.search_seconds(benchmark)) as token,
+        measuring(f"{run_directory} {cell.name}", expected_s=timing.search_seconds(benchmark)) as token,
         ready(benchmark, store, cell, here(directory) / "work") as bench,
     ):
         searcher = Searcher(bench, benchmark.search, token, directory, plan_key(benchmark, store, cell))

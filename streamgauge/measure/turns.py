@@ -32,7 +32,7 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
     rounds = benchmark.search.processes
     failed: dict[Cell, Exception] = {}
     expected_s = timing.stage_seconds(BY_NAME["turns"], benchmark)
-    with measuring(f"{run_log.path.name} turns", expected_s=expected_s) as token:
+    with measuring(f"{run_log.path} turns", expected_s=expected_s) as token:
         for number in range(1, rounds + 1):
             for cell in cells:
                 if cell in failed or not _is_due(benchmark, store, run_log, cell, number):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,27 +52,40 @@ import json, os, sys
 from dataclasses import replace
 from airflow.providers.apache.spark.hooks import spark_submit
 from streamgauge.airflow import operator
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.stages import BY_NAME
 from airflow.sdk.exceptions import AirflowFailException
 
 operator.check_master = lambda master: None  # nobody listens there
 
+def made(artifacts, **changes):
+    return operator.StageOperator(
+        task_id="generate", stage=replace(BY_NAME["generate"], **changes),
+        application="/clone/jobs/generate.py", scope={"experiment": "late"}, python="/venv/bin/python",
+        artifacts=artifacts, run="tiny-1", options=["--config", "/configs/tiny.yaml"],
+    )
+
 def submitted(name, connection):
     os.environ["AIRFLOW_CONN_STREAMGAUGE_SPARK"] = json.dumps(connection)
     # its command does not need the Kubernetes client, which only follows drivers
     spark_submit.kube_client = None if name.startswith("unarmed") else object()
-    task = operator.StageOperator(
-        task_id="generate", stage=replace(BY_NAME["generate"], records=name.startswith("staying")),
-        application="/clone/jobs/generate.py", scope={"experiment": "late"}, python="/venv/bin/python",
-        artifacts="s3://bench/nightly", run="tiny-1", options=["--config", "/configs/tiny.yaml"],
-    )
+    task = made("s3://bench/nightly", records=name.startswith("staying"))
     try:
         return task.connected()._build_spark_submit_command(task.application)
     except AirflowFailException as problem:
         return str(problem)
 
+def beside_a_command(artifacts):
+    with claimed(Store(artifacts).run("tiny-1")):
+        try:
+            made(artifacts).execute({})
+        except AirflowFailException as problem:
+            return str(problem)
+
 cases = json.loads(sys.argv[1])
-print("SUBMITTED" + json.dumps({name: submitted(name, connection) for name, connection in cases.items()}))
+told = {name: submitted(name, connection) for name, connection in cases.items()}
+print("SUBMITTED" + json.dumps(told | {"beside a command": beside_a_command(os.environ["TMPDIR"])}))
 """
 
 
@@ -189,3 +203,7 @@ def test_a_connection_that_cannot_work_is_told_in_one_line(submitted: Any, case:
 
 def test_without_the_kubernetes_provider_that_is_what_is_told(submitted: Any) -> None:
     assert "has no apache-airflow-providers-cncf-kubernetes; install it there" in submitted["unarmed k8s"]
+
+
+def test_a_stage_of_a_run_on_which_a_command_works_is_refused_at_once(submitted: Any) -> None:
+    assert re.fullmatch(r"run tiny-1: process \d+ on host \S+ has worked on it since .*", submitted["beside a command"])

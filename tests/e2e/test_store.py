@@ -74,7 +74,7 @@ def test_an_interrupted_and_a_killed_run_leave_nothing_half_built_and_goes_on_wh
         here = tmp_path / "artifacts"
         left = [file.relative_to(here).parts[3:] for file in here.rglob("*") if file.is_file()]
         assert {parts[0] for parts in left} == {"airflow", "runs"}
-        assert [parts[2:] for parts in left if parts[0] == "runs"] == [("airflow.log",)]
+        assert sorted(parts[2:] for parts in left if parts[0] == "runs") == [(".claim.json",), ("airflow.log",)]
         written = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in written if variables["AWS_SECRET_ACCESS_KEY"].encode() in file.read_bytes()]
 

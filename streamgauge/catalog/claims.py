@@ -1,0 +1,76 @@
+"""Keeps a run to one command at a time: a second one of the same name would end or mix up what the first measures.
+
+A claim is the operating system's lock, so it ends with its holder, however that ends. Of artifacts on a remote store,
+it lies in this machine's folder for them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import as_user_error, here
+
+#: environment variable: the claim of the command that started this process, which is no rival of its own
+CLAIM = "STREAMGAUGE_CLAIM"
+_FILE = ".claim.json"
+
+
+class Holder(BaseModel):
+    """Record of whoever claimed a run last."""
+
+    model_config = ConfigDict(frozen=True)
+    pid: int
+    host: str
+    since: str
+
+
+@contextmanager
+def claimed(run: Path, *, shared: bool = False) -> Iterator[dict[str, str]]:
+    """Claims a run in a `with` block; yields the environment variables for whatever works on it for this process.
+
+    shared: other shared claims may be held at the same time, as by the stages of one DAG run.
+    Raises UserError, which names the holder, if somebody else has claimed the run.
+    """
+    file = here(run) / _FILE
+    ours = {CLAIM: str(file.absolute())}
+    if os.environ.get(CLAIM) == ours[CLAIM]:
+        yield ours
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as problem:
+        raise as_user_error(problem, file) from None
+    try:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"run {run.name}: {_holder(file)}; wait for its end, or name another run") from None
+        _write(descriptor)
+        yield ours
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int) -> None:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    data = Holder(pid=os.getpid(), host=platform.node(), since=now).model_dump_json().encode()
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))
+
+
+def _holder(file: Path) -> str:
+    try:
+        holder = Holder.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return "another process works on it"
+    return f"process {holder.pid} on host {holder.host} has worked on it since {holder.since}"
