@@ -15,7 +15,7 @@ _OF_OUTCOME = ("key", "reused", "page", "verdict")
 #: of an artifact's manifest
 _OF_MANIFEST = ("events", "sha256", "target_out_of_order", "achieved_out_of_order")
 #: of search.json
-_OF_SEARCH = ("sustainable_rate_events_per_s", "interval", "constraint", "proven", "correct")
+_OF_SEARCH = ("sustainable_rate_events_per_s", "interval", "constraint", "proven", "correct", "claim")
 
 
 def facts(store: Store, log: RunLog, stage: Stage, scope: dict[str, str]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
 def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
     """Table of the cells' rates, and of the event-time latency p50 / p99 in ms at each fraction of the rate.
 
-    Figures that are not confirmed or not sound are marked.
+    Figures that are not proven or not sound are marked.
     """
     fractions = benchmark.latency.fractions
     columns = ("cell", "events/s", "90 % interval", "limited by", *(f"at {100 * f:g} %" for f in fractions), "output")
@@ -83,8 +83,8 @@ def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
 
 def _rate(cell: CellRecord) -> str:
     if not cell.rate:
-        return "[yellow]none[/]" if cell.search else "[yellow]not measured[/]"
-    doubt = "\n[red]void[/]" if cell.void else "" if cell.confirmed else "\n[yellow]unconfirmed[/]"
+        return f"[yellow]{cell.claim.kind}[/]" if cell.search else "[yellow]not measured[/]"
+    doubt = f"\n[yellow]{cell.claim.mark}[/]" if cell.claim.mark else ""
     return f"{cell.rate:,.0f}{doubt}"
 
 

@@ -46,6 +46,7 @@ class Result:
     samples: int = 1
     valid: bool = True  # False: void, with the reason
     reason: str = ""
+    claim: str = ""  # of a rate: proven, at least, estimated …
     replaces: bool = False  # its stage may run again: it stands instead of what the run said of this before
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     machine: dict[str, Any] = field(default_factory=lambda: environment()["machine"])
@@ -64,7 +65,7 @@ def identity(machine: dict[str, Any]) -> dict[str, Any]:
 def attributes(result: Result) -> dict[str, Any]:
     """Properties that may explain a change of the figure: software versions, and the rest of the machine's."""
     rest = {name: value for name, value in result.machine.items() if name not in _IDENTITY}
-    return {**result.software, **rest}
+    return {**result.software, **rest, **({"claim": result.claim} if result.claim else {})}
 
 
 def append(run: Path, result: Result) -> None:

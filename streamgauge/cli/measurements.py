@@ -26,6 +26,7 @@ from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, Confi
 from streamgauge.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.driver.requests import LONGEST_S, MOST_PER_S
 from streamgauge.lateness.loss import Loss
+from streamgauge.search.claims import Claim
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,11 +222,17 @@ def search(
         ]
         typer.echo(json.dumps(_finite({**found, "trial_records": trials})))
         return
-    low, high = found["interval"] or (math.nan, math.nan)
+    claim = Claim.model_validate(found["claim"])
     below, above = (None if rate is None else f"{rate:,.0f}" for rate in found["proven"])
     over = f"over {len(found['processes'])} processes" if found["interval_of"] == "processes" else "of the fit alone"
-    typer.echo(f"sustainable rate  {found['sustainable_rate_events_per_s']:,.0f} events/s  ({found['outcome']})")
-    typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
+    if claim.rate_events_per_s is None:
+        typer.echo(f"sustainable rate  none  ({claim.kind})")
+    else:
+        typer.echo(f"sustainable rate  {claim.rate_events_per_s:,.0f} events/s  ({claim.kind})")
+    if claim.interval:
+        low, high = claim.interval
+        typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
+    typer.echo(f"claim             {claim.sentence}")
     typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
     typer.echo(f"output            {OUTPUT[found['correct']]}")
     typer.echo(f"reason            {found['reason']}")

@@ -23,8 +23,9 @@ from streamgauge.measure import timing
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of, speed_of
-from streamgauge.measure.search_stage import SOUND, cell_directory
+from streamgauge.measure.search_stage import cell_directory, publish
 from streamgauge.measure.settings_hash import settings_hash
+from streamgauge.search.claims import claim_of
 from streamgauge.search.records import TrialObservation
 
 log = logging.getLogger("streamgauge")
@@ -37,7 +38,7 @@ _NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p
 
 
 def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[dict[str, Any]]:
-    """Measures; returns the content of latency.json. Raises UserError without a sustainable rate."""
+    """Measures; returns the content of latency.json. Raises UserError if the search found no rate."""
     directory = cell_directory(run_directory, cell)
     sustainable(directory, cell)
     with (
@@ -48,46 +49,44 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> 
 
 
 def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> list[dict[str, Any]]:
-    """Measures a ready cell; returns the content of latency.json. Raises UserError without a sustainable rate."""
+    """Measures a ready cell; returns the content of latency.json. Raises UserError if the search found no rate.
+
+    A rate that does not count has no fractions: then only the rates that all cells share are measured.
+    """
     cell, plan = bench.cell, benchmark.latency
     directory = cell_directory(run_directory, cell)
     rate = sustainable(directory, cell)
+    search = json.loads((directory / "search.json").read_text())
     found: list[dict[str, Any]] = []
-    loads = [(fraction, rate * fraction, False) for fraction in plan.fractions]
-    for fraction, load, common in [*loads, *((one / rate, one, True) for one in plan.rates)]:
-        log.info("latency at %g %% of %.6g events/s", 100 * fraction, rate)
+    loads = [(fraction, rate * fraction, False) for fraction in plan.fractions if rate]
+    whole = rate or max(plan.rates, default=0.0)  # without a rate, shared ones are told apart by their largest
+    for fraction, load, common in [*loads, *((one / whole, one, True) for one in plan.rates)]:
+        log.info("latency at %.6g events/s", load)
         measured = bench.trial(load, plan.seconds, token=token)
         about = {"fraction": fraction, "common": common}
         append_json(directory / "latency-trials.jsonl", about | measured.record())
-        figures = figures_of(fraction, measured) | about
-        if not common and (why := no_result(directory)):
-            figures |= {"valid": False, "reason": f"the rate of which this is a fraction is no result: {why}"}
-        found.append(figures)
+        found.append(figures_of(fraction, measured) | about)
         log.info("  %s", _one_line(found[-1]))
     write_json(directory / "latency.json", found)
+    publish(benchmark, cell, run_directory, search, found)
     for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
         for result in results_of(benchmark, cell, run_directory.name, figures):
             results.append(run_directory, result)
     return found
 
 
-def sustainable(directory: Path, cell: Cell) -> float:
-    """The rate in events/s that the cell's search found in this run. Raises UserError without one."""
+def sustainable(directory: Path, cell: Cell) -> float | None:
+    """The rate in events/s that counts of this run's search; None if it found one that does not count.
+
+    Raises UserError without one.
+    """
     try:
-        rate = float(json.loads((directory / "search.json").read_text())["sustainable_rate_events_per_s"])
-    except (OSError, ValueError, KeyError):
+        claim = claim_of(json.loads((directory / "search.json").read_text()))
+    except (OSError, ValueError):
         raise UserError(f"{cell.name}: no sustainable rate of this run; run the stage search first") from None
-    if rate <= 0:
-        raise UserError(f"{cell.name}: no rate was sustained, so latency cannot be measured; see search.json")
-    return rate
-
-
-def no_result(directory: Path) -> str | None:
-    """Reason why the rate that the search found is no result; None if it is one."""
-    search = json.loads((directory / "search.json").read_text())
-    if search.get("correct") is False:
-        return "a trial's output was wrong"
-    return None if search.get("outcome", "found") in SOUND else str(search.get("reason"))
+    if claim.kind == "none":
+        raise UserError(f"{cell.name}: latency cannot be measured. {claim.sentence}")
+    return claim.rate_events_per_s
 
 
 def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:

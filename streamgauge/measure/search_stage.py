@@ -27,6 +27,7 @@ from streamgauge.measure.long_runs import long_runs
 from streamgauge.measure.measured import application_of, software_of
 from streamgauge.measure.settings_hash import plan_key, settings_hash
 from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
+from streamgauge.search.claims import Claim, claim_of
 from streamgauge.search.ladder import small_rows, warm_up_step
 from streamgauge.search.loop import next_step, run_turn
 from streamgauge.search.records import Measurement, TrialRecord, Window
@@ -39,8 +40,6 @@ CEILING_SHARE = 0.7
 YARDSTICK_TOLERANCE, MOST_STEAL = 0.3, 0.1
 #: metrics: the rate, and the rate over the machine's speed, which stays comparable when the machine is slower
 RATE, PER_UNIT = "sustainable_rate_events_per_s", "sustainable_events_per_yardstick_unit"
-#: outcomes whose rate is a result
-SOUND = ("found", "all_sustained", "unproven")
 WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
 
 
@@ -61,17 +60,26 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
     ):
         searcher = Searcher(bench, benchmark.search, token, directory, plan_key(benchmark, store, cell))
         found = searcher.run()
-        if long_run_s and found["outcome"] in SOUND:
+        if long_run_s and claim_of(found).rate_events_per_s:
             found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
-    publish(benchmark, cell, run_directory, found)
-    return found
+    return publish(benchmark, cell, run_directory, found)
 
 
-def publish(benchmark: Benchmark, cell: Cell, run_directory: Path, found: dict[str, Any]) -> None:
-    """Writes search.json, and the rate among the run's results."""
-    write_json(cell_directory(run_directory, cell) / "search.json", found)
-    for result in _results(benchmark, cell, run_directory.name, found):
+def publish(
+    benchmark: Benchmark, cell: Cell, run_directory: Path, found: dict[str, Any], latency: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """Writes search.json with the claim, and the rate among the run's results; returns what it wrote.
+
+    The latency stage calls it again with its runs, as one of them may contradict the rate.
+    """
+    claim = claim_of(found, latency)
+    told = found | {"claim": claim.model_dump(mode="json")}
+    if claim.rate_events_per_s is None:
+        told |= dict.fromkeys((RATE, "interval", "events_per_yardstick_unit"))
+    write_json(cell_directory(run_directory, cell) / "search.json", told)
+    for result in _results(benchmark, cell, run_directory.name, told, claim):
         results.append_once(run_directory, result)
+    return told
 
 
 class Searcher:
@@ -327,15 +335,15 @@ def is_due(settings: Search, records: Sequence[dict[str, Any]], process: int) ->
     return not isinstance(step, Done) and step.process <= process
 
 
-def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any]) -> Iterator[Result]:
-    """The rate and, if the yardstick was run, the rate over the machine's speed."""
-    rate, units = found["sustainable_rate_events_per_s"], found["yardstick_units_per_s"]
-    sound = found["outcome"] in SOUND and found["correct"] is not False
+def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any], claim: Claim) -> Iterator[Result]:
+    """The rate and, if the yardstick was run, the rate over the machine's speed; no values if none counts."""
+    rate, units = claim.rate_events_per_s, found.get("yardstick_units_per_s")
     for metric, unit, speed in ((RATE, "events/s", 1.0), (PER_UNIT, "events/unit", units)):
         if speed:
-            low, high = [end / speed for end in found["interval"] or ()] or (None, None)
+            low, high = [end / speed for end in claim.interval or ()] or (None, None)
             yield Result(
-                benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, rate / speed,
-                run_id, settings_hash(benchmark, cell), low, high, len(found["processes"]), sound, found["reason"],
+                benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit,
+                rate and rate / speed, run_id, settings_hash(benchmark, cell), low, high,
+                len(found.get("processes", ())), rate is not None, claim.sentence, claim=claim.kind,
                 software=environment()["software"] | found.get("software", {}), replaces=True,
             )  # fmt: skip

@@ -62,9 +62,8 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, numbe
             searcher = search_stage.Searcher(bench, benchmark.search, token, directory, key)
             outcome |= {"turn": number, "of": benchmark.search.processes}
             if last:
-                found = searcher.run()
-                search_stage.publish(benchmark, cell, path, found)
-                outcome |= {"rate_events_per_s": found["sustainable_rate_events_per_s"], "reason": found["reason"]}
+                found = search_stage.publish(benchmark, cell, path, searcher.run())
+                outcome |= {"rate_events_per_s": found[search_stage.RATE], "reason": found["reason"]}
                 outcome["system"] = found["application"]
             else:
                 searcher.turn(number)

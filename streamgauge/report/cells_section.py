@@ -31,11 +31,6 @@ from streamgauge.report.trials import thinned
 _SPLITS = (trials.split, trials.split_over_time)
 #: the verdict of a latency run in plain words
 _OUTCOMES = {"sustainable": "settled", "unsustainable": "not sustained", "inconclusive": "not settled"}
-#: remark beside a rate, by the outcome of its search; after any other outcome the search's reason is shown
-_PROVEN = {
-    "found": "recovery trials below and above it agree",
-    "all_sustained": "the highest rate that was offered",
-}
 _PERCENTILES = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
 
 #: what a latency run holds; the last one only where a broker is between
@@ -96,17 +91,14 @@ def _cell(records: Records, record: CellRecord) -> Section:
 
 def _figures(record: CellRecord) -> Tiles:
     found = record.search or {}
-    proven = _PROVEN if record.trials else {"found": "no recovery trial has proved it"}
-    if record.trials and (found.get("proven") or ["", ""])[1] is None:
-        proven = _PROVEN | {"found": "recovery trials below it agree"}
-    rate = "no: the output was wrong" if record.void else proven.get(str(found.get("outcome")), found.get("reason"))
+    claim = record.claim
     covers = {
         "the fit alone": "events/s, of the fit of one process: without the spread between processes",
-        "": "no process measured the cost of a batch",
+        "": "no interval can be given",
     }
     whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"
     tiles = [
-        ("sustainable rate", number(record.rate), f"events/s; {rate or 'no reason given'}"),
+        ("sustainable rate", number(record.rate), f"{'events/s; ' if record.rate else ''}{claim.sentence}"),
         ("90\u202f% interval", between(record.interval).replace("\u2060", ""), covers.get(record.interval_of, whole)),
         ("limited by", *(limited_by(found) if found.get("constraint") else (MISSING, "not known"))),
         *_costs(found),

@@ -100,8 +100,7 @@ def kept(record: CellRecord, base: CellRecord | None) -> Ratio | None:
 
 def is_rate(record: CellRecord) -> bool:
     """True if the cell has a rate of its own: not void, and not just what the driver could offer."""
-    search = record.search or {}
-    return bool(record.rate) and not record.void and search.get("outcome") not in ("inconclusive", "all_sustained")
+    return bool(record.rate) and not record.claim.is_bound
 
 
 def at_own_rate(record: CellRecord, fraction: float | None) -> Json | None:

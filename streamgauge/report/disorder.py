@@ -131,16 +131,16 @@ def _kept(costs: Costs) -> Block:
 
 def _absolute(costs: Costs) -> Block:
     def value(record: CellRecord) -> float | None:
-        return None if record.void else record.rate or None
+        return record.rate
 
     def ends(record: CellRecord) -> tuple[float, float] | None:
         low, high = record.interval
         return (low, high) if low is not None and high is not None else None
 
     def more(record: CellRecord) -> list[Cell]:
-        return [between(record.interval), record.interval_of or MISSING, _output(record)]
+        return [between(record.interval), record.interval_of or MISSING, record.claim.kind, _output(record)]
 
-    columns = ("90\u202f% interval", "interval of", "output")
+    columns = ("90\u202f% interval", "interval of", "claim", "output")
     return chart(costs, "Sustainable rate", "events/s", value, ends=ends, columns=columns, more=more)
 
 
@@ -149,9 +149,8 @@ def _unmeasured(costs: Costs) -> list[Block]:
     found: list[Block] = []
     for record in costs.cells:
         if not is_rate(record):
-            capped = (record.search or {}).get("outcome") == "all_sustained"
-            why = "it carried all that the driver offers" if capped else costs.records.why(record.search_status)
-            found.append(Hole(f"No ratio of {record.cell.name}", "its output was wrong" if record.void else why))
+            why = record.claim.sentence if record.search else costs.records.why(record.search_status)
+            found.append(Hole(f"No ratio of {record.cell.name}", why))
     return found
 
 

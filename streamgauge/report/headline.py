@@ -5,7 +5,8 @@ from __future__ import annotations
 from streamgauge.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
 from streamgauge.report.degrees import out_of_order_percent
 from streamgauge.report.model import limited_by, ratio
-from streamgauge.report.run_records import CellRecord, Records, is_sound, one_line
+from streamgauge.report.run_records import CellRecord, Records, is_sound
+from streamgauge.search.claims import WIDEST
 
 #: cells whose tiles are shown; a table below has all
 MOST = 6
@@ -36,6 +37,10 @@ def _tiles(record: CellRecord) -> Tiles:
     cell = record.cell
     # an ordinary space, so that a long rate breaks before its unit
     shown = f"{number(record.rate)} events/s" if record.rate else MISSING
+    if record.claim.is_too_wide:
+        rate = f"too wide, beyond a factor of {WIDEST:g}"
+    if record.claim.mark:
+        rate = f"{record.claim.mark}; {rate}"
     return Tiles([
         (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
         ("p99 latency", number(p99, "s"), unknown if fraction is None else f"at {share(fraction)} of that rate"),
@@ -46,6 +51,8 @@ def _tiles(record: CellRecord) -> Tiles:
 
 def _p99(record: CellRecord) -> tuple[float | None, float | None]:
     """(p99 of event-time latency in seconds, fraction of the rate) at the largest fraction that is sound."""
+    if not record.rate:
+        return None, None
     last = max((run for run in record.latency if is_sound(run)), key=lambda run: run["fraction"], default=None)
     p99 = ((last or {}).get("event_latency") or {}).get("p99_ms")
     return (None, None) if last is None or p99 is None else (p99 / 1000, round(last["fraction"], 2))
@@ -54,18 +61,19 @@ def _p99(record: CellRecord) -> tuple[float | None, float | None]:
 def _sentence(records: Records, record: CellRecord) -> Note:
     """Says in plain words what the tiles mean, and what to do about what is in doubt."""
     search, cell = record.search or {}, record.cell
-    if record.void:
-        return Note("The answers are wrong, so the rate does not count.")
     if not record.rate:
-        return Note(f"No rate was found: {one_line(search.get('reason')) or records.why(record.search_status)}.")
+        return Note(record.claim.sentence if search else f"No rate was found: {records.why(record.search_status)}.")
     percent = next((out_of_order_percent(s) for s in records.streams if s.experiment.name == cell.experiment), None)
     disorder = "events in order" if not percent else f"{percent:g}\u202f% of the events out of order"
-    said = [f"With {disorder}, {cell.system} takes {number(record.rate)} events a second without falling ever further "
-            f"behind{_cost(records, record)}."]  # fmt: skip
-    if not record.confirmed:
-        is_short = search.get("outcome") == "unproven"
+    takes = f"takes {'at least ' if record.claim.kind == 'at least' else ''}{number(record.rate)} events a second"
+    said = [f"With {disorder}, {cell.system} {takes} without falling ever further behind{_cost(records, record)}."]
+    if not record.proven:
+        said = [f"With {disorder}, {cell.system} takes an estimated {number(record.rate)} events a second."]
+        if record.claim.is_too_wide:
+            said = [f"With {disorder}, the rate of {cell.system} is known only roughly."]
+        is_short = search.get("outcome") == "unproven" and records.benchmark.search.proof_steps
         advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
-        said.append(f"The rate is not proved: {one_line(search.get('reason')) or 'no reason is given'}.{advice}")
+        said.append(f"{record.claim.sentence}{advice}")
     elif record.interval_of == "the fit alone":
         said.append(
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
@@ -85,8 +93,10 @@ def _cost(records: Records, record: CellRecord) -> str:
     same = (one for one in records.cells if one.cell.experiment == first.name
             and (one.cell.workload, one.cell.system) == (record.cell.workload, record.cell.system))  # fmt: skip
     base = next(same, None)
-    if base is None or not base.rate or base.void or not record.rate:
+    if base is None or not base.proven or not record.rate or not base.rate:
         return ""
+    if not all("process" in one.interval_of and one.interval_of != "1 processes" for one in (base, record)):
+        return f"; how that compares with {first.name} is not known, as single processes differ by 3 to 8\u202f%"
     found, interval = ratio(record.rate, base.rate, record.interval, base.interval)
     between_ = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
     return f", {found:.2f} of what it takes of {first.name}{between_}"

@@ -59,8 +59,8 @@ def outcome(records: Records) -> Outcome:
     passed = sum(stream.validated == "passed" for stream in records.streams)
     sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
     if records.cells:
-        confirmed = sum(cell.confirmed for cell in records.cells)
-        sentence += f", {_of(confirmed, len(records.cells), 'cell')} confirmed"
+        proven = sum(cell.proven for cell in records.cells)
+        sentence += f", {_of(proven, len(records.cells), 'rate')} proven"
     sentence = sentence[0].upper() + sentence[1:]
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
@@ -129,7 +129,8 @@ def _cells(cells: list[CellRecord]) -> Table:
     rows: list[list[Cell]] = []
     for record in cells:
         search, cell = record.search or {}, record.cell
-        last = max((run for run in record.latency if is_sound(run)), key=lambda run: run["fraction"], default={})
+        runs = [run for run in record.latency if is_sound(run)] if record.rate else []
+        last = max(runs, key=lambda run: run["fraction"], default={})
         p99 = (last.get("event_latency") or {}).get("p99_ms")
         limit, meaning = limited_by(search)
         rows.append(
@@ -154,26 +155,25 @@ def _covers(record: CellRecord) -> list[str]:
 
 
 def _rate(record: CellRecord) -> Text:
-    state: State = "good" if record.confirmed else "bad" if record.void else "open"
-    return Text(number(record.rate), state, hint=str((record.search or {}).get("reason", "")))
+    mark = f" ({record.claim.mark})" if record.claim.mark else ""
+    return Text(f"{number(record.rate)}{mark}", "good" if record.proven else "open", hint=record.claim.sentence)
 
 
 def _no_rate(record: CellRecord) -> Text:
     status = record.search_status
     state = "bad" if status.outcome == "done" else _MARK[status.outcome]  # it ended, and found none
-    return Text(MISSING, state, hint=status.reason or str((record.search or {}).get("reason", "")))
+    return Text(MISSING, state, hint=status.reason or record.claim.sentence)
 
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
     """Lists the problems of a finished cell: no rate or a doubtful one, a wrong output, an unusable latency run."""
-    name, search, found = record.cell.name, record.search or {}, list[tuple[State, str, str]]()
+    name, found = record.cell.name, list[tuple[State, str, str]]()
     if record.void:
         found.append(("bad", f"search {name}", "the output of a recovery trial was wrong: the rate is void"))
     elif record.search_status.outcome == "done" and not record.rate:
-        found.append(("bad", f"search {name}", one_line(search.get("reason")) or "no rate was found"))
-    elif record.rate and not record.confirmed:
-        outcome = str(search.get("outcome") or "not confirmed")
-        found.append(("open", f"search {name}", f"{outcome}: {one_line(search.get('reason')) or 'no reason given'}"))
+        found.append(("bad", f"search {name}", record.claim.sentence))
+    elif record.rate and not record.proven:
+        found.append(("open", f"search {name}", record.claim.sentence))
     for run in record.latency:
         which = f"latency {name} at {load_of(run)}"
         reason = one_line(run.get("reason"))

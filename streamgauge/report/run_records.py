@@ -15,12 +15,11 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
+from streamgauge.search.claims import Claim, claim_of
 
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
 Json = dict[str, Any]
-#: outcomes of a search that confirm its rate
-CONFIRMED = ("found", "all_sustained")
 
 
 @dataclass(frozen=True)
@@ -89,16 +88,22 @@ class CellRecord:
 
     @property
     def rate(self) -> float | None:
-        return (self.search or {}).get("sustainable_rate_events_per_s")
+        """The rate in events/s, if the claim allows a figure."""
+        return self.claim.rate_events_per_s
+
+    @cached_property
+    def claim(self) -> Claim:
+        """The claim about the rate, from the records of search and latency."""
+        return claim_of(self.search, self.latency)
 
     @property
-    def confirmed(self) -> bool:
-        return bool(self.rate) and (self.search or {}).get("outcome") in CONFIRMED and not self.void
+    def proven(self) -> bool:
+        return self.claim.kind in ("proven", "at least")
 
     @property
     def void(self) -> bool:
         """True if the output of a recovery trial was wrong: the rate of a wrong answer does not count."""
-        return (self.search or {}).get("correct") is False
+        return self.claim.kind == "wrong"
 
     @property
     def split_runs(self) -> list[Json]:
@@ -108,14 +113,13 @@ class CellRecord:
     @property
     def interval(self) -> tuple[float | None, float | None]:
         """Both ends of the 90 % interval in events/s; (None, None) without one."""
-        low, high = (self.search or {}).get("interval") or (None, None)
-        return low, high
+        return self.claim.interval or (None, None)
 
     @property
     def interval_of(self) -> str:
         """Coverage of the interval: "3 processes", or "the fit alone"; empty without an interval."""
         search = self.search or {}
-        if not search.get("interval"):
+        if not self.claim.interval:
             return ""
         if search.get("interval_of") == "processes":
             return f"{len(search.get('processes') or [])} processes"

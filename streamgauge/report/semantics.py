@@ -72,9 +72,9 @@ def _ceiling(records: Records, cells: list[CellRecord]) -> str:
     """The rate at which a system reads and answers nothing, if the run has measured it."""
     for cell in cells:
         if cell.cell.workload in ceilings(records) and cell.rate:
-            if (cell.search or {}).get("outcome") == "all_sustained":
-                return f"at least {number(cell.rate)}, all that was offered"
-            return f"{number(cell.rate)} ({between(cell.interval)})" if cell.interval[0] else number(cell.rate)
+            mark = f"{cell.claim.mark} " if cell.claim.mark else ""
+            interval = f" ({between(cell.interval)})" if cell.interval[0] else ""
+            return f"{mark}{number(cell.rate)}{interval}"
     return "not measured"
 
 

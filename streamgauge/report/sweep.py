@@ -43,7 +43,7 @@ def _rates(cells: list[CellRecord], factors: dict[str, float]) -> Block:
     """
     first = next(iter(factors))
     note = "The bars are 90\u202f% intervals."
-    columns: tuple[str, ...] = ("90\u202f% interval",)
+    columns: tuple[str, ...] = ("90\u202f% interval", "claim")
     base: dict[tuple[str, str], CellRecord] = {}
     if factors[first] == min(factors.values()):
         base = {_line_of(cell): cell for cell in cells if cell.cell.experiment == first and _sound_rate(cell)}
@@ -52,8 +52,8 @@ def _rates(cells: list[CellRecord], factors: dict[str, float]) -> Block:
 
     def more(cell: CellRecord) -> list[Cell]:
         if not base:
-            return [between(cell.interval), *[MISSING] * (len(columns) - 1)]
-        return [between(cell.interval), *_relative(cell, base.get(_line_of(cell)))]
+            return [between(cell.interval), cell.claim.kind]
+        return [between(cell.interval), cell.claim.kind, *_relative(cell, base.get(_line_of(cell)))]
 
     title = "Sustainable rate against disorder"
     return _chart(cells, factors, title, "events/s", _sound_rate, bars=True, columns=columns, more=more, note=note)
@@ -70,7 +70,7 @@ def _relative(cell: CellRecord, base: CellRecord | None) -> list[Cell]:
 
 
 def _sound_rate(cell: CellRecord) -> float | None:
-    return None if cell.void else cell.rate or None
+    return cell.rate
 
 
 def _line_of(cell: CellRecord) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from streamgauge.search.recovery import has_room_above, next_recovery
 from streamgauge.search.steps import Done, Hold, Limits, Recover, Step
 
 _GIVE_UP = 4
+_NO_PROOF = "no recovery trial proved the estimate, as search.proof_steps is 0"
 
 
 def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
@@ -104,10 +105,8 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     missing = [side for side, bound in zip(("below", "above"), proven, strict=True) if bound is None]
     if outcome == "all_sustained":
         missing = [side for side in missing if side == "below"]
-    if not settings.proof_steps:
-        missing = []  # nobody asked for a proof, which is told as a doubt
     doubts = _doubts(settings, found)
-    if "above" in missing and not has_room_above(settings, limits, own):
+    if settings.proof_steps and "above" in missing and not has_room_above(settings, limits, own):
         missing.remove("above")
         doubts += ("no recovery trial was run above the estimate, as search.max_rate allows no higher rate",)
     if stop:
@@ -116,6 +115,8 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
         outcome, reason = "contradicted", f"recovery trials contradict the estimate: {'; '.join(contradicted)}"
     elif missing:
         outcome, reason = "unproven", f"no recovery trial was clear {' and '.join(missing)} the estimate"
+        if not settings.proof_steps:
+            reason = _NO_PROOF
     else:
         reason = why(own, constraint, settings)
     low_high = between if between else (min(own.low, rate), max(own.high, rate))
@@ -156,7 +157,7 @@ def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
     if len(found) == 1:
         doubts.append("one process: how much processes differ is unknown; raise search.processes to know it")
     if not settings.proof_steps:
-        doubts.append("no recovery trial proved the estimate, as search.proof_steps is 0")
+        doubts.append(_NO_PROOF)
     drift = max((one.drift for one in found), key=abs, default=0.0)
     if abs(drift) > settings.max_drift:
         compared = "more" if drift > 0 else "less"

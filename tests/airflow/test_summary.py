@@ -60,7 +60,7 @@ def test_a_rate_or_latency_in_doubt_says_so_and_an_interval_what_it_covers(tmp_p
     below = {row[0]: after for row, after in pairwise(rows)}
     assert below["ordered sum rocksdb"][2] == "of 2 processes"
     assert below["ordered sum hdfs"][2] == "of the fit alone"
-    assert (below["late20 sum rocksdb"][1], below["late20 sum rocksdb"][7]) == ("unconfirmed", "not settled")
+    assert (below["late20 sum rocksdb"][1], below["late20 sum rocksdb"][7]) == ("estimated", "not settled")
 
 
 def test_what_a_cell_loses_at_its_streams_own_speed_is_the_last_word(tmp_path: Path) -> None:

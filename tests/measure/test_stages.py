@@ -172,17 +172,18 @@ def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -
     directory.mkdir(parents=True)
     search = {"sustainable_rate_events_per_s": 2000.0, "outcome": "contradicted", "reason": "it fell", "correct": True}
     write_json(directory / "search.json", search)
-    of_fraction, of_rate = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
-    assert (of_fraction["valid"], of_rate["valid"]) == (False, True)
-    assert of_fraction["reason"] == "the rate of which this is a fraction is no result: it fell"
+    (of_rate,) = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
+    assert (of_rate["common"], of_rate["rate_events_per_s"], of_rate["valid"]) == (True, 500, True)
+    claimed = json.loads((directory / "search.json").read_text())
+    assert (claimed["claim"]["kind"], claimed["sustainable_rate_events_per_s"]) == ("contradicted", None)
 
 
 @pytest.mark.parametrize(
     ("found", "told"),
     [
         (None, "e.all.known: no sustainable rate of this run; run the stage search first"),
-        ({"sustainable_rate_events_per_s": 0.0}, "e.all.known: no rate was sustained, so latency cannot be measured"),
-        ({}, "e.all.known: no sustainable rate of this run"),
+        ({"sustainable_rate_events_per_s": 0.0}, "e.all.known: latency cannot be measured. No rate was found"),
+        ({}, "e.all.known: latency cannot be measured"),
     ],
 )
 def test_without_a_rate_there_is_no_latency(tmp_path: Path, found: dict[str, float] | None, told: str) -> None:

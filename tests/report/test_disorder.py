@@ -98,7 +98,7 @@ def test_rules_stand_above_with_the_ceiling_of_the_link(records: Records) -> Non
     assert told["an event is late"][0] == "when its window has ended"
     assert told["engine"][0] == "spark 4.3.0"
     micro, rows = told["link's ceiling (events/s)"]
-    assert micro.startswith("63 640 (")
+    assert micro.startswith("estimated 63 640 (")
     assert rows == "not measured"
 
 
@@ -114,9 +114,9 @@ def test_a_void_rate_and_a_driver_s_ceiling_are_no_ratio_but_the_page_stands(rec
         ("ordered", "micro"), ("ordered", "rows"), ("late20", "rows")
     ]  # fmt: skip
     assert {block.what: block.why for block in section.blocks if isinstance(block, Hole)} == {
-        "No ratio of late20.sum.micro": "its output was wrong",
+        "No ratio of late20.sum.micro": "The answers are wrong, so the rate does not count.",
         "No ratio of late50.sum.micro": "not found",
-        "No ratio of late50.sum.rows": "it carried all that the driver offers",
+        "No ratio of late50.sum.rows": "The system sustained all that was offered, so it may carry more.",
     }
     page = disorder.render(records)
     assert "Not shown" not in page

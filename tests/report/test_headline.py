@@ -54,7 +54,7 @@ def test_what_disorder_costs_and_what_to_do_stand_in_the_sentence(records: Recor
     told = shown(records)
     late = next(said for name, (_, said) in told.items() if name.startswith("late") and "rocksdb" in name)
     assert "% of the events out of order, rocksdb takes" in late
-    assert " of what it takes of ordered (" in late
+    assert " of what it takes of ordered (" in late  # two processes were measured
     alone = told["ordered, sum, hdfs"][1]
     assert alone.endswith("how much fresh processes differ: set search.processes to 3 to measure that.")
 
@@ -64,7 +64,7 @@ def test_a_rate_that_is_not_proved_or_void_or_missing(records: Records) -> None:
     unproven = rewrite(
         records, "ordered.sum.hdfs/search.json", lambda s: s.update(outcome="unproven", reason="too noisy")
     )
-    assert "The rate is not proved: too noisy. Give the trials more time" in shown(unproven)[name][1]
+    assert "The rate is only estimated: too noisy. Give the trials more time" in shown(unproven)[name][1]
     void = rewrite(records, "ordered.sum.hdfs/search.json", lambda s: s.update(correct=False))
     assert shown(void)[name][1] == "The answers are wrong, so the rate does not count."
     none = rewrite(

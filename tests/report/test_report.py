@@ -296,7 +296,7 @@ def measured(store: Store, tmp_path: Path) -> Page:
 
 def test_headline_says_how_many_cells_were_measured_and_voids_a_wrong_output(measured: Page) -> None:
     said = measured.text["verdict"]
-    assert said[0] == "1 of 3 experiments validated, 4 of 6 cells confirmed"
+    assert said[0] == "1 of 3 experiments validated, 3 of 6 rates proven"
     assert measured.text["cell-late99.sum.hdfs"][-2:] == ["No sustainable rate.", "not run: see generate late99"]
     which = said.index("latency late20.sum.hdfs at 100 %")
     assert said[which + 1] == "the output differs from DuckDB's answer: the figure is void"
@@ -343,30 +343,30 @@ SINGLE = "one process: how much processes differ is unknown; raise search.proces
 
 
 @pytest.mark.parametrize(
-    ("change", "state", "confirmed", "reasons"),
+    ("change", "state", "proven", "reasons"),
     [
         ({}, "good", True, []),
         ({"outcome": "all_sustained"}, "good", True, []),
         ({"doubts": [SINGLE]}, "good", True, [SINGLE]),
         ({"doubts": [SINGLE, DRIFT]}, "open", True, [DRIFT, SINGLE]),
         ({"outcome": "unproven", "reason": "no recovery trial was clear"}, "open", False,
-         ["unproven: no recovery trial was clear"]),
-        ({"outcome": "contradicted", "reason": "39,000 events/s did not recover"}, "open", False,
-         ["contradicted: 39,000 events/s did not recover"]),
-        ({"outcome": "inconclusive", "reason": "the system was lost"}, "open", False,
-         ["inconclusive: the system was lost"]),
+         ["The rate is only estimated: no recovery trial was clear."]),
+        ({"outcome": "contradicted", "reason": "39,000 events/s did not recover"}, "bad", False,
+         ["The measurements contradict each other, so no rate counts: 39,000 events/s did not recover."]),
+        ({"outcome": "inconclusive", "reason": "the system was lost"}, "bad", False,
+         ["No rate was found: the system was lost."]),
         ({"correct": None}, "good", True, []),
         ({"correct": False}, "bad", False, ["the output of a recovery trial was wrong: the rate is void"]),
         ({"sustainable_rate_events_per_s": 0.0, "outcome": "inconclusive", "reason": "no window told"}, "bad", False,
-         ["no window told"]),
+         ["No rate was found: no window told."]),
     ],
 )  # fmt: skip
 def test_what_the_search_says_decides_the_state_of_the_page(
-    store: Store, tmp_path: Path, change: dict[str, object], state: str, confirmed: bool, reasons: list[str]
+    store: Store, tmp_path: Path, change: dict[str, object], state: str, proven: bool, reasons: list[str]
 ) -> None:
     found, page = with_search(store, tmp_path, **change)
     assert (found.state, [why for _, _, why in found.problems]) == (state, reasons)
-    assert page.text["verdict"][0].endswith("the cell is confirmed") is confirmed
+    assert page.text["verdict"][0].endswith("the rate is proven") is proven
 
 
 def test_each_trial_shows_what_was_counted_and_what_it_cost(measured: Page) -> None:
@@ -458,7 +458,7 @@ def test_nothing_sustained_is_said(store: Store, tmp_path: Path) -> None:
     (place / "search.json").write_text(json.dumps(found))
     r.stage("search", **cell.model_dump())
     page = Page(build(made, store, RUN))
-    assert "none sustained" in page.text["verdict"]
+    assert "No rate was found: none sustained." in page.text["verdict"]
 
 
 def test_measurements_of_an_earlier_plan_are_left_out(store: Store, tmp_path: Path) -> None:

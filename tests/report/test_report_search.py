@@ -102,7 +102,7 @@ def test_without_proof_the_tiles_say_so(records: Records) -> None:
         part(rewrite(records, "ordered.sum.hdfs/search.json", lambda s: s.update(unproven)), "ordered.sum.hdfs")
     )
     assert shown["caught up at"] == shown["fell behind at"] == ("—", "no recovery trial was clear")
-    assert shown["sustainable rate"][1] == f"events/s; {reason}"
+    assert shown["sustainable rate"][1] == f"events/s; The rate is only estimated: {reason}."
 
 
 def test_windows_are_points_over_their_rows_with_the_fitted_line_and_the_limit(records: Records) -> None:
@@ -247,12 +247,12 @@ def test_what_disorder_costs_is_a_ratio_with_its_interval(records: Records) -> N
     assert isinstance(found, Chart)
     assert plain(found.note).startswith("The bars are 90 % intervals.")
     shown = {(row[0], row[3]): [plain(cell) for cell in row[5:]] for row in found.table.rows}
-    assert shown["ordered", "rocksdb"] == ["38 416 – 41 649", "1", "—"]
+    assert shown["ordered", "rocksdb"] == ["38 416 – 41 649", "proven", "1", "—"]
     # half widths on logarithms: 2·ln(1/0.98) each over two processes, 0.03 each of a fit
     two, fit = 2 * math.log(1 / 0.98) * math.sqrt(2), 0.03 * math.sqrt(2)
     for system, value, half in (("rocksdb", 1 / 3, two), ("hdfs", 0.5, fit)):
         low, high = value * math.exp(-half), value * math.exp(half)
-        assert shown["late20", system][1:] == [f"{value:.3f}", f"{low:.3f} – {high:.3f}"]
+        assert shown["late20", system][2:] == [f"{value:.3f}", f"{low:.3f} – {high:.3f}"]
 
 
 def test_ratio_without_an_interval_has_none() -> None:
@@ -263,14 +263,14 @@ def test_disorder_has_no_ratio_where_the_first_stream_is_not_the_least_disordere
     turned = records.benchmark.model_copy(update={"experiments": tuple(reversed(records.benchmark.experiments))})
     found = sweep.section(Records(turned, Store(records.directory.parents[1]), RUN)).blocks[0]
     assert isinstance(found, Chart)
-    assert [plain(column) for column in found.table.columns[5:]] == ["90 % interval"]
+    assert [plain(column) for column in found.table.columns[5:]] == ["90 % interval", "claim"]
 
 
 def test_a_void_rate_is_not_compared(records: Records) -> None:
     again = rewrite(records, "ordered.sum.hdfs/search.json", lambda search: search.update(correct=False))
     found = sweep.section(again).blocks[0]
     assert isinstance(found, Chart)
-    assert [(row[0], row[3], row[6]) for row in found.table.rows if row[3] == "hdfs"] == [("late20", "hdfs", "—")]
+    assert [(row[0], row[3], row[7]) for row in found.table.rows if row[3] == "hdfs"] == [("late20", "hdfs", "—")]
 
 
 @pytest.mark.parametrize("constraint", ["age", "batch cap", "queue memory", "system", "driver's ceiling"])

@@ -1,0 +1,111 @@
+"""Decides what may be said of a cell's rate, by one rule over its search and its latency runs.
+
+Pages, summaries, commands and records read a `Claim`; none of them tests the outcome of a search itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+Kind = Literal["proven", "at least", "estimated", "contradicted", "wrong", "none"]
+#: an interval is too wide if its ends are further apart than this factor
+WIDEST = 2.0
+_TOO_WIDE = f"its interval is too wide, beyond a factor of {WIDEST:g}"
+
+
+class Claim(BaseModel):
+    """Claim about a rate: a figure only where one is allowed, and the sentence that explains it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind
+    sentence: str
+    rate_events_per_s: float | None = None
+    interval: tuple[float, float] | None = None
+    is_too_wide: bool = False
+    is_bound: bool = False  # no more was offered: it says nothing of how cells differ
+
+    @property
+    def mark(self) -> str:
+        """The word that stands beside the rate wherever it is shown; empty if the rate is proven or absent."""
+        return self.kind if self.kind in ("at least", "estimated") else ""
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Search(_Facts):
+    rate: float | None = Field(default=None, alias="sustainable_rate_events_per_s")
+    interval: tuple[float, float] | None = None
+    proven: tuple[float | None, float | None] = (None, None)
+    outcome: str = "found"
+    reason: str | None = None
+    correct: bool | None = None
+
+
+class _Run(_Facts):
+    rate_events_per_s: float | None = None
+    valid: bool = False
+    outcome: str = "inconclusive"
+    correct: bool | None = None
+
+
+def claim_of(search: Mapping[str, object] | None, latency: Sequence[Mapping[str, object]] = ()) -> Claim:
+    """Returns the claim of a cell from the contents of its search.json and latency.json."""
+    if not search:
+        return Claim(kind="none", sentence="No rate was measured.")
+    try:
+        return _claim(_Search.model_validate(search), [_Run.model_validate(run) for run in latency])
+    except ValidationError:
+        return Claim(kind="none", sentence="The record of the search cannot be read.")
+
+
+def _claim(search: _Search, runs: Sequence[_Run]) -> Claim:
+    reason = " ".join((search.reason or "no reason is given").split())
+    if search.correct is False:
+        return Claim(kind="wrong", sentence="The answers are wrong, so the rate does not count.")
+    if search.outcome == "contradicted":
+        return Claim(
+            kind="contradicted", sentence=f"The measurements contradict each other, so no rate counts: {reason}."
+        )
+    if not search.rate or search.outcome == "inconclusive":
+        return Claim(kind="none", sentence=f"No rate was found: {reason}.")
+    rate, interval = search.rate, search.interval
+    unsustained = [run.rate_events_per_s or 0.0 for run in runs if run.valid and run.outcome == "unsustainable"]
+    if any(load < (interval[0] if interval else rate) for load in unsustained):
+        why = "a latency run below the rate's interval was not sustained"
+        return Claim(kind="contradicted", sentence=f"The measurements contradict each other, so no rate counts: {why}.")
+    is_bound = search.outcome == "all_sustained"
+    is_too_wide = interval is not None and not is_bound and interval[1] > WIDEST * interval[0]
+    doubts = []
+    if any(load <= rate for load in unsustained):
+        doubts.append("a latency run at this rate or below was not sustained")
+    if any(run.correct is False for run in runs):
+        doubts.append("the answer of a latency run was wrong")
+    if is_too_wide:
+        doubts.append(_TOO_WIDE)
+    sides = ("below", "above") if not is_bound else ("below",)
+    missing = [side for side, load in zip(sides, search.proven, strict=False) if load is None]
+    if search.outcome == "unproven":
+        doubts.append(reason)
+    elif missing:
+        doubts.append(f"no recovery trial {' or '.join(missing)} it was clear")
+    kind: Kind = "at least" if is_bound else "proven"
+    sentence = {
+        "proven": "Recovery trials below and above it prove the rate.",
+        "at least": "The system sustained all that was offered, so it may carry more.",
+    }[kind]
+    if doubts:
+        kind, sentence = "estimated", f"The rate is only estimated: {'; '.join(doubts)}."
+    return Claim(
+        kind=kind,
+        sentence=sentence,
+        rate_events_per_s=rate,
+        interval=interval,
+        is_too_wide=is_too_wide,
+        is_bound=is_bound,
+    )
