@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, Name, Percent, PositiveFloat
@@ -210,12 +210,13 @@ class Latency(Model):
     seconds: PositiveFloat = Field(default=20.0, description="length of a run, in seconds")
 
 
-#: metrics of a release check and their units; lower is better
-RELEASE_METRICS = {
-    "event_latency_ms_p50": "ms",
-    "event_latency_ms_p99": "ms",
-    "system_cpu_us_per_event": "us",
+#: what a release check may compare: metrics and their units; lower is better. Latency is processing-time latency: that
+#: in event time is mostly how late the stream itself is, which no version changes
+RELEASE_COMPARES = {
+    "latency": {"processing_latency_ms_p50": "ms", "processing_latency_ms_p99": "ms"},
+    "cpu": {"system_cpu_us_per_event": "us"},
 }
+RELEASE_METRICS = {metric: unit for metrics in RELEASE_COMPARES.values() for metric, unit in metrics.items()}
 
 
 class Release(Model):
@@ -230,9 +231,12 @@ class Release(Model):
         default=4, description="rounds of baseline, candidate, baseline; each a fresh process"
     )
     reruns: Annotated[int, Field(ge=1, le=100)] = Field(default=4, description="further rounds for suspects")
+    compare: tuple[str, ...] = Field(default=tuple(RELEASE_COMPARES), description="what is compared: latency, cpu")
     tolerance: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
-        default_factory=lambda: dict.fromkeys(RELEASE_METRICS, 0.1),
-        description="metric -> the smallest relative slowdown that must not ship; other metrics are not judged",
+        default_factory=dict,
+        description="metric -> smallest relative slowdown that must not ship, 0.1 by default; the metrics are those "
+        "of what is compared, and where some are named, others are not judged",
+        validate_default=True,
     )
     queries: tuple[str, ...] = Field(
         default=("all",), description="queries of the Nexmark suite: all, or some of q0 to q23"
@@ -243,13 +247,25 @@ class Release(Model):
         default=1, description="seed of the events that the queries read"
     )
 
+    @field_validator("compare")
+    @classmethod
+    def _comparable(cls, compare: tuple[str, ...]) -> tuple[str, ...]:
+        allowed = ", ".join(RELEASE_COMPARES)
+        unknown = [name for name in compare if name not in RELEASE_COMPARES]
+        if unknown == ["rate"]:
+            raise ValueError(f"found 'rate', allowed: {allowed}; `streamgauge run` with search.in_turns compares rates")
+        if unknown or not compare:
+            raise ValueError(f"found {unknown[0] if unknown else 'none'!r}, allowed: {allowed}")
+        return compare
+
     @field_validator("tolerance")
     @classmethod
-    def _known_metrics(cls, tolerance: dict[str, float]) -> dict[str, float]:
-        unknown = [metric for metric in tolerance if metric not in RELEASE_METRICS]
-        if unknown or not tolerance:
-            raise ValueError(f"found {unknown[0] if unknown else 'none'!r}, allowed: {', '.join(RELEASE_METRICS)}")
-        return tolerance
+    def _known_metrics(cls, tolerance: dict[str, float], info: ValidationInfo) -> dict[str, float]:
+        metrics = [m for name in info.data.get("compare", RELEASE_COMPARES) for m in RELEASE_COMPARES[name]]
+        unknown = [metric for metric in tolerance if metric not in metrics]
+        if unknown:
+            raise ValueError(f"found {unknown[0]!r}, allowed: {', '.join(metrics)}")
+        return tolerance or dict.fromkeys(metrics, 0.1)
 
 
 class Suite(Model):

@@ -165,7 +165,7 @@ class _Check:
             shutil.rmtree(self._work / "cell", ignore_errors=True)
         figures = figures_of(1.0, measured)
         self.versions[cell.system] = figures["software"]
-        latency = figures["event_latency"]
+        latency = figures["processing_latency"]
         given = (latency["p50_ms"], latency["p99_ms"], figures["system_cpu_us_per_event"])
         values = {metric: value for metric, value in zip(RELEASE_METRICS, given, strict=True) if value is not None}
         wrong = measured.check["wrong"] if measured.check else None

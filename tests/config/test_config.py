@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from fractions import Fraction
@@ -408,3 +409,27 @@ def test_a_pipe_a_device_and_a_huge_file_are_told_at_once(tmp_path: Path) -> Non
         with pytest.raises(UserError) as told:
             config.load(name)
         assert str(told.value) == f"{name}: cannot be read as UTF-8 text: {said}"
+
+
+@pytest.mark.parametrize(
+    ("release", "allowed"),
+    [
+        ({"compare": ["rate"]}, "compare: found 'rate', allowed: latency, cpu; `streamgauge run`"),
+        ({"compare": []}, "compare: found 'none', allowed: latency, cpu"),
+        ({"compare": ["cpu"], "tolerance": {"processing_latency_ms_p50": 0.2}}, "allowed: system_cpu_us_per_event"),
+        (
+            {"tolerance": {"event_latency_ms_p50": 0.2}},
+            "allowed: processing_latency_ms_p50, processing_latency_ms_p99, s",
+        ),
+    ],
+)
+def test_a_release_check_compares_what_versions_change(release: dict[str, object], allowed: str) -> None:
+    with pytest.raises(UserError, match=re.escape(allowed)):
+        config.parse(config.Release, {"rate": 10, **release}, "release")
+
+
+def test_what_is_compared_is_judged_at_a_tenth() -> None:
+    assert config.Release(rate=10).tolerance == {
+        "processing_latency_ms_p50": 0.1, "processing_latency_ms_p99": 0.1, "system_cpu_us_per_event": 0.1,
+    }  # fmt: skip
+    assert config.Release(rate=10, compare=("cpu",)).tolerance == {"system_cpu_us_per_event": 0.1}

@@ -40,7 +40,7 @@ def test_a_slower_version_of_a_job_is_no_go_and_an_equal_one_go(
     if verdict == "no-go":  # the other one warms each job up
         monkeypatch.setattr(ReadyCell, "warm_up", lambda *_, **__: [])
     plan = {"rate": 500, "seconds": 1, "warmup_seconds": 0.1, "reruns": 1, "queries": []}
-    plan |= {"tolerance": {"event_latency_ms_p50": 0.6}}
+    plan |= {"tolerance": {"processing_latency_ms_p50": 0.6}}
     bench = bench_of(tmp_path, broker, {"old": "1.0", "new": candidate}, release=plan)
     sides = ("--baseline", "old", "--candidate", "new", "--json")
     answer = call("release-check", bench.file, *sides, "--artifacts", bench.store.root)

@@ -42,14 +42,14 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
         systems=[{"name": "old", **known}, {"name": "new", **known, "delay": "1s"}],
         release={
             "rate": 1000, "seconds": 0.3, "warmup_seconds": 0.1, "reruns": 1, "queries": [],
-            "tolerance": {"event_latency_ms_p50": 0.5},
+            "tolerance": {"processing_latency_ms_p50": 0.5},
         },
     )  # fmt: skip
     directory = bench.store.run("check")
     found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
 
     assert found["verdict"] == "no-go"
-    assert found["reasons"][0]["what"] == "e.all event_latency_ms_p50"
+    assert found["reasons"][0]["what"] == "e.all processing_latency_ms_p50"
     assert found["reasons"][0]["why"].startswith("slower by ")
     [series] = found["series"]
     assert series["ratio"] > 2
@@ -76,7 +76,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
         "no-go",
         "new",
     )
-    rows = index.results(metric="event_latency_ms_p50_at_1000_per_s")
+    rows = index.results(metric="processing_latency_ms_p50_at_1000_per_s")
     assert [(row["system"], row["samples"]) for row in rows] == [("old", 2 * (LEAST + 1)), ("new", LEAST + 1)]
 
 
@@ -152,7 +152,7 @@ systems: [{name: one}, {name: other, engine: known}, {name: gone, python: envs/n
         ("release: {rate: 9, repetitions: 3}", "one", "one",
          "release.repetitions: found 3, allowed: at least 4"),
         ("release: {rate: 9, tolerance: {speed: 0.5}}", "one", "one",
-         "release.tolerance: found 'speed', allowed: event_latency_ms_p50, event_latency_ms_p99, "
+         "release.tolerance: found 'speed', allowed: processing_latency_ms_p50, processing_latency_ms_p99, "
          "system_cpu_us_per_event"),
         ("release: {rate: 9, queries: [q99]}", "one", "one",
          "release.queries: found 'q99', allowed: all, or some of q0 to q23"),

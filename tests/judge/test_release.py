@@ -24,7 +24,7 @@ from streamgauge.judge.release_rules import (
     suspects,
 )
 
-P50, CPU = "event_latency_ms_p50", "system_cpu_us_per_event"
+P50, CPU = "processing_latency_ms_p50", "system_cpu_us_per_event"
 TOLERANCE = {P50: 0.15, CPU: 0.1}
 
 
