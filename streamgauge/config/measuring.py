@@ -231,11 +231,13 @@ class Release(Model):
         default=4, description="rounds of baseline, candidate, baseline; each a fresh process"
     )
     reruns: Annotated[int, Field(ge=1, le=100)] = Field(default=4, description="further rounds for suspects")
-    compare: tuple[str, ...] = Field(default=tuple(RELEASE_COMPARES), description="parts that are compared: latency, cpu")
+    compare: tuple[str, ...] = Field(
+        default=tuple(RELEASE_COMPARES), description="parts that are compared: latency, cpu"
+    )
     tolerance: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,
-        description="metric -> smallest relative slowdown that must not ship, 0.1 by default; the metrics are those "
-        "of what is compared, and where some are named, others are not judged",
+        description="metric -> smallest relative slowdown that must not ship, by default 0.1; metrics are those of what "
+        "is compared, and where some are named, others are not judged",
         validate_default=True,
     )
     queries: tuple[str, ...] = Field(
