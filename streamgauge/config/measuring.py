@@ -236,8 +236,8 @@ class Release(Model):
     )
     tolerance: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,
-        description="metric -> smallest relative slowdown that must not ship, by default 0.1; metrics are those of what "
-        "is compared, and where some are named, others are not judged",
+        description="metric -> smallest relative slowdown that must not ship, by default 0.1; metrics are those of "
+        "what is compared, and where some are named, others are not judged",
         validate_default=True,
     )
     queries: tuple[str, ...] = Field(
