@@ -24,6 +24,17 @@ class Mistakes(UserError):
         return Mistakes, (self.lines,)
 
 
+class Damaged(UserError):
+    """A file that this project wrote is not what was written."""
+
+    def __init__(self, file: object, what: str, todo: str) -> None:
+        super().__init__(f"{file}: {what}; {todo}")
+        self.file, self.what, self.todo = file, what, todo
+
+    def __reduce__(self) -> tuple[type[Damaged], tuple[object, str, str]]:
+        return Damaged, (self.file, self.what, self.todo)
+
+
 class Skipped(UserError):
     """A stage is left out, as one that it needs has not succeeded: no failure of its own."""
 

@@ -8,11 +8,14 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from streamgauge.base.errors import Damaged
 from streamgauge.base.places import Remote, remove, write_whole
+from streamgauge.base.seals import sealed, unsealed
 
 _STEP = 64 << 10
 
@@ -20,6 +23,23 @@ _STEP = 64 << 10
 def write_json(path: Path, value: Any) -> None:
     """Writes value as JSON; the file is replaced whole or not at all."""
     write_whole(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Writes a record with its checksum; the file is replaced whole or not at all."""
+    write_json(path, sealed(record))
+
+
+def read_record(path: Path, todo: str) -> dict[str, Any]:
+    """Reads what write_record wrote. Raises OSError, or Damaged, which tells `todo`."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(value, dict):
+            return unsealed(value)
+        why = f"found {type(value).__name__}, allowed: a JSON object"
+    except (ValueError, RecursionError) as problem:
+        why = f"no JSON: {problem}" if isinstance(problem, json.JSONDecodeError) else str(problem)
+    raise Damaged(path, f"damaged, {why}", todo)
 
 
 def append_json(path: Path, record: dict[str, Any]) -> None:

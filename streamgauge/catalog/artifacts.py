@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import logging
 import re
 import shutil
 import time
@@ -26,19 +27,22 @@ from typing import Any, cast
 from filelock import FileLock
 
 from streamgauge.base.canonical import canonical
-from streamgauge.base.errors import Outage, UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.errors import Damaged, Outage, UserError
+from streamgauge.base.jsonl import write_json, write_record
 from streamgauge.base.places import Remote, as_user_error, is_half, may_pass, place, reading, remove, small_text, sync
+from streamgauge.catalog.manifests import DIGESTS, digests, read_manifest
+from streamgauge.catalog.manifests import MANIFEST as MANIFEST
+from streamgauge.catalog.manifests import Artifact as Artifact
 from streamgauge.catalog.source_files import mark_of, stat_source
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.disorder.delays import table
 
-MANIFEST = "manifest.json"
 OTHER_ARTIFACTS = "choose another --artifacts"
 #: the manifest of an artifact whose data was deleted to save space (index/garbage_collection.py); results need it
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
-ALGORITHM = {"events": 4, "profile": 3, "stream": 1, "validation": 1}
+ALGORITHM = {"events": 5, "profile": 3, "stream": 2, "validation": 1}
+log = logging.getLogger("streamgauge")
 #: errors of the operating system that do not go away on their own
 _MENDABLE = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
@@ -48,21 +52,6 @@ _MENDABLE = {
 _GIVEN_UP_S = 86_400.0
 #: Airflow's own rule for names of runs, which become folders, and must not look like an option
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.~:+-]{0,199}")
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """A finished artifact."""
-
-    kind: str
-    key: str
-    path: Path
-    manifest: dict[str, Any]
-    reused: bool = True
-
-    def files(self) -> list[Path]:
-        """Paths of its data files, in the manifest's order."""
-        return [self.path / name for name in self.manifest.get("files", [])]
 
 
 @dataclass
@@ -86,6 +75,9 @@ class Finished(Exception):
 class Store:
     """The directory tree of all artifacts."""
 
+    #: files of an artifact get a checksum, for those who find it later
+    _lasts = True
+
     def __init__(self, root: str | Path) -> None:
         self.root = place(root)
 
@@ -96,7 +88,7 @@ class Store:
         """Returns the artifact if it is finished, else None."""
         path = self.path(kind, key)
         try:
-            manifest = _manifest(path / MANIFEST)
+            manifest = read_manifest(path / MANIFEST)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return Artifact(kind, key, path / manifest.get("folder", "."), manifest)
@@ -105,7 +97,7 @@ class Store:
         """Returns the finished artifact, or its manifest alone after its data was deleted; None without either."""
         path = self.path(kind, key)
         try:
-            return self.find(kind, key) or Artifact(kind, key, path, _manifest(path / COLLECTED))
+            return self.find(kind, key) or Artifact(kind, key, path, read_manifest(path / COLLECTED))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -118,7 +110,7 @@ class Store:
 
     def made(self, kind: str, key: str, make: Callable[[Build], object]) -> Artifact:
         """Returns the artifact, after waiting for its builder if there is one, or builds it by make(build)."""
-        if found := self.find(kind, key):
+        if found := self._intact(kind, key):
             return found
         try:
             with self.building(kind, key) as build:
@@ -126,6 +118,19 @@ class Store:
         except Finished:
             return self.need(kind, key, "that makes it")
         return replace(self.need(kind, key, "that makes it"), reused=False)
+
+    def _intact(self, kind: str, key: str, *, warn: bool = False) -> Artifact | None:
+        """Returns the artifact if it is finished. A damaged one does not count on this machine: it is built anew."""
+        try:
+            if found := self.find(kind, key):
+                found.require_intact()
+            return found
+        except Damaged as problem:
+            if isinstance(self.root, Remote):
+                raise
+            if warn:
+                log.warning("%s: %s; it is made again", problem.file, problem.what)
+            return None
 
     @contextmanager
     def building(self, kind: str, key: str) -> Iterator[Build]:
@@ -150,7 +155,7 @@ class Store:
             ) from None
         temporary = final.with_name(f"{key}.tmp-{uuid.uuid4().hex[:8]}")
         try:
-            if self.find(kind, key):  # others may be reading it
+            if self._intact(kind, key, warn=True):  # others may be reading it
                 raise Finished
             for leftover in final.parent.glob(f"{key}.tmp-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
@@ -160,7 +165,8 @@ class Store:
             for half in temporary.rglob(".*"):  # left by a task attempt that was killed while it wrote
                 if is_half(half.name):
                     half.unlink()
-            write_json(temporary / MANIFEST, {"kind": kind, "key": key, **build.manifest})
+            checksums = {DIGESTS: digests(temporary)} if self._lasts else {}
+            write_record(temporary / MANIFEST, {"kind": kind, "key": key, **build.manifest, **checksums})
             if final.exists():  # its data was deleted, or somebody removed its manifest
                 shutil.rmtree(final)
             temporary.rename(final)
@@ -266,7 +272,9 @@ class Store:
 
 
 class ScratchStore(Store):
-    """A store that lives for one command, in which nothing is looked up again: sources need no hash."""
+    """A store that lives for one command, in which nothing is looked up again: nothing needs a hash."""
+
+    _lasts = False
 
     def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
         """Size and time of change of each file, in declared order."""
@@ -285,10 +293,10 @@ def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
         _sweep(final)
         yield build
         manifest = {"kind": kind, "key": key, "folder": build.path.name, **build.manifest}
-        write_json(build.path / MANIFEST, manifest)
+        write_record(build.path / MANIFEST, manifest)
         if not (final / MANIFEST).exists():
             published = True  # before the write: it may succeed although its answer is lost
-            write_json(final / MANIFEST, manifest)
+            write_record(final / MANIFEST, manifest)
     except OSError as problem:
         published = published and not _is_anothers(final, build.path.name)
         raise _not_built(problem, final) from problem
@@ -301,10 +309,10 @@ def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
 def _is_anothers(final: Remote, folder: str) -> bool:
     """True if the published manifest names another folder, or there is none; False if that cannot be found out."""
     try:
-        return bool(json.loads((final / MANIFEST).read_text())["folder"] != folder)
+        return bool(read_manifest(final / MANIFEST)["folder"] != folder)
     except FileNotFoundError:
         return True
-    except (OSError, ValueError, KeyError):
+    except (OSError, Damaged, KeyError):
         return False
 
 
@@ -319,16 +327,6 @@ def _sweep(final: Remote) -> None:
     for folder, last in newest.items():
         if time.time() - last > _GIVEN_UP_S:
             remove(final / folder)
-
-
-def _manifest(file: Path) -> dict[str, Any]:
-    """Reads a manifest. Raises UserError if something has damaged it: we publish it whole."""
-    text = file.read_text(encoding="utf-8")
-    with suppress(ValueError):
-        found = json.loads(text)
-        if isinstance(found, dict) and {"kind", "key"} <= found.keys():
-            return found
-    raise UserError(f"{file}: damaged, not an artifact's manifest; delete its folder, which is then built again")
 
 
 def _not_built(problem: OSError, final: Path) -> UserError | Outage:

@@ -113,7 +113,7 @@ def analyze(
             events = ingest.run(workers, benchmark, store, lines=False)
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, benchmark, store, full=full)
-        profile = json.loads((artifact.path / "profile.json").read_text())
+        profile = json.loads(artifact.file("profile.json").read_text())
     if save is not None:
         try:
             write_json(save, profile)

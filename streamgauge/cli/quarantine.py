@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import as_user_error, opened, publishing
+from streamgauge.base.parquet import parquet_file
+from streamgauge.base.places import as_user_error, publishing
 from streamgauge.catalog.artifacts import Artifact
 
 _ROWS = 10_000
@@ -57,4 +58,4 @@ def writing(events: Artifact, out: Path) -> Iterator[None]:
 
 
 def _file(events: Artifact) -> Any:
-    return pq.ParquetFile(opened(events.path / events.manifest["quarantine_file"]))
+    return parquet_file(events.file(events.manifest["quarantine_file"]))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.base.places import opened
+from streamgauge.base.parquet import parquet_file, reading_parquet
 from streamgauge.disorder.definitions import BEFORE_ALL, Times
 
 LARGEST = int(np.iinfo(np.int64).max)
@@ -48,7 +48,8 @@ def row_groups(files: Sequence[Path | str]) -> list[RowGroup]:
     found: list[RowGroup] = []
     before = BEFORE_ALL
     for file in files:
-        footer = pq.read_metadata(opened(file))
+        with parquet_file(file) as opened:
+            footer = opened.metadata
         column = footer.schema.names.index("event_time")
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
@@ -66,7 +67,10 @@ def total_rows(groups: Sequence[RowGroup]) -> int:
 
 def read(groups: Sequence[RowGroup], columns: list[str]) -> pa.Table:
     """Reads those columns of consecutive row groups."""
-    parts = [_open(g.file).read_row_group(g.number, columns=columns, use_threads=False) for g in groups]
+    parts = []
+    for group in groups:
+        with reading_parquet(group.file):
+            parts.append(_open(group.file).read_row_group(group.number, columns=columns, use_threads=False))
     return pa.concat_tables(parts)
 
 
@@ -109,5 +113,5 @@ def _open(file: str) -> pq.ParquetFile:
     if file not in _opened:
         if len(_opened) > 16:
             _opened.clear()
-        _opened[file] = pq.ParquetFile(opened(file), memory_map=False, pre_buffer="://" in file)
+        _opened[file] = parquet_file(file, pre_buffer="://" in file)
     return _opened[file]

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import opened
+from streamgauge.base.parquet import parquet_file
 from streamgauge.base.schemas import COLUMN_TYPES, STREAM
 from streamgauge.catalog.artifacts import Store
 from streamgauge.driver.offer import Driver
@@ -125,10 +124,8 @@ class Agent:
 
 def _columns(files: Sequence[Path], names: Sequence[str] | None) -> dict[str, str]:
     """Maps declared columns to their types: those named, or all if None. Raises UserError for an unknown name."""
-    try:
-        found = pq.read_schema(opened(files[0]))
-    except (OSError, pa.ArrowException) as problem:
-        raise UserError(f"{files[0]}: no readable part of a stream: {problem}") from None
+    with parquet_file(files[0]) as first:
+        found = first.schema_arrow
     kinds = {kind: name for name, kind in COLUMN_TYPES.items()}
     declared = {
         field.name: kinds[field.type]

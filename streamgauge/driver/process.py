@@ -17,7 +17,7 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.base.units import Duration
-from streamgauge.catalog.artifacts import MANIFEST
+from streamgauge.catalog.manifests import MANIFEST, Artifact, read_manifest
 from streamgauge.driver.agent import Agent, driver_of
 from streamgauge.driver.child import end_with_parent, pin
 from streamgauge.driver.offer import Driver
@@ -143,12 +143,12 @@ def _driver(stream: str, settings: Settings, horizon_ps: int) -> Driver:
 def _artifact(directory: Path) -> tuple[dict[str, Any], list[Path]]:
     """Returns the manifest and files of the stream in a directory. Raises UserError if there is none."""
     try:
-        manifest = json.loads((directory / MANIFEST).read_text())
-    except (OSError, ValueError) as problem:
+        manifest = read_manifest(directory / MANIFEST)
+    except OSError as problem:
         raise UserError(
             f"{directory}: no finished stream there ({problem}); name the directory of its manifest"
         ) from None
-    return manifest, [directory / name for name in manifest.get("files", [])]
+    return manifest, Artifact("stream", "", directory, manifest).files()
 
 
 def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:

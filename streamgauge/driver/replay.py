@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge.base.arrow import bools, int64s, ints, replaced
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import opened
+from streamgauge.base.parquet import parquet_file, reading_parquet
 from streamgauge.base.schemas import COLUMN_TYPES
 from streamgauge.base.units import PS, Tick
 from streamgauge.driver.floats import plain_floats
@@ -109,22 +108,20 @@ def load_stream(
     kept: list[pa.RecordBatch] = []
     total = used = 0
     for file in files:
-        try:
-            parquet = pq.ParquetFile(opened(file))
-        except (OSError, pa.ArrowException) as problem:
-            raise UserError(f"{file}: no readable part of a stream: {problem}; generate the stream again") from None
+        parquet = parquet_file(file)
         missing = [name for name in wanted if name not in parquet.schema_arrow.names]
         if missing:
             raise UserError(f"{file}: no column {missing[0]!r}; allowed: {', '.join(parquet.schema_arrow.names)}")
         total += parquet.metadata.num_rows
         if used > budget:
             continue
-        for batch in parquet.iter_batches(batch_size=65536, columns=wanted):
-            batch = batch.select(wanted)
-            used += batch.nbytes
-            if used > budget:
-                break
-            kept.append(batch)
+        with reading_parquet(file):
+            for batch in parquet.iter_batches(batch_size=65536, columns=wanted):
+                batch = batch.select(wanted)
+                used += batch.nbytes
+                if used > budget:
+                    break
+                kept.append(batch)
     if total and not kept:
         raise UserError(f"replay.max_memory_mb: found {max_memory_mb}, too small for one batch of the stream; raise it")
     table = pa.Table.from_batches(kept) if kept else pa.table({name: [] for name in wanted})

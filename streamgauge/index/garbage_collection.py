@@ -21,10 +21,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import COLLECTED, MANIFEST, Store
+from streamgauge.catalog.manifests import read_manifest
 from streamgauge.catalog.run_log import RunLog
 
 #: kinds of data, in the order of their deletion
@@ -156,15 +157,15 @@ def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str
 def _can_be_made_again(store: Store, path: Path) -> bool:
     """True if the data can be made again: a stream from its events, events from source files that are unchanged."""
     try:
-        manifest = json.loads((path / MANIFEST).read_text())
+        manifest = read_manifest(path / MANIFEST)
         if "events_key" in manifest:
             events = store.path("events", manifest["events_key"])
             if (events / MANIFEST).exists():
                 return True
-            manifest = json.loads((events / COLLECTED).read_text())
+            manifest = read_manifest(events / COLLECTED)
         sources = manifest.get("sources", [])
         known = json.loads((store.root / "data" / "source-hashes.json").read_text()) if sources else {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, Damaged):
         return False
     there = {digest for mark, digest in known.items() if _unchanged(mark)}
     return all(source["sha256"] in there for source in sources)

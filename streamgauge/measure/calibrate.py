@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.jsonl import write_record
 from streamgauge.base.schemas import STREAM
 from streamgauge.catalog.artifacts import MANIFEST, Artifact
 from streamgauge.config import Benchmark, Search, parse
@@ -109,5 +109,5 @@ def small_stream(directory: Path, seed: int) -> Path:
         pa.Table.from_arrays([pa.array(c) for c in columns], schema=STREAM), directory / "part-00000.parquet"
     )
     manifest = {"files": ["part-00000.parquet"], "tick": "ns", "columns": {}, "arrival": False, "events": ROWS}
-    write_json(directory / MANIFEST, manifest)
+    write_record(directory / MANIFEST, {"kind": "stream", "key": "calibration", **manifest})
     return directory

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge.base.arrow import Ints, Mask, ints
-from streamgauge.base.places import opened
+from streamgauge.base.parquet import parquet_file
 from streamgauge.base.units import PS
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import System, Workload
@@ -56,7 +55,7 @@ def _pieces(stream: Artifact, spec: Spec) -> Iterator[pa.Table]:
     names = ("ingestion_time", "event_time", "seq", *query.columns, *filters, spec.key, spec.value)
     wanted = [*dict.fromkeys(name for name in names if name is not None)]
     for file in stream.files():
-        with pq.ParquetFile(opened(file)) as parquet:
+        with parquet_file(file) as parquet:
             for batch in parquet.iter_batches(batch_size=_PIECE_ROWS, columns=wanted):
                 yield pa.table(batch)
 

@@ -182,7 +182,7 @@ class Records:
     @cached_property
     def profile(self) -> Json | None:
         found = self._artifact(self.status("analyze"), "profile", self.store.profile_key)
-        return _json(found.path / "profile.json", dict) if found else None
+        return _json(found.file("profile.json"), dict) if found else None
 
     @cached_property
     def streams(self) -> list[Stream]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from streamgauge.base.places import Remote, opened, publish
+from streamgauge.base.parquet import parquet_file, parquet_writer
+from streamgauge.base.places import Remote, publish
 from streamgauge.base.schemas import ROW_GROUP_ROWS
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ def read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataF
     """Reads files into one frame."""
     if not any(isinstance(file, Remote) for file in files):
         # escapes brackets and the like: a path is no pattern
-        return spark.read.parquet(*[re.sub(r"([\\[\]{}*?])", r"\\\1", _local(file)) for file in files])
+        checked = spark.read.option("parquet.page.verify-checksum.enabled", "true")
+        return checked.parquet(*[re.sub(r"([\\[\]{}*?])", r"\\\1", _local(file)) for file in files])
     from pyspark.sql.pandas.types import from_arrow_schema
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                with pq.ParquetFile(opened(files[number]), pre_buffer=True) as file:
+                with parquet_file(files[number], pre_buffer=True) as file:
                     for part in file.iter_batches(ROW_GROUP_ROWS, columns=schema.names):
                         yield pa.Table.from_batches([part]).cast(schema).to_batches()[0]
 
@@ -57,7 +58,7 @@ def write(frame: DataFrame, directory: Path, schema: pa.Schema) -> list[Path]:
         number = context.partitionId() if context else 0
 
         def fill(sink: pa.NativeFile) -> None:
-            with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=False) as writer:
+            with parquet_writer(sink, schema, use_dictionary=False) as writer:
                 for batch in batches:
                     writer.write_table(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
 

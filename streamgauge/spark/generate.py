@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.parquet import parquet_writer
 from streamgauge.base.places import publishing
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
@@ -289,10 +290,9 @@ class _Writer:
             return
         with (
             publishing(self.directory / f"part-{number:05d}.parquet") as (name, sink),
-            pq.ParquetWriter(
+            parquet_writer(
                 sink,
                 self.schema,
-                compression="zstd",
                 use_dictionary=[name for name in self.schema.names if name not in ENCODINGS],
                 column_encoding=ENCODINGS,
                 write_statistics=["ingestion_time", "seq", "event_time"],

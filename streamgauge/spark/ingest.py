@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from streamgauge import metrics
 from streamgauge.base.arrow import int64s
 from streamgauge.base.errors import UserError
+from streamgauge.base.parquet import parquet_file, parquet_writer
 from streamgauge.base.places import Remote, opened, publish, remove
 from streamgauge.base.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
 from streamgauge.base.units import ticks_per_second
@@ -150,7 +151,7 @@ def _generated(workers: Workers, benchmark: Benchmark, settings: Nexmark, path: 
 
 def _bad_lines(quarantine: Path, reason: str) -> Iterator[tuple[str, int, bytes]]:
     """Yields (file, line number, text) of the bad lines whose reason begins in that way, in order."""
-    with pq.ParquetFile(opened(quarantine)) as file:
+    with parquet_file(quarantine) as file:
         for batch in file.iter_batches(columns=["file", "line_number", "reason", "text"]):
             for row in batch.filter(pc.starts_with(batch["reason"], reason)).to_pylist():
                 yield row["file"], row["line_number"], row["text"]
@@ -160,13 +161,13 @@ def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None
     """Raises UserError, with the first bad line, if too many lines are bad or no line is good."""
     bad, lines = manifest["quarantined"], manifest["lines"]
     if source.comment is not None:
-        with pq.ParquetFile(opened(path / manifest["quarantine_file"])) as quarantine:
+        with parquet_file(path / manifest["quarantine_file"]) as quarantine:
             batches = quarantine.iter_batches(columns=["reason"])
             bad -= sum(pc.sum(pc.equal(batch["reason"], COMMENT)).as_py() or 0 for batch in batches)
     if bad <= source.max_bad_fraction * lines and manifest["events"]:
         return
     file = path / manifest.get("quarantine_file", QUARANTINE_FILE)
-    first = next(pq.ParquetFile(opened(file)).iter_batches(1)).to_pylist()[0]
+    first = next(parquet_file(file).iter_batches(1)).to_pylist()[0]
     raise too_many_bad(source, first["file"], first["line_number"], first["reason"], first["text"], bad, lines)
 
 
@@ -280,10 +281,9 @@ def write_rows(table: pa.Table, path: Path) -> str:
 
 def _write_parquet(schema: pa.Schema, tables: Iterator[pa.Table] | list[pa.Table], path: Path) -> str:
     def write(sink: pa.NativeFile) -> None:
-        with pq.ParquetWriter(
+        with parquet_writer(
             sink,
             schema,
-            compression="zstd",
             use_dictionary=False,
             column_encoding={name: ENCODINGS[name] for name in schema.names if name in ENCODINGS},
             write_statistics=["seq", "event_time"],
@@ -299,7 +299,7 @@ def _rows(path: Path) -> int:
 
 
 def _gather(pieces: list[Path], path: Path) -> str:
-    written = _write_parquet(QUARANTINE, (pq.read_table(opened(p), schema=QUARANTINE) for p in pieces), path)
+    written = _write_parquet(QUARANTINE, (parquet_file(p).read() for p in pieces), path)
     for piece in pieces:
         piece.unlink()
     return written
@@ -331,7 +331,7 @@ def _sorted(workers: Workers, source: Source, parts: list[Path], path: Path) -> 
 
 
 def _numbered(run: Path, schema: pa.Schema, seq: int) -> Iterator[pa.Table]:
-    with pq.ParquetFile(opened(run)) as file:
+    with parquet_file(run) as file:
         for batch in file.iter_batches(ROW_GROUP_ROWS):
             table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
             yield table.set_column(0, schema.field(0), int64s(np.arange(seq, seq + len(table))))

@@ -113,7 +113,7 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
     profile = store.find("profile", store.profile_key(benchmark)) if hashed else None
     tick = benchmark.source.tick
     if profile is not None:
-        found = json.loads((profile.path / "profile.json").read_text(encoding="utf-8"))
+        found = json.loads(profile.file("profile.json").read_text(encoding="utf-8"))
         for experiment in targets:
             with _named(experiment):
                 too_low(experiment.fraction or Fraction(0), found["out_of_order"], found["events"])

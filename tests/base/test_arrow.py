@@ -42,7 +42,7 @@ import numpy as np
 
 times = int64s(np.arange(10))
 stream = make_stream(pa.Table.from_arrays([times] * 3, names=["ingestion_time", "seq", "event_time"]), "ns", {})
-Driver(stream, Replay(partitions=2))._replay.sentinel(1, 0)
+Driver(stream, Replay(partitions=2))._replays[0].sentinel(1, 0)
 """
 
 

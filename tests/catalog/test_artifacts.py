@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import multiprocessing
 import os
@@ -33,7 +34,8 @@ def test_an_artifact_appears_whole(tmp_path: Path) -> None:
         assert store.find("events", "k") is None
     found = store.find("events", "k")
     assert found is not None
-    assert found.manifest == {"kind": "events", "key": "k", "files": ["part"]}
+    digests = {"part": hashlib.sha256(b"x").hexdigest()}
+    assert found.manifest == {"kind": "events", "key": "k", "files": ["part"], "digests": digests}
     assert [file.read_text() for file in found.files()] == ["x"]
     assert names(store) == ["data/events/k/manifest.json", "data/events/k/part"]
 

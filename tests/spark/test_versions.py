@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 #: (kind, version) -> what it makes of the source below
 MADE = {
-    ("events", 2): "bf6130164c35d65b",
-    ("profile", 2): "6284431de3a36629",
-    ("stream", 1): "226cd929c911eec7",
+    ("events", 5): "bf6130164c35d65b",
+    ("profile", 3): "6becdb151cf9460e",
+    ("stream", 2): "226cd929c911eec7",
 }
 
 
