@@ -147,7 +147,7 @@ def test_bad_streams_are_told_in_one_line(artifact: Path, monkeypatch: pytest.Mo
     file = artifact / "part-0.parquet"
     with pytest.raises(UserError, match="no column 'origin'; allowed: ingestion_time"):
         load_stream([file], "ns", {"origin": "string"})
-    with pytest.raises(UserError, match="no readable Parquet: .*; delete its folder, which is then built again"):
+    with pytest.raises(UserError, match=r"no readable Parquet: .*; delete its folder, which is then built again"):
         load_stream([artifact / "manifest.json"], "ns", {})
     with pytest.raises(UserError, match="holds no events"):
         load_stream([], "ns", {})
