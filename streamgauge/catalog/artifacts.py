@@ -101,11 +101,16 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def need(self, kind: str, key: str, made_by: str) -> Artifact:
-        """Returns the finished artifact. Raises UserError, which names the stage made_by, if there is none."""
+    def need(self, kind: str, key: str, made_by: str, *, hashed: bool = True) -> Artifact:
+        """Returns the finished artifact. Raises UserError, which names the stage made_by, if there is none.
+
+        hashed: its files are about to be read, by other processes too, hence they are hashed first. Raises Damaged.
+        """
         artifact = self.find(kind, key)
         if artifact is None:
             raise UserError(f"{self.path(kind, key)}: no finished {kind} there; run the stage {made_by} first")
+        if hashed:
+            artifact.files()
         return artifact
 
     def made(self, kind: str, key: str, make: Callable[[Build], object]) -> Artifact:
@@ -117,7 +122,7 @@ class Store:
                 make(build)
         except Finished:
             return self.need(kind, key, "that makes it")
-        return replace(self.need(kind, key, "that makes it"), reused=False)
+        return replace(self.need(kind, key, "that makes it", hashed=False), reused=False)
 
     def _intact(self, kind: str, key: str, *, warn: bool = False) -> Artifact | None:
         """Returns the artifact if it is finished. A damaged one does not count on this machine: it is built anew."""

@@ -331,8 +331,6 @@ def ready(
     workload, system = benchmark.workload(cell.workload), benchmark.system(cell.system)
     experiments = [benchmark.experiment(one.experiment) for one in cells]
     stream, *rest = [store.need("stream", store.stream_key(benchmark, one), "generate") for one in experiments]
-    for artifact in (stream, *rest):
-        artifact.files()  # hashed before each run that measures it
     declared: dict[str, str] = stream.manifest["columns"]
     Spec.of(workload, declared)  # raises for unusable keys and values before anything starts
     refuse_overflow((stream, *rest), workload)
