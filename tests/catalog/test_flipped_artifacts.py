@@ -20,7 +20,7 @@ FLIPS = 150
 
 
 def flipped(data: bytes, seed: int, flips: int = FLIPS) -> list[bytes]:
-    """Copies of the data, each with another bit flipped."""
+    """Returns copies of the data, each with another bit flipped."""
     bits = random.Random(seed).sample(range(8 * len(data)), min(flips, 8 * len(data)))
     copies = []
     for bit in bits:
@@ -31,7 +31,7 @@ def flipped(data: bytes, seed: int, flips: int = FLIPS) -> list[bytes]:
 
 
 def make(build: Build) -> None:
-    """A small stream of two parts."""
+    """Writes a small stream of two parts."""
     times = np.arange(400, dtype=np.int64) * 1_000_003
     rows = pa.Table.from_arrays(
         [pa.array(times), pa.array(np.arange(400)), pa.array(times - 7), pa.array([b"%d\n" % n for n in range(400)])],
@@ -44,7 +44,7 @@ def make(build: Build) -> None:
 
 
 def rows_of(store: Store) -> pa.Table:
-    """What a driver replays of the stream."""
+    """Returns what a driver replays of the stream."""
     return load_stream(store.need("stream", "k", "generate").files(), "ns", {}, line=True).table
 
 
@@ -94,7 +94,7 @@ def test_a_part_that_is_gone_is_damage_too(tmp_path: Path) -> None:
 
 
 def test_pages_of_data_are_checked_as_they_are_read(tmp_path: Path) -> None:
-    """The second guard, for remote stores and for what changes after the file was hashed."""
+    """Tests the second guard, for remote stores and for what changes after the file was hashed."""
     build = Build(tmp_path)
     make(build)
     file = tmp_path / "part-0.parquet"
