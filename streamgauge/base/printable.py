@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
 
 #: what a spreadsheet takes for the beginning of a formula
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -22,15 +19,3 @@ def printable(text: str) -> str:
 def as_cell(text: str) -> str:
     """The text as a cell of a CSV file: a spreadsheet takes it for text or for a number, never for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
-
-
-@contextmanager
-def no_empty_parents(path: Path) -> Iterator[None]:
-    """Removes the folders above path that are made meanwhile, as far as nothing lies in them at the end."""
-    made = [folder for folder in path.absolute().parents if not folder.exists()]
-    try:
-        yield
-    finally:
-        for folder in made:
-            with suppress(OSError):
-                folder.rmdir()

@@ -15,7 +15,6 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
-from streamgauge.base.printable import no_empty_parents
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.cli import options, source_options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
@@ -229,11 +228,7 @@ def generate(
     if save_bad is not None:
         quarantine.check(save_bad, out)
         workplace.keep_sources("--quarantine", save_bad, files)
-    with (
-        no_empty_parents(out),
-        workplace.beside(out) as store,
-        workplace.workers("generate", master, store, source) as workers,
-    ):
+    with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.spark import generate as stage
         from streamgauge.spark import ingest, stream_texts
 

@@ -11,7 +11,6 @@ import typer
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
-from streamgauge.base.printable import no_empty_parents
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, last_attempts, losses, summary
@@ -129,8 +128,7 @@ def export(
     store = store_at(artifacts)
     path = known_run(_runs(artifacts), run)
     folder = out or Path(f"{run}-export")
-    with no_empty_parents(folder):
-        made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
+    made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
     tell(f"{len(made)} files: {folder}", {"folder": folder, "files": made}, as_json)
 
 

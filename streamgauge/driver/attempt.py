@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
+from streamgauge.driver.clock import Clock
 from streamgauge.driver.ids import UNMARKED, Ids, Marking
 from streamgauge.driver.queues import Queues
 from streamgauge.driver.replay import DAY_PS, Before, Feed, Replay
@@ -35,6 +35,7 @@ class Attempt:
     ids: Ids = field(default_factory=Ids)
     lap_rows: tuple[int, ...] = ()  # of each queue, in a loop of the stream
     horizon_ps: int = DAY_PS  # how far after the last event the sentinel is
+    clock: Clock = field(default_factory=Clock)
     ready: bool = False
     start_wall_ns: int = 0
     slip: Histogram = field(default_factory=Histogram)
@@ -45,6 +46,9 @@ class Attempt:
     feeds: list[Feed] = field(default_factory=list)
     filling: threading.Lock = field(default_factory=threading.Lock)  # held while rows are made, or the stream changes
     stream_from: int = 0  # the row, over all queues, from which on they are of the stream
+
+    def __post_init__(self) -> None:
+        self._stepped_before_ns = self.clock.stepped_ns()
 
     def feed(self, first_wall_ns: int, before: Before | None = None) -> None:
         """Begins the stream in each partition; its first event is due at that instant."""
@@ -57,7 +61,7 @@ class Attempt:
         """Goes on with another stream, no time of which is below `first`, in ticks."""
         with self.filling:
             before = Before.of([feed.before(replay, first) for feed in self.feeds])
-            self.stream_from = self.queues.cut(time.time_ns())
+            self.stream_from = self.queues.cut(self.clock.wall())
             self.replay, self.stream = replay, stream
             self.feed(max(feed.last_wall for feed in self.feeds), before)
 
@@ -79,6 +83,7 @@ class Attempt:
             "start_wall_ns": self.start_wall_ns,
             "stream": self.stream,
             "latest": self.latest,
+            "clock_step_ns": self.clock.stepped_ns() - self._stepped_before_ns,
             "slip_ns": {"p50": slip.quantile(0.5), "p99": slip.quantile(0.99), "max": slip.max},
             "reports": len(self.reports),
         }
@@ -108,4 +113,4 @@ class Attempt:
 
     def events(self) -> list[int]:
         """Offered events per partition, without sentinels."""
-        return [rows - (self.state == "stopped") for rows in self.queues.offered(time.time_ns())]
+        return [rows - (self.state == "stopped") for rows in self.queues.offered(self.clock.wall())]

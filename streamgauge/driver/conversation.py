@@ -14,7 +14,7 @@ from streamgauge.base.units import PS
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.figures import checked, seconds
 from streamgauge.driver.fleet import Drivers
-from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation
+from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation, stepped
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
 from streamgauge.search.records import TrialObservation
@@ -187,8 +187,8 @@ class Conversation:
         self._ours(status)
         if not self._system.alive():
             raise Ended(self._system.failure or f"the system {self._system.name} died")
-        if dead := self._fleet.dead() or _failure(status):
-            raise Ended(dead)
+        if why := self._fleet.dead() or _failure(status) or stepped(status, self._bounds.max_clock_offset_s):
+            raise Ended(why)
 
     def _collect(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The system's figures, and what each driver process saw."""

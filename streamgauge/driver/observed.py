@@ -128,7 +128,7 @@ def collect(
     """
     slip, steady, outside = Histogram(), Latencies(), Latencies()
     epochs: list[dict[str, Any]] = []
-    invalid: str | None = None
+    invalid = stepped(seen, bounds.max_clock_offset_s)  # it explains what else is wrong
     log = batch_log(figures)
     for observed in seen:
         if observed["refused"] is not None:
@@ -154,6 +154,17 @@ def collect(
     invalid = invalid or _apart(clock_offsets, system_clock, bounds.max_clock_offset_s)
     invalid = invalid or (None if (figures.get("check") or {}).get("wrong") else _early(epochs))
     return Collected(epochs, steady, outside, slip, system_clock, invalid)
+
+
+def stepped(seen: Sequence[dict[str, Any]], allowed_s: float) -> str | None:
+    """Reason why times and rates say nothing: a driver's clock was set meanwhile; else None."""
+    worst_s = max((one["clock_step_ns"] for one in seen), default=0) / NS
+    if worst_s <= allowed_s:
+        return None
+    return (
+        f"the driver's clock was set meanwhile, by {worst_s:.3f} s in all, allowed: {allowed_s:g} s; let NTP adjust it "
+        "slowly, or raise replay.max_clock_offset"
+    )
 
 
 def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:

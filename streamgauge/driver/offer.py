@@ -18,6 +18,7 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.driver.attempt import Attempt
+from streamgauge.driver.clock import Clock
 from streamgauge.driver.ids import Marking
 from streamgauge.driver.queues import MAX_BATCHES, Queues, fitting_rows
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
@@ -51,15 +52,14 @@ class Driver:
         horizon_ps: int = DAY_PS,
         sha256: str = "",
         salted: Sequence[str] = (),
+        clock: Clock | None = None,
     ) -> None:
         self._replays = [Replay(one) for one in (stream, *others)]
-        self._settings, self._horizon_ps = replay, horizon_ps
+        self._settings, self._horizon_ps, self._peak_bytes = replay, horizon_ps, 0
         self.partitions = range(share[0], replay.partitions, share[1])
         self.serving = Serving.of(replay, sha256, stream.columns, stream.line, salted, f"{share[0]}/{share[1]}")
-        self._process = psutil.Process()
-        self._lock = threading.RLock()
+        self._process, self._clock, self._lock = psutil.Process(), clock or Clock(), threading.RLock()
         self._attempt: Attempt | None = None
-        self._peak_bytes = 0
         for one in self._replays:
             one.split(self.partitions, replay.partitions)
         # a process's first batch loads code: make it now, not within a trial
@@ -80,7 +80,7 @@ class Driver:
     def end(self) -> None:
         """Ends the open trial, if there is one."""
         if self._attempt is not None:
-            self._end(self._attempt, time.time_ns())
+            self._end(self._attempt, self._clock.wall())
 
     # -- server.Handler
 
@@ -97,11 +97,11 @@ class Driver:
         queues = self._current().queues
         partition, start = request["partition"], request["from"]
         if request.get("to") is not None:
-            return queues.read(partition, start, request["to"], time.time_ns())
+            return queues.read(partition, start, request["to"], self._clock.wall())
         deadline = time.monotonic() + min(MAX_WAIT_S, request.get("wait_ms", 0) / 1000)
-        while (nap := queues.wait(partition, start, time.time_ns(), deadline - time.monotonic())) is not None:
+        while (nap := queues.wait(partition, start, self._clock.wall(), deadline - time.monotonic())) is not None:
             queues.pause(nap)
-        offered = queues.offered(now := time.time_ns())[partition]
+        offered = queues.offered(now := self._clock.wall())[partition]
         rows = 2**20 if request.get("max_rows") is None else request["max_rows"]
         return queues.read(partition, start, max(start, min(offered, start + rows)), now, MAX_BATCHES)
 
@@ -131,16 +131,15 @@ class Driver:
     # -- what a system says
 
     def _latest(self, _: dict[str, Any]) -> dict[str, Any]:
-        queues, now = self._current().queues, time.time_ns()
-        rows = queues.offered(now)
-        return {"rows": rows, "finished": queues.finished, "wall_ns": now}
+        queues, now = self._current().queues, self._clock.wall()
+        return {"rows": queues.offered(now), "finished": queues.finished, "wall_ns": now}
 
     def _planned(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._current().queues.plan(_offsets(request), time.time_ns())
+        self._current().queues.plan(_offsets(request), self._clock.wall())
         return {}
 
     def _commit(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._current().queues.commit(_offsets(request), time.time_ns())
+        self._current().queues.commit(_offsets(request), self._clock.wall())
         return {}
 
     def _ready(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -176,18 +175,19 @@ class Driver:
         lap_rows = tuple(replay.part(p, settings.partitions).num_rows for p in self.partitions)
         with self._lock:
             if self._attempt is not None:
-                self._end(self._attempt, time.time_ns())
+                self._end(self._attempt, self._clock.wall())
             queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
             horizon = max(self._horizon_ps, request.get("beyond_us", 0) * PS["us"])
             self._attempt = Attempt(
                 name, rate * share, seconds, plan, queues, replay, self.partitions, settings.partitions, number,
                 hold is not None, behind_s, marking=marking, ids=ids, lap_rows=lap_rows, horizon_ps=horizon,
+                clock=self._clock,
             )  # fmt: skip
         self.drop_others(name)
-        return {"wall_ns": time.time_ns()}
+        return {"wall_ns": self._clock.wall()}
 
     def _start(self, request: dict[str, Any]) -> dict[str, Any]:
-        attempt, now = self._current(), time.time_ns()
+        attempt, now = self._current(), self._clock.wall()
         at = now + LOOKAHEAD_NS if request.get("start_wall_ns") is None else request["start_wall_ns"]
         # a backlog takes a while to prepare
         latest = now + 60 * NS + round(attempt.behind_s * attempt.rate / 1e6 * NS)
@@ -202,8 +202,7 @@ class Driver:
             attempt.state, attempt.start_wall_ns = "started", at
             attempt.queues.from_ns, attempt.queues.until_ns = at, at + round(attempt.seconds * NS)
             attempt.cpu_begin_s = time.process_time()
-            first = at - round(attempt.behind_s * NS)
-            attempt.feed(first)
+            attempt.feed(at - round(attempt.behind_s * NS))
         threading.Thread(target=self._keep_pace, args=(attempt,), name="pace", daemon=True).start()
         return {"start_wall_ns": at}
 
@@ -236,11 +235,11 @@ class Driver:
         return math.ceil(rows * len(self.partitions) / self._settings.partitions)
 
     def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
-        self._end(self._current(), time.time_ns())
+        self._end(self._current(), self._clock.wall())
         return {}
 
     def _status(self, _: dict[str, Any]) -> dict[str, Any]:
-        attempt, now = self._current(), time.time_ns()
+        attempt, now = self._current(), self._clock.wall()
         memory = self._process.memory_info().rss
         self._peak_bytes = max(self._peak_bytes, memory)
         cpu_s = time.process_time() if attempt.cpu_end_s is None else attempt.cpu_end_s
@@ -278,8 +277,8 @@ class Driver:
         backlog = math.ceil(attempt.behind_s * attempt.rate)  # due before the start, but not late
         self._fill(attempt, min(attempt.start_wall_ns + LOOKAHEAD_NS, end), rows)  # includes the backlog
         while not queues.finished:
-            late = self._fill(attempt, min(time.time_ns() + LOOKAHEAD_NS, end), rows)
-            now = time.time_ns()
+            late = self._fill(attempt, min(self._clock.wall() + LOOKAHEAD_NS, end), rows)
+            now = self._clock.wall()
             if now - looked >= CLOCK_NS and now >= attempt.start_wall_ns:
                 queues.tick(now)
                 looked = now
@@ -296,8 +295,10 @@ class Driver:
                 queues.finish(now, None)
             elif now >= end:
                 self._end(attempt, end)
-            due = max(due, now - TICK_NS) + TICK_NS
-            time.sleep(max(0, min(due, end) - time.time_ns()) / NS)
+            if now >= due:
+                due = max(due, now - TICK_NS) + TICK_NS
+            time.sleep(min(CLOCK_NS, max(0, min(due, end) - self._clock.wall())) / NS)
+            self._clock.stepped_ns()
 
     def _fill(self, attempt: Attempt, until_ns: int, rows: int) -> int:
         """Appends the rows that are due before until_ns; returns how many of them were already late."""
@@ -312,7 +313,7 @@ class Driver:
                 number = min(due, key=lambda number: feeds[number].position)
                 batch, walls = feeds[number].next_batch(rows)
                 attempt.queues.append(number, batch, walls)
-            behind = time.time_ns() - np.maximum(walls, attempt.start_wall_ns)
+            behind = self._clock.wall() - np.maximum(walls, attempt.start_wall_ns)
             behind = behind[behind > 0]
             if not (attempt.hold or attempt.queues.overflow):  # rows that are held back are not late
                 self._slipped(attempt, behind)

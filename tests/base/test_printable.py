@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.base.printable import as_cell, no_empty_parents, printable
+from streamgauge.base.printable import as_cell, printable
 
 
 @given(st.text())
@@ -32,13 +30,3 @@ def test_escape_codes_are_shown_as_text() -> None:
 )  # fmt: skip
 def test_a_cell_is_no_formula_and_a_number_stays_one(text: str, cell: str) -> None:
     assert as_cell(text) == cell
-
-
-def test_folders_made_for_nothing_go_and_others_stay(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    with no_empty_parents(tmp_path / "a/b/c/out"):
-        (tmp_path / "a/b/c").mkdir(parents=True)
-    assert [*tmp_path.rglob("*")] == [tmp_path / "a"]
-    with no_empty_parents(tmp_path / "a/b/out"):
-        (tmp_path / "a/b/out").mkdir(parents=True)
-    assert (tmp_path / "a/b/out").is_dir()

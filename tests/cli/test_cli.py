@@ -255,16 +255,6 @@ def test_output_below_a_regular_file(tmp_path: Path) -> None:
     generate(tmp_path, out="f.csv/out").refused("f.csv/out: cannot be written: Not a directory", "--out")
 
 
-def test_a_failed_command_leaves_no_folder_that_it_made_for_its_output(tmp_path: Path) -> None:
-    file, out = written(tmp_path / "f.csv", "t,v\n1,2\n3,4\n"), tmp_path / "a" / "b" / "c"
-    (tmp_path / "a").mkdir()
-    command = ["generate", file, "--time", "t", "--unit", "s", "--seed", "1", "--out", out]
-    call(*command, "--target", "99").refused("target 2 of 2 events out of order cannot be reached")
-    assert list((tmp_path / "a").iterdir()) == []
-    assert call(*command, "--target", "0").code == 0
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
-
-
 def test_output_that_exists_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     written(tmp_path / "out" / "precious", "mine")

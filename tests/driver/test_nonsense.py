@@ -100,8 +100,8 @@ def test_a_latency_beyond_reason_is_told() -> None:
     long = Histogram()
     long.add(np.array([2**62]))
     seen = {
-        "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": S, "final": None, "refused": None,
-        "reports": [{"epoch": 4, "body": BODY | {"processing_latency": long.to_dict()}}],
+        "clock_step_ns": 0, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": S, "final": None,
+        "refused": None, "reports": [{"epoch": 4, "body": BODY | {"processing_latency": long.to_dict()}}],
     }  # fmt: skip
     told = str(collect(TrialRequest(10, 1), Bounds(), [seen], {}, []).invalid)
     assert told.startswith("the report of epoch 4 is unusable: ")
@@ -125,8 +125,9 @@ def test_any_body_is_refused_or_makes_an_epoch(body: object) -> None:
     if refusal(body) is not None:
         return
     seen = {
-        "samples": [[S, 0.1, 0, 3], [2 * S, 0.1, 0, 3]], "slip": Histogram().to_dict(), "start_wall_ns": S,
-        "final": None, "refused": None, "reports": [{"epoch": 1, "body": json.loads(json.dumps(body))}],
+        "clock_step_ns": 0, "samples": [[S, 0.1, 0, 3], [2 * S, 0.1, 0, 3]], "slip": Histogram().to_dict(),
+        "start_wall_ns": S, "final": None, "refused": None,
+        "reports": [{"epoch": 1, "body": json.loads(json.dumps(body))}],
     }  # fmt: skip
     found = collect(TrialRequest(10, 1), Bounds(max_clock_offset_s=1e12), [seen], {}, [])
     if found.invalid is not None:

@@ -12,7 +12,11 @@ MS = 1_000_000
 
 
 def invalid(
-    *waits_ms: float, clock: list[int] | None = None, least: bool = True, wrong: str | None = None
+    *waits_ms: float,
+    clock: list[int] | None = None,
+    least: bool = True,
+    wrong: str | None = None,
+    step_ns: int = 0,
 ) -> str | None:
     waits = np.array([round(wait * MS) for wait in waits_ms])
     histogram = Histogram()
@@ -24,8 +28,8 @@ def invalid(
     if least:
         body["least_ns"] = min(0, int(waits.min()))
     seen = {
-        "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 10**9, "final": None, "refused": None,
-        "reports": [{"epoch": 0, "body": body}],
+        "clock_step_ns": step_ns, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 10**9, "final": None,
+        "refused": None, "reports": [{"epoch": 0, "body": body}],
     }  # fmt: skip
     return collect(TrialRequest(10, 1), Bounds(), [seen], {"check": {"wrong": wrong}}, []).invalid
 
@@ -49,3 +53,11 @@ def test_a_report_that_does_not_tell_its_lowest_latency_has_no_excuse() -> None:
 
 def test_wrong_answers_come_first() -> None:
     assert invalid(5, -4, wrong="output wrong") is None
+
+
+def test_a_clock_that_was_set_is_the_reason_before_all_others() -> None:
+    assert invalid(5, 7, step_ns=100 * MS) is None
+    assert invalid(5, -4, step_ns=101 * MS) == (
+        "the driver's clock was set meanwhile, by 0.101 s in all, allowed: 0.1 s; let NTP adjust it slowly, or raise "
+        "replay.max_clock_offset"
+    )
