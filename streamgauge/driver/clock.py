@@ -30,7 +30,7 @@ class Clock:
             return self._stepped_ns
 
     def _lead(self) -> int:
-        """By how much the wall clock is ahead, ns: the reading between whose halves least time passed."""
+        """Lead of the wall clock, ns, by the reading between whose halves least time passed."""
         found: list[tuple[int, int]] = []
         while len(found) < _READINGS and (not found or found[-1][0] > _SURE_NS):
             before, wall, after = self._steady(), self.wall(), self._steady()
