@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from streamgauge.base import secrets
 from streamgauge.spark.session import quick_jvm
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when 
 
 #: a quick run leaves out files that took so long, beside other processes
 QUICK_SECONDS = 30
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_known", set())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

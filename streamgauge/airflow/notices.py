@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import os
 import smtplib
 import ssl
 from collections.abc import Callable
@@ -22,6 +21,7 @@ import urllib3
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl
+from streamgauge.base.variables import filled, value_of
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Email, Nightly, Notifier, Webhook
 from streamgauge.metrics.sinks.http import secret_headers
@@ -108,7 +108,7 @@ def _subject(report: Report) -> str:
 
 def post(settings: Webhook, report: Report) -> None:
     """Posts the report as JSON. Raises UserError for any answer but 2xx: redirects are not followed."""
-    url = settings.url or _secret(settings.url_variable or "", "url_variable")
+    url = filled(settings.url, "url") if settings.url else value_of(settings.url_variable or "", "url_variable")
     headers = secret_headers(settings.headers_from_env)
     logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)  # below that it logs URLs
     timeout = urllib3.Timeout(total=settings.timeout.seconds)
@@ -133,8 +133,8 @@ def mail(settings: Email, report: Report) -> None:
             server.starttls(context=trusted)
         if settings.user_variable and settings.password_variable:
             server.login(
-                _secret(settings.user_variable, "user_variable"),
-                _secret(settings.password_variable, "password_variable"),
+                value_of(settings.user_variable, "user_variable"),
+                value_of(settings.password_variable, "password_variable"),
             )
         server.send_message(message)
 
@@ -144,7 +144,7 @@ def apprised(variable: str, report: Report) -> None:
     import apprise  # it takes a second
 
     services = apprise.Apprise()
-    for number, url in enumerate(_secret(variable, "apprise_variable").split(), 1):
+    for number, url in enumerate(value_of(variable, "apprise_variable").split(), 1):
         if not services.add(url):
             raise UserError(f"apprise_variable: the URL number {number} in {variable} is none that Apprise knows")
     kind = {"good": apprise.NotifyType.SUCCESS, "bad": apprise.NotifyType.FAILURE}
@@ -161,7 +161,8 @@ def notified(settings: Notifier, report: Report, context: Any) -> None:
         made = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as problem:
         raise UserError(f"no such notifier ({problem}); install its provider") from None
-    made(**{key: _filled(value, report) for key, value in settings.arguments.items()}).notify(context)
+    arguments = filled(settings.arguments, "arguments")
+    made(**{key: _filled(value, report) for key, value in arguments.items()}).notify(context)
 
 
 def _filled(value: Any, report: Report) -> Any:
@@ -173,13 +174,6 @@ def _filled(value: Any, report: Report) -> Any:
     if isinstance(value, dict):
         return {key: _filled(one, report) for key, one in value.items()}
     return [_filled(one, report) for one in value] if isinstance(value, list) else value
-
-
-def _secret(variable: str, key: str) -> str:
-    value = os.environ.get(variable, "").strip()
-    if not value:
-        raise UserError(f"{key}: the environment variable {variable} is not set; export it")
-    return value
 
 
 def _harmless(problem: Exception) -> str:

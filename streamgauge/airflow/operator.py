@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -50,6 +51,7 @@ class StageOperator(BaseOperator):
         self.stage, self.application, self.artifacts, self.run = stage, application, artifacts, run
         self.options, self.scope, self.python = options, scope, python
         self.hook: SparkSubmitHook | None = None
+        self._private: Path | None = None
 
     def execute(self, context: Any) -> None:
         """Runs the job, then adds what it made to the events of the task's assets.
@@ -97,6 +99,9 @@ class StageOperator(BaseOperator):
             elif ended.cause == "mistake":
                 raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
+        finally:
+            if self._private is not None:  # a task's process ends without what it has registered for its end
+                self._private.unlink(missing_ok=True)
 
     def on_kill(self) -> None:
         """Ends the Python processes below spark-submit too: killing the JVM alone leaves them behind."""
@@ -116,6 +121,7 @@ class StageOperator(BaseOperator):
             given = settings(master, extra, arguments, python=self.python, stays=self.stage.stays)
         except UserError as problem:
             raise AirflowFailException(str(problem)) from None
+        self._private = Path(given["properties_file"]) if "properties_file" in given else None
         name = " ".join(["streamgauge", self.stage.name, *self.scope.values()])
         return SparkSubmitHook(conn_id=CONNECTION, name=name, **given)
 

@@ -19,6 +19,7 @@ from streamgauge.airflow import home
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import ENVIRONMENT
 from streamgauge.spark import session
+from streamgauge.spark.private_conf import parted, written
 
 _WHERE = "connection streamgauge_spark, extra"
 _UPLOAD = "spark.kubernetes.file.upload.path"
@@ -35,8 +36,8 @@ def settings(
     mode = extra.get("deploy-mode") or "client"
     if not isinstance(extra.get("conf") or {}, Mapping):
         raise UserError(f"{_WHERE}: conf: found {extra['conf']!r}, allowed: an object of Spark's settings")
-    conf = {str(key): str(value) for key, value in (extra.get("conf") or {}).items()}
-    _check(master, mode, extra, conf)
+    conf, hidden = parted({str(key): str(value) for key, value in (extra.get("conf") or {}).items()}, f"{_WHERE}: conf")
+    _check(master, mode, extra, {**conf, **hidden})
     cluster = mode == "cluster" and not stays
     archives = []
     theirs = python if stays else extra.get("python") or python
@@ -59,6 +60,8 @@ def settings(
         found["files"] = file
         archives.append(f"{_zipped(home.ROOT / 'expectations')}#expectations")
         found["env_vars"] = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    if hidden:
+        found["properties_file"] = str(written(hidden, _temporary()))
     return found | {"archives": ",".join(archives) or None}
 
 
@@ -81,6 +84,10 @@ def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, 
 
 def _zipped(folder: Path) -> str:
     """The path of a zip of the folder, in a temporary directory that only we can write; it goes with this process."""
+    return shutil.make_archive(str(_temporary() / folder.name), "zip", folder)
+
+
+def _temporary() -> Path:
     place = Path(tempfile.mkdtemp(prefix="streamgauge-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
-    return shutil.make_archive(str(place / folder.name), "zip", folder)
+    return place

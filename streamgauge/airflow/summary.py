@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.base.console import Console
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of

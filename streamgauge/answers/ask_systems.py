@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -44,7 +45,8 @@ def ask(
     with ExitStack() as stack:
         started = {}
         for key, system in systems.items():
-            process, session = _start(system, queries, work, key)
+            private = Path(stack.enter_context(TemporaryDirectory(prefix="streamgauge-")))
+            process, session = _start(system, queries, work, key, private)
             stack.callback(session.end)
             started[key] = process
         deadline = time.monotonic() + PATIENCE_S
@@ -61,7 +63,7 @@ def ask(
 
 
 def _start(
-    system: SparkSettings, queries: Sequence[str], work: Path, key: str
+    system: SparkSettings, queries: Sequence[str], work: Path, key: str, private: Path
 ) -> tuple[subprocess.Popen[bytes], Session]:
     given = {
         "events": str(work / "events.parquet"),
@@ -71,7 +73,7 @@ def _start(
         "modes": list(MODES),
     }
     unpinned = system.model_copy(update={"cpus": None})  # systems run side by side here, and are not timed
-    command = [*submit.command(unpinned, _APPLICATION), json.dumps(given)]
+    command = [*submit.command(unpinned, _APPLICATION, private), json.dumps(given)]
     with (work / f"{key}.log").open("ab") as output:
         process = subprocess.Popen(
             command,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamgauge.base.secrets import masked_message
+
 
 class UserError(Exception):
     """A user's mistake: printed as one line, exit code 2, never with a stack trace."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(" ".join(masked_message(message).split()))
         self.lines = [str(self)]
 
 
@@ -18,7 +20,7 @@ class Mistakes(UserError):
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("; ".join(lines))
-        self.lines = [" ".join(line.split()) for line in lines]
+        self.lines = [" ".join(masked_message(line).split()) for line in lines]
 
     def __reduce__(self) -> tuple[type[Mistakes], tuple[list[str]]]:
         return Mistakes, (self.lines,)

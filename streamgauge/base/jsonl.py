@@ -16,18 +16,19 @@ from typing import Any
 from streamgauge.base.errors import Damaged
 from streamgauge.base.places import Remote, remove, write_whole
 from streamgauge.base.seals import sealed, unsealed
+from streamgauge.base.secrets import shown
 
 _STEP = 64 << 10
 
 
 def write_json(path: Path, value: Any) -> None:
     """Writes value as JSON; the file is replaced whole or not at all."""
-    write_whole(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+    write_whole(path, (json.dumps(shown(value), indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Writes a record with its checksum; the file is replaced whole or not at all."""
-    write_json(path, sealed(record))
+    write_json(path, sealed(shown(record)))
 
 
 def read_record(path: Path, todo: str) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def append_json(path: Path, record: dict[str, Any]) -> None:
     The next record overwrites such a torn line, which never counted as written. A remote store cannot append, so
     each record is a file of its own there, in the directory `path`.
     """
-    data = (json.dumps(record, ensure_ascii=False) + "\n").encode()
+    data = (json.dumps(shown(record), ensure_ascii=False) + "\n").encode()
     if isinstance(path, Remote):
         (path / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json").write_bytes(data)
         return

@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.secrets import names_user
 
 #: variables that tell Python workers on other hosts where the store is; each host has credentials of its own
 ENVIRONMENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
@@ -165,6 +166,8 @@ def place(name: str | Path) -> Path:
     found = _URI.fullmatch(str(name))
     if found is None:
         return Path(name).absolute()
+    if names_user(str(name)):
+        raise UserError(f"{name}: found a user part, allowed: credentials of the environment; see docs/security.md")
     return Path("/", found[2]) if found[1] == "file" else Remote(f"{found[1]}:", found[2])
 
 

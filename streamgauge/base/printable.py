@@ -1,4 +1,4 @@
-"""Texts from files of others, as terminals, spreadsheets and disks take them: nothing in them is a command."""
+"""Texts from files of others, as terminals and spreadsheets take them: nothing in them is a command."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ import psutil
 
 from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.base.jsonl import append_json, read_jsonl
+from streamgauge.base.secrets import masked_message
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _reason(problem: BaseException) -> dict[str, str]:
     if isinstance(problem, UserError):
         return {"error": str(problem)[:2000], "cause": "mistake"}
     cause = "outage" if isinstance(problem, Outage) else "fault"
-    return {"error": f"{type(problem).__name__}: {problem}"[:2000], "cause": cause}
+    return {"error": masked_message(f"{type(problem).__name__}: {problem}")[:2000], "cause": cause}
 
 
 #: environment variable: a label of this host, which keeps its series apart from those of hosts of the same kind

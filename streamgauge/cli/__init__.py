@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from streamgauge import __version__
+from streamgauge.base import printing
 from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.process_sessions import stoppable
 from streamgauge.cli import (
@@ -80,6 +81,7 @@ def main() -> None:
     """Runs the command. Each mistake of a user is reported in one line, exit code 2; an outage is 3, a signal 130."""
     code, lines = 0, list[str]()
     _use_utf8()
+    printing.arrange()
     try:
         with stoppable():
             code = usage.strict(typer.main.get_command(app))(prog_name="streamgauge", standalone_mode=False) or 0

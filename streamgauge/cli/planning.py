@@ -71,9 +71,10 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
     if as_json:
         typer.echo(json.dumps(plan))
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from streamgauge.base.console import Console
 
     console = Console(highlight=False)
     built = {True: "[green]built[/]", False: "to build"}

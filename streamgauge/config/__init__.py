@@ -6,7 +6,7 @@ from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, p
 from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, Workload
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nightly import Email, Nightly, Notifier, Webhook
-from streamgauge.config.reading import BENCHMARK, load, of_run, parse, recorded, schema
+from streamgauge.config.reading import BENCHMARK, keep, load, of_run, parse, recorded, schema
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Nexmark, Source, TimeColumn
 from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
@@ -39,6 +39,7 @@ __all__ = [
     "TimeColumn",
     "Webhook",
     "Workload",
+    "keep",
     "load",
     "of_run",
     "parse",

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
+from streamgauge.base import secrets
 from streamgauge.base.canonical import holds
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
 from streamgauge.base.places import small_text
 from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
@@ -50,6 +52,12 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         raise UserError(f"{path}:{line} not valid YAML: {getattr(problem, 'problem', problem)}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
+    secrets.learn(raw)
+    for key in secrets.places_of_masks(raw.get("configuration", raw)):
+        raise UserError(
+            f"{path}: {key}: found {secrets.MASK}, which stands for a secret in a run's record; write ${{VARIABLE}} "
+            "of the environment, or the secret, in its place"
+        )
     base = path.parent
     if "dataSource" in raw:
         benchmark = parse(Benchmark, from_debs2019(raw, path), str(path))
@@ -147,13 +155,25 @@ def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
 BENCHMARK = "benchmark.json"
 
 
-def of_run(directory: Path) -> Benchmark:
-    """The benchmark that a run has recorded. Raises UserError if it has recorded none that can be read."""
+def keep(benchmark: Benchmark, run: Path) -> None:
+    """Records the benchmark in a run's directory, without its secrets."""
+    write_json(run / BENCHMARK, secrets.masked(benchmark.model_dump(mode="json")))
+
+
+def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:
+    """The benchmark that a run has recorded. Raises UserError if it has recorded none that can be read.
+
+    now: its systems have the secrets of those that the record names.
+    """
     try:
         raw = json.loads((directory / BENCHMARK).read_text())
     except (OSError, ValueError):
         raise UserError(f"{directory}: this run has no readable {BENCHMARK}; its stage report writes it") from None
-    return parse(Benchmark, recorded(raw), str(directory / BENCHMARK))
+    raw = recorded(raw)
+    if now is not None:
+        today = {system.name: system.model_dump(mode="json") for system in now.systems}
+        raw["systems"] = [secrets.restored(one, today.get(one["name"], one)) for one in raw["systems"]]
+    return parse(Benchmark, raw, str(directory / BENCHMARK))
 
 
 def recorded(raw: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from streamgauge.base.schemas import NEXMARK, RESERVED
+from streamgauge.base.secrets import names_user
 from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
 from streamgauge.config.field_types import Delay, Model, Ratio
 
@@ -226,7 +227,10 @@ class Source(Model):
     @field_validator("files", mode="before")
     @classmethod
     def _one_or_many(cls, files: Any) -> Any:
-        return (files,) if isinstance(files, str) else files
+        found = (files,) if isinstance(files, str) else files
+        if isinstance(found, list | tuple) and any(isinstance(one, str) and names_user(one) for one in found):
+            raise ValueError("found a URL with a user part (not shown), allowed: one without; see docs/security.md")
+        return found
 
     @field_validator("separator", mode="before")
     @classmethod

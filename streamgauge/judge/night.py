@@ -23,7 +23,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import ACCEPTED, Judgement
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.config import BENCHMARK, Benchmark, Nightly, of_run
+from streamgauge.config import Benchmark, Nightly, keep, of_run
 from streamgauge.index import Index
 from streamgauge.index.result_index import series_key
 from streamgauge.judge.ab import LEAST, Comparison, compare
@@ -67,7 +67,7 @@ class Night:
 
         What an earlier, killed attempt has judged is reported again, but not measured again.
         """
-        write_json(self.directory / BENCHMARK, self.benchmark.model_dump(mode="json"))
+        keep(self.benchmark, self.directory)
         self._report([])
         self.index.add_run(self.directory)
         lines = []
@@ -228,7 +228,7 @@ class Night:
     def _told(self, run_id: str) -> Benchmark:
         """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
         try:
-            return of_run(self.store.root / "runs" / run_id)
+            return of_run(self.store.root / "runs" / run_id, self.benchmark)
         except UserError:
             return self.benchmark
 

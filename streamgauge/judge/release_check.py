@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.answers.systems import askable
+from streamgauge.base import secrets
 from streamgauge.base.canonical import canonical, signed
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json
@@ -178,7 +179,8 @@ class _Check:
 
     def publish(self, found: Release) -> dict[str, Any]:
         """Writes results, the judgement, the record and the manifest; returns the record."""
-        asked = hashlib.sha256(canonical(self.benchmark).encode()).hexdigest()
+        configuration = canonical(secrets.masked(self.benchmark.model_dump(mode="json")))
+        asked = hashlib.sha256(configuration.encode()).hexdigest()
         for result in self._results(asked):
             results.append(self.directory, result)
         reasons = [f"{reason.what}: {reason.why}" for reason in found.reasons if reason.state != "note"]
@@ -209,7 +211,7 @@ class _Check:
         write_json(self.directory / RECORD, record)
         manifest = {
             **about,
-            "configuration": json.loads(canonical(self.benchmark).replace(f'"{_ROOT}/', '"')),
+            "configuration": json.loads(configuration.replace(f'"{_ROOT}/', '"')),
             "configuration_sha256": asked,
             "sources": self.store.source_fingerprint(self.benchmark.source.files),
             "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
@@ -222,7 +224,7 @@ class _Check:
             },
             "commands": list(self._commands()),
         }
-        write_json(self.directory / MANIFEST, signed(manifest))
+        write_json(self.directory / MANIFEST, signed(secrets.shown(manifest)))
         shutil.rmtree(self._work, ignore_errors=True)
         return record
 

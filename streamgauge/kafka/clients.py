@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -11,9 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 TIMEOUT_S = 10.0
 #: for requests that are repeated all the time
 LOOK_S = 3.0
@@ -45,14 +44,11 @@ class Access:
     def _filled(self) -> dict[str, str]:
         found = {}
         for key, value in self.security.items():
-            for name in _VARIABLE.findall(value):
-                if name not in os.environ:
-                    raise UserError(f"security.{key}: the environment has no variable {name}")
-            found[key] = _VARIABLE.sub(lambda named: os.environ[named[1]], value)
+            found[key] = str(variables.filled(value, f"security.{key}"))
         return found
 
     def _secrets(self) -> list[str]:
-        names = {name for value in self.security.values() for name in _VARIABLE.findall(value)}
+        names = {name for value in self.security.values() for name in variables.named(value)}
         return sorted((os.environ[name] for name in names if os.environ.get(name)), key=len, reverse=True)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from streamgauge.base import secrets
 from streamgauge.base.places import Remote
 from streamgauge.catalog import run_summary
 from streamgauge.catalog.results import Result
@@ -28,7 +29,10 @@ _FILES = {
 def section(records: Records) -> Section:
     files = [Note(f"{name}: {told}", href=name) for name, told in _FILES.items() if _is_there(records, name)]
     blocks: list[Block] = [Code(f"streamgauge run runs/{shlex.quote(records.run_id)}/{BENCHMARK}"), *files]
-    blocks.append(Code(settings(records.benchmark), folded="Configuration"))
+    told = settings(records.benchmark)
+    if secrets.MASK in told:
+        blocks.append(Note(f"{secrets.MASK} stands for a secret: put it, or ${{VARIABLE}}, in its place first."))
+    blocks.append(Code(told, folded="Configuration"))
     parts = [Section("before", "Beside the run before", blocks=[attempt("The run before", _before, records)])]
     lead = (
         "The same streams come out on every machine. In the artifacts' folder, this command makes them "
@@ -43,7 +47,7 @@ def _is_there(records: Records, name: str) -> bool:
 
 def settings(benchmark: Benchmark) -> str:
     """The benchmark as YAML, without defaults; files of the source by their names, as folders are nobody's business."""
-    told: dict[str, Any] = json.loads(benchmark.model_dump_json(exclude_defaults=True))
+    told: dict[str, Any] = secrets.masked(json.loads(benchmark.model_dump_json(exclude_defaults=True)))
     for key in told["source"].keys() & {"files", "expectations"}:
         told["source"][key] = [PurePath(file).name for file in told["source"][key]]
     return yaml.safe_dump(told, sort_keys=False, allow_unicode=True).rstrip()

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from streamgauge.base.places import as_user_error, write_whole
+from streamgauge.base.secrets import without_known
 from streamgauge.report import glossary
 from streamgauge.report.blocks import Chart, Outcome, Section, Spark, plain
 
@@ -21,7 +22,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 def publish(path: Path, page: str) -> None:
     """Writes the page, whole or not at all. Raises UserError if it cannot be written."""
     try:
-        write_whole(path, page.encode())
+        write_whole(path, without_known(page).encode())
     except OSError as problem:
         raise as_user_error(problem, path) from None
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
-from streamgauge.config import BENCHMARK, Benchmark
+from streamgauge.config import Benchmark, keep
 from streamgauge.report import disorder, layout, page, sweep
 from streamgauge.report.run_records import Records
 
@@ -21,5 +20,5 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
         layout.publish(records.directory / sweep.PAGE, disorder.render(records))
     path = records.directory / "index.html"
     layout.publish(path, page.render(records))
-    write_json(records.directory / BENCHMARK, benchmark.model_dump(mode="json"))
+    keep(benchmark, records.directory)
     return path

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge import config, metrics
+from streamgauge.base import printing
 from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
@@ -104,6 +105,7 @@ def job(stage: str) -> Iterator[Job]:
     A UserError becomes one line on standard error and exit code 2; an Outage one line and exit code 3. Every outcome is
     recorded in the run, with its cause: whoever started the job reads it there.
     """
+    printing.arrange()
     args = _arguments(stage)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     for noisy in ("py4j", "great_expectations"):

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import urllib3
 import yaml
 
+from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.driver.ports import free_port
 from streamgauge.engines.flink.settings import FlinkSettings, nested
@@ -207,13 +208,16 @@ class Cluster:
             "web.refresh-interval": f"{FRESH_MS}ms",  # else a job is seen to run 3 s after it does
             "heartbeat.interval": "1s",
             "heartbeat.timeout": "8s",
-            **self._system.conf,
+            **variables.filled(self._system.conf, f"systems.{self._system.name}.conf"),
         }
         try:
             text = yaml.safe_dump(nested(settings))
         except ValueError as problem:
             raise UserError(f"systems.{self._system.name}.conf: {problem}") from None
-        (place / "config.yaml").write_text(text)
+        file = place / "config.yaml"
+        file.touch(0o600)  # it may hold secrets
+        file.chmod(0o600)
+        file.write_text(text)
 
 
 def _environment() -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from streamgauge.base import variables
 from streamgauge.base.units import PS, Tick
 from streamgauge.driver.closed_loop import OVERLOAD
 from streamgauge.driver.system import TrialSetup
@@ -45,7 +46,10 @@ class Job:
         """Starts the command, which prints to the file `log`. Raises UserError."""
         self.command = Command(
             [filled(part, self.values) for part in system.command],
-            {key: filled(text, self.values) for key, text in system.environment.items()},
+            {
+                key: filled(str(variables.filled(text, f"environment.{key}")), self.values)
+                for key, text in system.environment.items()
+            },
             Path(system.directory or ".").absolute(),
             log,
         )

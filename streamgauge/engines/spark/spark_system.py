@@ -61,7 +61,8 @@ class SparkSystem:
                 "STREAMGAUGE_CONTROL_SECRET": secret,
                 "STREAMGAUGE_FILE_MANAGER": self._system.checkpoint_file_manager,
             }
-            command = submit.command(self._system, APPLICATION, ["--py-files", str(self._library)])
+            options = ["--py-files", str(self._library)]
+            command = submit.command(self._system, APPLICATION, self._library.parent, options)
             with self._log.open("ab") as log:
                 try:
                     self._process = subprocess.Popen(

@@ -11,6 +11,7 @@ from pathlib import Path
 from streamgauge.engines.spark import real_time
 from streamgauge.engines.spark.engine import TRANSPORT, state_store
 from streamgauge.engines.spark.settings import SparkSettings
+from streamgauge.spark.private_conf import parted, written
 from streamgauge.spark.session import driver_address
 
 OPTIONS = "spark.driver.extraJavaOptions"
@@ -33,7 +34,11 @@ def environment(system: SparkSettings, library: Path | None) -> dict[str, str]:
     }
 
 
-def command(system: SparkSettings, application: Path, options: Sequence[str] = ()) -> list[str]:
+def command(system: SparkSettings, application: Path, private: Path, options: Sequence[str] = ()) -> list[str]:
+    """The command of spark-submit; private: a folder for a file with the secret settings, if there are some.
+
+    Raises UserError for a variable of the environment that is not set.
+    """
     local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,(\d+))?\])?", system.master)
     cores = None if local is None else local[1] or "1"
     # without a second number, a local Spark tries every task only once
@@ -42,8 +47,11 @@ def command(system: SparkSettings, application: Path, options: Sequence[str] = (
     made += ["--name", f"streamgauge {system.name}", *options]
     if added := system.jars():
         made += ["--jars", ",".join(map(str, added))]
-    for key, value in conf(system, cores).items():
+    shown, hidden = parted(conf(system, cores), f"systems.{system.name}.conf")
+    for key, value in shown.items():
         made += ["--conf", f"{key}={value}"]
+    if hidden:
+        made += ["--properties-file", str(written(hidden, private, system.home()))]
     return [*made, str(application)]
 
 

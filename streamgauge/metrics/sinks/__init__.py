@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.metrics.snapshot import Snapshot
 
@@ -41,6 +42,8 @@ def make_sink(settings: MetricsSink, where: str) -> Sink:
     module, colon, name = target.partition(":")
     if not colon:
         raise UserError(f"{where}.type: found {settings.type!r}, allowed: {', '.join(SINKS)}, or package.module:Class")
+    given = {"url": settings.url, "options": settings.options}
+    settings = settings.model_copy(update=variables.filled(given, where))
     try:
         made = getattr(importlib.import_module(module), name)(settings)
     except UserError as problem:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import urllib3
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.variables import value_of
 from streamgauge.config import MetricsSink
 from streamgauge.metrics.snapshot import Snapshot
 
@@ -40,9 +40,7 @@ def secret_headers(headers_from_env: Mapping[str, str]) -> dict[str, str]:
     """Reads headers whose values are in environment variables. Raises UserError, which never names a value."""
     headers = {}
     for header, variable in headers_from_env.items():
-        value = os.environ.get(variable, "").strip()
-        if not value:
-            raise UserError(f"headers_from_env.{header}: the environment variable {variable} is not set; export it")
+        value = value_of(variable, f"headers_from_env.{header}")
         if not (value.isascii() and value.isprintable()):
             raise UserError(f"headers_from_env.{header}: {variable} holds characters that no header may have")
         headers[header] = value

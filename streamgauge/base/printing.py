@@ -1,0 +1,55 @@
+"""The door of all that a command prints: escape codes of others are shown, and secrets are not."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import IO, TextIO
+
+from streamgauge.base.printable import printable
+from streamgauge.base.secrets import masked_text
+
+#: colours, and what moves the cursor for a line of progress: Rich alone writes them, and only to a terminal
+_OURS = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r)")
+
+
+class Printed(io.TextIOBase):
+    """A text stream in front of another one."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        text = masked_text(text)
+        if self._stream.isatty() and sys._getframe(1).f_globals.get("__name__", "").startswith("rich."):
+            parts = _OURS.split(text)
+            self._stream.write("".join(one if _OURS.fullmatch(one) else printable(one) for one in parts))
+        else:
+            self._stream.write(printable(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    @property
+    def buffer(self) -> IO[bytes]:
+        return self._stream.buffer
+
+
+def arrange() -> None:
+    """Puts the door in front of standard output and standard error."""
+    if not isinstance(sys.stdout, Printed):
+        sys.stdout = Printed(sys.stdout)
+    if not isinstance(sys.stderr, Printed):
+        sys.stderr = Printed(sys.stderr)
