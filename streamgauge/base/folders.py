@@ -1,11 +1,20 @@
-"""Folders for files in the making: nothing of them stays, not even the folders above that were made for them."""
+"""Folders for files in the making, of which nothing stays, and what to do about a folder whose disk is full."""
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import Remote
+
+#: a disk with less room, bytes, counts as full
+_ROOM = 1 << 20
 
 
 @contextmanager
@@ -20,3 +29,28 @@ def temporary_folder(path: Path) -> Iterator[None]:
         with suppress(OSError):  # of the first one that holds something, such as what was published
             for folder in new:
                 folder.rmdir()
+
+
+@contextmanager
+def telling_of_a_full_disk(folder: Path) -> Iterator[None]:
+    """Raises UserError, with the folder and what to do, where the block fails as a disk is full.
+
+    folder: where the block writes most; an error may name another one, or the temporary one may be full.
+    """
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        temporary = Path(tempfile.gettempdir())
+        where = Path(os.fsdecode(problem.filename)).parent if problem.filename else folder
+        if not problem.filename and not _is_full(folder) and _is_full(temporary):
+            where = temporary
+        raise UserError(
+            f"{where}: cannot be written: {os.strerror(problem.errno)}; free space there (`streamgauge gc` does so "
+            "among artifacts), and start again: what is done stays"
+        ) from problem
+
+
+def _is_full(folder: Path) -> bool:
+    return not isinstance(folder, Remote) and folder.exists() and shutil.disk_usage(folder).free < _ROOM

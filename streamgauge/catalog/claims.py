@@ -10,7 +10,7 @@ import fcntl
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,9 +63,10 @@ def claimed(run: Path, *, shared: bool = False) -> Iterator[dict[str, str]]:
 
 def _write(descriptor: int) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    os.ftruncate(descriptor, 0)
     data = Holder(pid=os.getpid(), host=platform.node(), since=now).model_dump_json().encode()
-    os.pwrite(descriptor, data, 0)
-    os.ftruncate(descriptor, len(data))
+    with suppress(OSError):  # on a full disk the lock holds without a name
+        os.pwrite(descriptor, data, 0)
 
 
 def _holder(file: Path) -> str:

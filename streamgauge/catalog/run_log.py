@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from streamgauge.base.errors import Outage, Skipped, UserError
+from streamgauge.base.folders import telling_of_a_full_disk
 from streamgauge.base.jsonl import append_json, read_jsonl
 from streamgauge.base.secrets import masked_message
 
@@ -54,29 +55,33 @@ class RunLog:
     def stage(self, stage: str, scope: dict[str, str]) -> Iterator[dict[str, Any]]:
         """Records that a stage started, then that it is done or why it failed; the block fills the yielded outcome."""
         base = {"stage": stage, "scope": scope, "attempt": _attempt()}
-        append_json(self._file, {**base, "state": "started", "at": _now()})
-        begin = time.monotonic()
-        outcome: dict[str, Any] = {}
-        try:
-            yield outcome
-        except BaseException as problem:
-            state = "skipped" if isinstance(problem, Skipped) else "failed"
+        with telling_of_a_full_disk(self.path):
+            append_json(self._file, {**base, "state": "started", "at": _now()})
+            begin = time.monotonic()
+            outcome: dict[str, Any] = {}
+            try:
+                with telling_of_a_full_disk(self.path):
+                    yield outcome
+            except BaseException as problem:
+                state = "skipped" if isinstance(problem, Skipped) else "failed"
+                with suppress(OSError):  # a full disk may have no room for this either; the problem itself counts
+                    append_json(
+                        self._file,
+                        {**base, "state": state, "at": _now(), "seconds": round(time.monotonic() - begin, 3),
+                         "outcome": outcome, **_reason(problem)},
+                    )  # fmt: skip
+                raise
             append_json(
                 self._file,
-                {**base, "state": state, "at": _now(), "seconds": round(time.monotonic() - begin, 3),
-                 "outcome": outcome, **_reason(problem)},
+                {**base, "state": "done", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
+                 "outcome": outcome, "environment": environment()},
             )  # fmt: skip
-            raise
-        append_json(
-            self._file,
-            {**base, "state": "done", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
-             "outcome": outcome, "environment": environment()},
-        )  # fmt: skip
 
     def failed(self, stage: str, scope: dict[str, str], problem: Exception, attempt: str | None = None) -> None:
         """Records a failure of which the stage itself could tell nothing: it did not begin, or `attempt` was killed."""
         base = {"stage": stage, "scope": scope, "attempt": attempt or _attempt()}
-        append_json(self._file, {**base, "state": "failed", "at": _now(), "outcome": {}, **_reason(problem)})
+        with telling_of_a_full_disk(self.path):
+            append_json(self._file, {**base, "state": "failed", "at": _now(), "outcome": {}, **_reason(problem)})
 
     def stages(self) -> list[StageRecord]:
         """Attempts at all stages in order of their start, each in its latest state."""

@@ -7,6 +7,7 @@ import locale
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ import typer
 from streamgauge import __version__
 from streamgauge.base import printing
 from streamgauge.base.errors import Outage, Stopped, UserError
+from streamgauge.base.folders import telling_of_a_full_disk
 from streamgauge.base.process_sessions import stoppable
 from streamgauge.cli import (
     driving,
@@ -83,7 +85,7 @@ def main() -> None:
     _use_utf8()
     printing.arrange()
     try:
-        with stoppable():
+        with stoppable(), telling_of_a_full_disk(Path(".")):
             code = usage.strict(typer.main.get_command(app))(prog_name="streamgauge", standalone_mode=False) or 0
         lines = ["stopped"] if code == STOPPED else []  # Typer takes a signal that no command has taken
     except UserError as problem:

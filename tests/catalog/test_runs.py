@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -27,6 +28,7 @@ def test_the_environment_names_the_java_that_runs() -> None:
         (UserError("f.yaml: line 3: a mistake"), "mistake", "f.yaml: line 3: a mistake"),
         (Outage("the disk is full"), "outage", "Outage: the disk is full"),
         (KeyError("lost"), "fault", "KeyError: 'lost'"),
+        (OSError(errno.EIO, "Input/output error"), "fault", "OSError: [Errno 5] Input/output error"),
     ],
 )
 def test_a_failure_has_its_cause(tmp_path: Path, problem: Exception, cause: str, error: str) -> None:
@@ -42,6 +44,22 @@ def test_a_failure_has_its_cause(tmp_path: Path, problem: Exception, cause: str,
     found = log.latest("generate", experiment="e")
     assert found is not None
     assert (found.state, found.cause, found.error, found.outcome) == ("failed", cause, error, {"events": 5})
+
+
+def test_a_full_disk_is_told_with_its_folder_and_what_to_do(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    with pytest.raises(UserError) as told, log.stage("search", {}):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/disk/cells/windows.jsonl")
+    assert str(told.value) == (
+        "/disk/cells: cannot be written: No space left on device; free space there (`streamgauge gc` does so among "
+        "artifacts), and start again: what is done stays"
+    )
+    with (
+        pytest.raises(UserError, match=f"^{tmp_path}: cannot be written: Disk quota exceeded"),
+        log.stage("search", {}),
+    ):
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+    assert [(one.state, one.cause) for one in log.stages()] == [("failed", "mistake")] * 2
 
 
 def test_what_a_stage_could_not_record_is_recorded_for_it(tmp_path: Path) -> None:

@@ -184,28 +184,32 @@ def test_a_killed_driver_ends_the_trial_and_the_next_one_has_a_new_driver(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "small"
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A disk of 1 MiB, or of as many as the test asks for."""
+    place, size_mib = tmp_path / "small", getattr(request, "param", 1)
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", place], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "none", place], capture_output=True)
     if mounted.returncode:
         pytest.skip("needs the right to mount a small tmpfs")
     yield place
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
+def fill(disk: Path) -> Path:
+    """Leaves no room on a disk; returns the file that takes it."""
+    with open(disk / "filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+    return disk / "filler"
+
+
 def test_a_disk_that_is_full_for_checkpoints_ends_the_trial_with_its_reason(
     system: Proxied, fleet: Fleet, small_disk: Path
 ) -> None:
-    def fill() -> None:
-        with open(small_disk / "filler", "wb", buffering=0) as filler:
-            try:
-                while filler.write(b"x" * 4096):
-                    pass
-            except OSError:
-                pass
-
-    run = trial(system, fleet, small_disk, fill, seconds=60)
+    run = trial(system, fleet, small_disk, lambda: fill(small_disk), seconds=60)
     assert "No space left on device" in invalid(run)
 
 
@@ -244,10 +248,13 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
         assert run.observation.offered == run.details["emitted"] == run.event_latency.count == 500
 
 
-def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("small_disk", [64], indirect=True)
+def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on_and_a_full_disk_is_told(
+    tmp_path: Path, small_disk: Path
+) -> None:
     plan = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.8, "recovery_seconds": 5, "proof_steps": 1}
     bench = write_bench(
-        tmp_path, capacity=40_000, batch_cost="50ms", cpus={min(os.sched_getaffinity(0))},
+        small_disk, capacity=40_000, batch_cost="50ms", cpus={min(os.sched_getaffinity(0))},
         search={**plan, "processes": 2, "margin": 0.3},
     )  # fmt: skip
     named = [part for key, name in CELL for part in (f"--{key}", name)]
@@ -273,6 +280,16 @@ def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on(tmp_path: Pat
     first.communicate()
     finished = windows.read_text()
     wait_for(lambda: not left_behind(bench.store.root), "end of its processes", 30)
+
+    filler = fill(small_disk)
+    full = search()
+    out, said = full.communicate(timeout=60)
+    told = [line for line in said.splitlines() if line.startswith("streamgauge: ")]
+    assert (full.returncode, out, len(told)) == (2, "", 1), said
+    assert told[0].startswith(f"streamgauge: {small_disk}")
+    assert "cannot be written: No space left on device; free space there" in told[0]
+    assert "Traceback" not in said
+    filler.unlink()
 
     out, said = search().communicate(timeout=200)
     assert out, said
