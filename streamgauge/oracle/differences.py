@@ -11,6 +11,8 @@ from typing import Literal
 
 import duckdb
 
+from streamgauge.oracle.locked import limited
+
 Kind = Literal["missing", "with other values", "in excess"]
 Cause = Literal["warm-up", "updates", "sentinel", "late", "last"]
 #: what may have happened, where all differences look like it
@@ -117,7 +119,8 @@ class _Comparison:
 
     def _late(self, sql: str) -> bool:
         """True if all that is missing has a late event among its own, as not all answers have."""
-        self._base.execute(f"create or replace table of_late as {sql}")
+        with limited(self._base, sql):
+            self._base.execute(f"create or replace table of_late as {sql}")
         same = _same("e", "a", self._key)
         return self._is(
             f"select bool_and(exists (from of_late e where {same})) and (select count(*) from of_late) < "

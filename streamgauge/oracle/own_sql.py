@@ -19,11 +19,13 @@ import pyarrow as pa
 from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 from streamgauge.oracle.differences import Differences, differences
+from streamgauge.oracle.locked import limited, locked
 
 WALLS = ("event_wall", "offered_wall")
 #: a column of the offered rows: true for those that the job took before the trial
 EARLIER = "streamgauge_earlier"
 _SHOWN = 120
+_LOOK_S = 5.0
 _ORDER = "order by offered_wall, seq rows between unbounded preceding and current row"
 #: the table `events` without its declared columns, and DuckDB's names of their types
 OFFERED = (
@@ -71,9 +73,10 @@ def tells_time(sql: str | None, key: Sequence[str], columns: Mapping[str, str]) 
     kinds = dict.fromkeys(key, "")
     if sql is not None:
         names = [*OFFERED, *(f"null::{_SQL_TYPES.get(kind, kind)} as {_name(name)}" for name, kind in columns.items())]
-        with suppress(duckdb.Error), duckdb.connect() as base:  # what is wrong with the SQL is told by its first use
+        with suppress(UserError), locked() as base:  # what is wrong with the SQL is told by its first use
             base.execute(f"create view events as select {', '.join(names)} limit 0")
-            told = base.execute(f"describe {sql}").fetchall()
+            with limited(base, sql, _LOOK_S):
+                told = base.execute(f"describe {sql}").fetchall()
             kinds |= {name: kind for name, kind, *_ in told}
     return any(name in ("event_time", "event_ts") or kinds[name].startswith("TIMESTAMP") for name in key)
 
@@ -92,9 +95,7 @@ class Answers:
 
     def __init__(self, values: Sequence[bytes], appended_ns: Ints, events: pa.Table | None) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="streamgauge-duck-")
-        self._base = duckdb.connect()
-        self._base.execute("set timezone = 'UTC'; set threads = 1")
-        self._base.execute("set temp_directory = $1", [self._scratch.name])
+        self._base = locked(self._scratch.name)
         try:
             texts = pa.array(values, pa.binary()).cast(pa.string())
         except pa.ArrowInvalid:  # not all is UTF-8; what is not is told as garbage
@@ -197,10 +198,8 @@ class Answers:
 
     def _asked(self, sql: str, table: str) -> dict[str, str]:
         """Makes a table of the SQL's answer; returns its columns with their types."""
-        try:
+        with limited(self._base, sql):
             self._base.execute(f"create or replace table {table} as {sql}")
-        except duckdb.Error as problem:
-            raise UserError(f"answer.sql: {str(problem).splitlines()[0]}") from None
         columns = {name: kind for name, kind, *_ in self._base.execute(f"describe {table}").fetchall()}
         for wall in WALLS:
             if columns.get(wall) != "BIGINT":

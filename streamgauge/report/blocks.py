@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 State = Literal["good", "bad", "open", "plain"]
 MISSING = "—"
+#: a browser drops blanks and control characters before a scheme, so a link has none of them
+_LINK = re.compile(r"https?://[^\s\x00-\x20\\]+|(?![/\\]{2})[^\s\x00-\x20:\\]+([/?#][^\s\x00-\x20\\]*)?", re.IGNORECASE)
 _NUMERIC = re.compile(r"[-+−]?\d[\d.,\u202f]*([\u00a0\u202f ]\S{1,4})?$|—$")
 
 
@@ -52,6 +54,11 @@ class Spark:
         low, span = min(known), max(known) - min(known)
         x = 2 + 96 * number / max(1, len(self.values) - 1)
         return f"{x:.1f},{18 - 16 * ((value - low) / span if span else 0.5):.1f}"
+
+
+def linked(href: str | None) -> bool:
+    """True for a link within the pages, or to http or https; other schemes may run code or open files."""
+    return href is not None and _LINK.fullmatch(href) is not None
 
 
 Cell = str | int | float | None | Text | Spark

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.base.secrets import without_known
 from streamgauge.report import glossary
-from streamgauge.report.blocks import Chart, Outcome, Section, Spark, plain
+from streamgauge.report.blocks import Chart, Outcome, Section, Spark, linked, plain
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -38,7 +38,7 @@ def fill(title: str, lead: str, meta: list[str], outcome: Outcome, sections: lis
     )
     environment.globals["file"] = lambda name: Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
     environment.filters |= {"terms": glossary.linked, "plain": plain}
-    environment.tests["sparkline"] = lambda cell: isinstance(cell, Spark)
+    environment.tests |= {"sparkline": lambda cell: isinstance(cell, Spark), "linked": linked}
     words = glossary.section(sections)
     return environment.get_template("page.html").render(
         title=title,

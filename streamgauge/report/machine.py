@@ -99,14 +99,15 @@ def timings(records: Records) -> Section:
 
 
 def _spark_log(s: StageRecord) -> Cell:
-    """Link to the stage's page in the history server or, where none is known, to the folder of the event log.
+    """Link to the stage's page in the history server or, where none is known, the folder of the event log.
 
     For a measurement, it is the log of the measured Spark. None without a log.
     """
     spark = s.outcome.get("system") or s.outcome.get("spark") or {}
     if "events" not in spark:
         return None
-    return Text(spark["id"], href=spark.get("history") or spark["events"], code=True)
+    text = spark["id"] if spark.get("history") else f"{spark['id']} in {spark['events']}"
+    return Text(text, href=spark.get("history"), code=True)
 
 
 def _kind(s: StageRecord) -> str:

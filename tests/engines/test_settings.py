@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
 from streamgauge.driver.system import make_system
 from streamgauge.engines.flink.settings import FlinkSettings, nested
+from streamgauge.engines.job.settings import JobSettings
 from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.engines.spark.submit import command
+from streamgauge.kafka import security
 from tests.command import Answer, Call, run
 from tests.measure.benches import write_bench
 
@@ -112,6 +117,23 @@ def test_how_what_was_measured_is_installed_again() -> None:
     assert other.installed_by({"flink": "2.2.2"}) is None
 
 
+def _refused(key: str) -> str:
+    """What librdkafka says to a setting whose value is nonsense."""
+    try:
+        AdminClient({key: "x", "log_level": 0})
+    except KafkaException as problem:
+        return str(problem)
+    return ""
+
+
+def test_each_allowed_security_key_is_one_of_the_client_and_none_of_them_loads_code() -> None:
+    for key in sorted(security.KEYS):
+        about = {"name": "mine", "engine": "job", "bootstrap": "b:1", "command": ["a"], "security": {key: "${VALUE}"}}
+        assert JobSettings.model_validate(about).security == {key: "${VALUE}"}
+        assert "No such configuration property" not in _refused(key), key
+    assert not [key for key in security.KEYS if re.search(r"plugin|_cb$|cmd|engine|provider|servers|callback", key)]
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -121,6 +143,37 @@ def test_how_what_was_measured_is_installed_again() -> None:
         ("command: [a], security: {sasl.password: hunter2}", "sasl.password: found a secret (not shown), allowed: ${"),
         ("command: [a], security: {sasl.password: 12345678}", "sasl.password: found a secret (not shown), allowed: ${"),
         ("command: [a], security: 'sasl.password=hunter2'", "security: found no keys (not shown), allowed: "),
+        *(
+            (f"command: [a], security: {{{key}: x}}", f"security: {key}: found a key that is not for security, allowed")
+            for key in (
+                "plugin.library.paths",
+                "bootstrap.servers",
+                "metadata.broker.list",
+                "ssl.engine.location",
+                "ssl.providers",
+                "sasl.kerberos.kinit.cmd",
+                "oauth_cb",
+                "error_cb",
+                "stats_cb",
+                "opaque",
+                "debug",
+                "client.rack",
+                "ssl_engine_callback_data",
+                "log_level",
+                "Plugin.Library.Paths",
+            )
+        ),
+        (
+            "command: [a], security: {bootstrap.servers: 'evil:1'}",
+            "(docs/security.md); give the system's key bootstrap",
+        ),
+        ("command: [a], security: {sasl.oauthbearer.assertion.private.key.passphrase: hunter2}", "found a secret (not"),
+        (
+            "command: [a], security: {sasl.oauthbearer.config: 'token=hunter2'}",
+            "found a secret (not shown), allowed: ${",
+        ),
+        ("command: [a], answer: {sql: /dev/zero.sql}", "/dev/zero.sql: No such file"),
+        ("command: [a], answer: {sql: ./pipe.sql}", "pipe.sql: a device or a pipe, allowed: a regular file"),
         ("command: [a], progress: {group: g, checkpoint: c}", "give group or checkpoint, one of the two"),
         ("command: [a], headers: false, answer: {carried: {}}", "headers: found false, but answer.carried needs what"),
         ("command: [a], started: once", "started: once needs answer.sql with answer.key, and format json or avro"),
@@ -132,6 +185,7 @@ def test_how_what_was_measured_is_installed_again() -> None:
 )
 def test_a_mistake_in_a_job_s_keys_is_one_line(tmp_path: Path, keys: str, said: str) -> None:
     bench = write_bench(tmp_path)
+    os.mkfifo(bench.file.parent / "pipe.sql")
     system = f"systems: [{{name: mine, engine: job, bootstrap: 'b:1', {keys}}}]"
     bench.file.write_text(re.sub(r"systems:\n(?:[- ].*\n)+", f"{system}\n", bench.file.read_text()))
     answer = check(bench.file)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.oracle import locked
 from streamgauge.oracle.differences import Difference, Differences
-from streamgauge.oracle.own_sql import EARLIER, Answers, OwnCheck
+from streamgauge.oracle.own_sql import EARLIER, Answers, OwnCheck, tells_time
 
 SQL = """
 select key, count(*) as n, max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by key
@@ -195,6 +197,46 @@ def test_sql_that_cannot_be_used_is_told_in_one_line(
     with pytest.raises(UserError) as told:
         answers(made, A, B).compare(sql, key, None)
     assert str(told.value).startswith(problem)
+
+
+WALLS = "max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by all"
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (f"select content, {WALLS.replace('events', 'read_text(SECRET), events')}", "file system operations are dis"),
+        (f"select (select content::int from read_text(SECRET)) as key, {WALLS}", "file system operations are disabled"),
+        (f"select key, {WALLS}; copy (select 1) to OUT", "found SELECT, COPY, allowed: one SELECT over the table ev"),
+        ("copy (select 1) to OUT", "found COPY, allowed: one SELECT over the table events"),
+        ("attach OUT", "found ATTACH, allowed: one SELECT"),
+        ("set memory_limit = '1TB'", "found SET, allowed: one SELECT"),
+        ("install httpfs", "found LOAD, allowed: one SELECT"),
+        ("", "found nothing, allowed: one SELECT"),
+        (f"select key, {WALLS.replace('events', 'kept_by_python, events')}", "kept_by_python does not exist"),
+        (f"select 1 as key, {WALLS.replace('events', 'events, range(1000000000000)')}", "has not ended after 0.2 s"),
+        (
+            f"select string_agg(repeat('x', 1000), '') as key, {WALLS.replace('events', 'events, range(9000000)')}",
+            "Out of Memory",
+        ),
+    ],
+)
+def test_sql_of_others_reads_and_writes_nothing_and_ends(
+    made: list[Answers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, said: str
+) -> None:
+    kept_by_python = pa.table({"secret": ["hunter2"]})
+    (tmp_path / "secret").write_text("hunter2")
+    monkeypatch.setattr(locked, "LONGEST_S", 0.2 if "ended" in said else 20.0)
+    monkeypatch.setattr(locked, "MEMORY_BYTES", 64 << 20)
+    asked = sql.replace("SECRET", f"'{tmp_path}/secret'").replace("OUT", f"'{tmp_path}/out'")
+    with pytest.raises(UserError) as problem:
+        answers(made, A, B).compare(asked, ["key"], None)
+    assert str(problem.value).startswith("answer.sql: ")
+    assert said in str(problem.value)
+    assert kept_by_python["secret"][0].as_py() not in str(problem.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
+    assert not tells_time(asked, ["key"], {"key": "string"}), "a check of the file asks what its columns are"
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
 
 
 def test_garbage_and_missing_columns_are_told_with_an_example(made: list[Answers]) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
-from streamgauge.report import build
-from streamgauge.report.blocks import Outcome, Table
+from streamgauge.report import build, layout
+from streamgauge.report.blocks import Note, Outcome, Section, Table, Text
 from streamgauge.report.charts import edges, steps
 from streamgauge.report.overview import outcome
 from streamgauge.report.run_records import Records, is_sound
@@ -143,14 +143,29 @@ def test_stages_link_what_spark_kept_of_them(store: Store, tmp_path: Path) -> No
     checker = {"id": "local-9", "events": "file:/spark-events"}
     r.stage("search", outcome={"spark": checker, "system": measured}, experiment="late20")
     page = Page(build(made, store, RUN))
-    assert [link for link in page.links if "spark" in link or "history" in link] == [
-        "file:/spark-events", history, measured["history"],
-    ]  # fmt: skip
+    assert [link for link in page.links if "spark" in link or "history" in link] == [history, measured["history"]]
     assert [row[-1] for row in page.rows if row[0] in ("ingest", "analyze", "generate late20")] == [
-        "local-1",
+        "local-1 in file:/spark-events",
         "app-2",
         "—",
     ]
+
+
+@pytest.mark.parametrize(
+    ("href", "allowed"),
+    [
+        ("http://h:18080/history/app-1/", True), ("HTTPS://h/x", True), ("#cell-a.b.c", True), ("sweep.html", True),
+        ("runs/a:b/index.html", True), ("javascript:alert(1)", False), ("JaVaScRiPt:alert(1)//http://h", False),
+        (" javascript:alert(1)", False), ("java\tscript:alert(1)", False), ("\x01javascript:alert(1)", False),
+        ("data:text/html,x", False), ("file:/etc/passwd", False), ("//evil.example.org/x", False),
+        ("\\\\evil.example.org\\x", False), ("/\\evil.example.org", False), ("vbscript:x", False),
+        ("", False), (None, False), ("http://h/a b", False), ("ftp://h/x", False), ("mailto:a@b", False),
+    ],
+)  # fmt: skip
+def test_a_link_leads_to_the_pages_or_to_http(tmp_path: Path, href: str | None, allowed: bool) -> None:
+    section = Section("s", "S", "", [Note("told", href=href), Table(["a"], [[Text("told", href=href)]])])
+    (tmp_path / "page.html").write_text(layout.fill("t", "", [], Outcome("good", "g", []), [section]))
+    assert [link for link in Page(tmp_path / "page.html").links if link != "#s"] == [href] * 2 * allowed
 
 
 def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> None:

@@ -13,17 +13,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import small_text
 from streamgauge.base.units import PS, Duration
 from streamgauge.config.field_types import Delay, Model
 from streamgauge.config.systems import System
 from streamgauge.driver.ids import KINDS
+from streamgauge.kafka import security
 
 #: places in the command, the environment and the progress, filled for each trial
 PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
 _PLACE = re.compile(r"\{([a-z]+)\}")
-_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-#: settings of librdkafka whose value is a secret
-_SECRET = re.compile(r"password|secret|\.pem$|token")
 _SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
 
 
@@ -39,13 +38,12 @@ def _known_places(text: str) -> str:
     return text
 
 
-def _no_secrets(settings: Any) -> Any:
+def _allowed(settings: Any) -> Any:
     """Looks before anything else does, as other messages would show what they found."""
     if not isinstance(settings, dict):
         raise ValueError("found no keys (not shown), allowed: settings of librdkafka with their values")
     for key, value in settings.items():
-        if _SECRET.search(str(key)) and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
-            raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")
+        security.refuse(str(key), value)
     return settings
 
 
@@ -157,9 +155,9 @@ class JobSettings(System):
     )
     answer: JobAnswer = Field(default=JobAnswer(), description="check of the answers, and who contributed to them")
     environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the command")
-    security: Annotated[dict[str, str], BeforeValidator(_no_secrets)] = Field(
+    security: Annotated[dict[str, str], BeforeValidator(_allowed)] = Field(
         default_factory=dict,
-        description="settings of librdkafka for the broker, such as sasl.username; secrets as ${VARIABLE}",
+        description="settings of librdkafka for SASL and TLS, such as sasl.username; secrets as ${VARIABLE}",
     )
     directory: str | None = Field(
         default=None, description="folder in which the command runs; by default that of the benchmark file"
@@ -254,7 +252,7 @@ class JobSettings(System):
 
 def _text_of(file: Path, system: str) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return small_text(file, most_bytes=1 << 20)
     except OSError as problem:
         raise UserError(f"systems.{system}.answer.sql: {file}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
