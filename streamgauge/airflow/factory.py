@@ -30,6 +30,7 @@ from airflow.sdk import (
 )
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+from airflow.sdk.definitions.template import literal
 from airflow.sdk.exceptions import AirflowException
 
 from streamgauge.airflow import home, late, notices, run_names, schedules
@@ -102,7 +103,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
         default_args=DEFAULTS,
     ) as dag:
-        plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
+        plan = task(task_id="plan", retries=0)(plan_experiments)(literal(str(file.absolute())))
         producers: dict[str, Any] = {"source": plan}
         for scope, members in groupby(stages, key=lambda stage: stage.scope):
             if scope == "benchmark":
@@ -117,7 +118,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
                 scopes = plan
             else:  # cells of experiments that succeeded are measured even if other experiments failed
                 scopes = task(task_id="cells", retries=0, trigger_rule=TriggerRule.ALL_DONE)(plan_cells)(
-                    str(file.absolute())
+                    literal(str(file.absolute()))
                 )
                 _after(scopes, before)
                 before = []
@@ -126,7 +127,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             producers |= {stage.writes: group for stage in inside}
         if nightly:
             producers["notice"] = task(task_id="notify", trigger_rule=TriggerRule.ALL_DONE)(notify)(
-                str(file.absolute()), "{{ run_id | run_name }}"
+                literal(str(file.absolute())), "{{ run_id | run_name }}"
             )
             _after(producers["notice"], [producers["judgements"]])
         finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
@@ -181,7 +182,8 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         application=str(home.ROOT / "jobs" / f"{stage.name}.py"),
         artifacts=str(ARTIFACTS),
         run=os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
-        options=["--config", str(file.absolute()), "--overrides", "{{ params | overrides }}"],
+        config=str(file.absolute()),
+        overrides="{{ params | overrides }}",
         scope=scope,
         python=os.environ.get("STREAMGAUGE_PYTHON", sys.executable),
         map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,

@@ -36,20 +36,20 @@ class StageOperator(BaseOperator):
     """Runs the job of one stage through spark-submit, as the connection says, and waits for its end.
 
     scope: {"experiment": name, …}, passed to the job as arguments of these names and added to Spark's app name.
-    artifacts, run: where the job records how it ended. options: further arguments of the job, templated.
-    python: the jobs' interpreter on this host.
+    artifacts, run: where the job records how it ended. config: the benchmark file. overrides: JSON for the job.
+    python: the jobs' interpreter on this host. Only what is written here is a template: names of files are text.
     """
 
-    template_fields: Sequence[str] = ("application", "artifacts", "run", "options", "scope")
+    template_fields: Sequence[str] = ("run", "overrides", "scope")
     operator_extra_links = (PageLink(),)
 
     def __init__(
-        self, *, stage: Stage, application: str, artifacts: str, run: str, options: list[str],
-        scope: dict[str, Any], python: str, **kwargs: Any,
+        self, *, stage: Stage, application: str, artifacts: str, run: str, config: str,
+        overrides: str, scope: dict[str, Any], python: str, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(**kwargs)
         self.stage, self.application, self.artifacts, self.run = stage, application, artifacts, run
-        self.options, self.scope, self.python = options, scope, python
+        self.config, self.overrides, self.scope, self.python = config, overrides, scope, python
         self.hook: SparkSubmitHook | None = None
         self._private: Path | None = None
 
@@ -114,8 +114,9 @@ class StageOperator(BaseOperator):
 
     def connected(self) -> SparkSubmitHook:
         """Returns the provider's hook, set up from the connection. Raises AirflowFailException for a wrong one."""
-        told = ["--artifacts", self.artifacts, "--run-id", self.run, *self.options]
-        arguments = [*told, *(f"--{key}={value}" for key, value in self.scope.items())]
+        told = ["--artifacts", self.artifacts, "--run-id", self.run, "--config", self.config]
+        scope = (f"--{key}={value}" for key, value in self.scope.items())
+        arguments = [*told, "--overrides", self.overrides, *scope]
         master, extra = self._connection()
         try:
             given = settings(master, extra, arguments, python=self.python, stays=self.stage.stays)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
+from airflow.sdk.definitions.template import literal
 from airflow.sdk.exceptions import AirflowFailException
 
 from streamgauge.airflow import run_names
@@ -63,7 +64,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
         default_args=DEFAULTS,
     ) as dag:
-        plan = task(task_id="plan", retries=0)(plan_experiments)(str(file.absolute()))
+        plan = task(task_id="plan", retries=0)(plan_experiments)(literal(str(file.absolute())))
         ingest = stage_task(BY_NAME["ingest"], benchmark, file, {})
         streams = mapped_group(GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
         check = stage_task(RELEASE, benchmark, file, PAIR)

@@ -63,7 +63,7 @@ def made(artifacts, **changes):
     return operator.StageOperator(
         task_id="generate", stage=replace(BY_NAME["generate"], **changes),
         application="/clone/jobs/generate.py", scope={"experiment": "late"}, python="/venv/bin/python",
-        artifacts=artifacts, run="tiny-1", options=["--config", "/configs/tiny.yaml"],
+        artifacts=artifacts, run="tiny-1", config="/configs/tiny.yaml", overrides="{}",
     )
 
 def submitted(name, connection):
@@ -76,6 +76,26 @@ def submitted(name, connection):
     except AirflowFailException as problem:
         return str(problem)
 
+def rendered():
+    from airflow.sdk import DAG, task
+    from airflow.sdk.definitions.template import literal
+
+    from streamgauge.airflow import factory
+    from pathlib import Path
+
+    benchmark = next(iter(factory.load_all([Path("configs/flights.yaml")])[0].values()))
+    hostile = Path("/c/{{ 7*7 }}/{% raw %}.yaml")
+    factory.ARTIFACTS = Path("/a/{{ 7*7 }}")
+    dag = factory.build(benchmark, hostile, nightly=True)
+    context = {"params": {"seed": 7}, "run_id": "manual__1"}
+    found = {}
+    for one in dag.tasks:
+        if one.task_id in ("ingest", "plan", "cells", "notify"):
+            one.render_template_fields(context, one.dag.get_template_env())
+            names = ("artifacts", "config", "run", "overrides") if one.task_id == "ingest" else ("op_args",)
+            found[one.task_id] = [getattr(one, name) for name in names]
+    return found
+
 def beside_a_command(artifacts):
     with claimed(Store(artifacts).run("tiny-1")):
         try:
@@ -85,6 +105,7 @@ def beside_a_command(artifacts):
 
 cases = json.loads(sys.argv[1])
 told = {name: submitted(name, connection) for name, connection in cases.items()}
+print("RENDERED" + json.dumps(rendered()))
 print("SUBMITTED" + json.dumps(told | {"beside a command": beside_a_command(os.environ["TMPDIR"])}))
 """
 
@@ -105,7 +126,19 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> Any:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert "never on a command line" not in done.stdout
-    return json.loads(done.stdout.rpartition("SUBMITTED")[2])
+    told = done.stdout.rpartition("SUBMITTED")
+    return json.loads(told[2]) | {"rendered": json.loads(told[0].rpartition("RENDERED")[2].splitlines()[0])}
+
+
+def test_the_names_of_files_are_text_and_no_templates(submitted: Any) -> None:
+    file = "/c/{{ 7*7 }}/{% raw %}.yaml"
+    run = "flights-nightly-manual__1"
+    assert submitted["rendered"] == {
+        "ingest": ["/a/{{ 7*7 }}", file, run, '{"seed": 7}'],
+        "plan": [[file]],
+        "notify": [[file, run]],
+        "cells": [[file]],
+    }  # fmt: skip
 
 
 def parsed(command: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
@@ -119,7 +152,7 @@ def parsed(command: list[str]) -> tuple[dict[str, str], dict[str, str], list[str
 
 HERE = [
     "/clone/jobs/generate.py", "--artifacts", "s3://bench/nightly", "--run-id", "tiny-1",
-    "--config", "/configs/tiny.yaml", "--experiment=late",
+    "--config", "/configs/tiny.yaml", "--overrides", "{}", "--experiment=late",
 ]  # fmt: skip
 THERE = [argument.removeprefix("/configs/") for argument in HERE]
 PACKED = "./environment/bin/python"

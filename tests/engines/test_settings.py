@@ -118,7 +118,7 @@ def test_how_what_was_measured_is_installed_again() -> None:
 
 
 def _refused(key: str) -> str:
-    """What librdkafka says to a setting whose value is nonsense."""
+    """The message of librdkafka to a setting whose value is nonsense."""
     try:
         AdminClient({key: "x", "log_level": 0})
     except KafkaException as problem:
