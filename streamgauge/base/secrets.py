@@ -28,14 +28,21 @@ _VARIABLES = ("headers_from_env",)
 #: a value that only refers to where the secret is: ${VARIABLE}, Spark's ${env:VARIABLE}, a place of a job's command
 _REFERS = re.compile(r"(\$\{(env[:.])?[A-Za-z_][A-Za-z0-9_]*\}|\{[a-z]+\})+")
 _HARMLESS = re.compile(r"|true|false|yes|no|on|off|null|none|-?\d{1,5}(\.\d{1,5})?", re.IGNORECASE)
-#: the user part of a URL; that of Azure's schemes is a container
-_USER = re.compile(r"(?<![a-z])(?!abfss?:|wasbs?:)([a-z][a-z0-9+.-]*://)(?:[^\s/@'\"<>]*:[^\s@'\"<>]*|[^\s/@'\"<>]+)@")
-_QUERY = re.compile(r"([?&;]([\w.-]+)=)([^\s&;#'\"<>]+)")
-_PAIR = re.compile(r"((?:^|(?<=[\s\"'{(,;-]))-{0,2}D?([\w.-]+)[\"']?\s?=\s?)(\"[^\"]*\"|'[^']*'|\S+)")
+#: a URL, up to what ends it in a sentence
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s'\"<>]+")
+#: schemes of Azure, where a container's name stands before the @
+_CONTAINERS = ("abfs", "wasb")
+#: what stands before a value, with its name: forms that end at once, whatever the text
+_QUERY = re.compile(r"([?&;])([\w.-]++)=")
+_PAIR = re.compile(r"(?<![\w.-])()([\w.-]++)[\"']?\s?=\s?")
 #: forms that stand for a secret in settings, but not in sentences
-_OPTION = re.compile(r"((?:^|\s)--?([\w.-]+)\s+)(\"[^\"]*\"|'[^']*'|\S+)")
-_QUOTED = re.compile(r"([\"']([\w.-]+)[\"']\s*:\s*)(\"[^\"]*\"|'[^']*'|[^\s,}]+)")
-_HEADER = re.compile(r"(\b(authorization|cookie|x-[\w-]+|[\w-]*token)\s*:\s*)([^'\"\r\n]+)", re.IGNORECASE)
+_OPTION = re.compile(r"(?:^|(?<=\s))(--?)(\w[\w.-]*+)\s++")
+_QUOTED = re.compile(r"([\"'])([\w.-]++)[\"']\s?:\s?")
+_HEADER = re.compile(r"(?<![\w.-])()([\w-]++)\s?:\s?(?!//)")
+_WORD_OF_QUERY = re.compile(r"[^\s&;#'\"<>]+")
+_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|\S+")
+_OF_JSON = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s,}]+")
+_LINE = re.compile(r"[^'\"\r\n]+")
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*://[^/?#]+/?)(.*)", re.DOTALL)
 #: shorter values are not looked for in texts, where they would be found by chance
 _LEAST = 6
@@ -53,74 +60,107 @@ def is_secret_name(name: str) -> bool:
     return _NAME.search(humps) is not None and _ABOUT.search(humps) is None
 
 
-def masked(value: Any, key: str = "", inside: str = "") -> Any:
-    """The settings with *** in place of each secret; what refers to a variable of the environment stays.
+def masked(value: Any) -> Any:
+    """The settings with *** in place of each secret; what refers to a variable of the environment stays."""
+    return _masked(value, "", False, [])
 
-    key: the name of the value. inside: the key in PLACES below which it lies.
-    """
+
+def _masked(value: Any, key: str, inside: bool, hidden: list[str]) -> Any:
+    """The value of a key. inside: it lies below one of PLACES. hidden: takes each text that *** stands for."""
+    named = is_secret_name(key)
     if isinstance(value, Mapping):
         if key in _VARIABLES:
             return dict(value)
-        below = inside or (key if key in PLACES or is_secret_name(key) else "")
-        return {name: masked(one, str(name), below) for name, one in value.items()}
+        return {name: _masked(one, str(name), inside or named or key in PLACES, hidden) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        if key == "command" and all(isinstance(one, str) for one in value):
-            return _arguments(value)
-        return [masked(one, key, inside) for one in value]
-    named = is_secret_name(key)
+        if key == "command" and not inside and all(isinstance(one, str) for one in value):
+            return _arguments(value, hidden)
+        return [_masked(one, key, inside, hidden) for one in value]
     if value is None or isinstance(value, bool) or not (isinstance(value, str) or inside or named):
         return value
     text = str(value)
     if _REFERS.fullmatch(text) or (_HARMLESS.fullmatch(text) and not (named and text.isdigit())):
         return value
     if inside or named:
+        hidden.append(text)
         return MASK
     if key == "url" and (parts := _ORIGIN.fullmatch(text)):
-        return _hidden(parts[1]) + (MASK if parts[2] else "")
-    return _hidden(text)
+        hidden.extend([parts[2]] if parts[2] else [])
+        return _hidden(parts[1], hidden) + (MASK if parts[2] else "")
+    return _hidden(text, hidden)
 
 
-def _arguments(command: Sequence[str]) -> list[str]:
+def _arguments(command: Sequence[str], hidden: list[str]) -> list[str]:
     """The arguments of a command, without what follows a secret's name."""
     found: list[str] = []
     for before, argument in zip(["", *command], command, strict=False):
         named = re.fullmatch(r"--?([\w.-]+)", before)
         hides = named is not None and is_secret_name(named[1]) and not _REFERS.fullmatch(argument)
-        found.append(MASK if hides else _hidden(argument))
+        hidden.extend([argument] if hides else [])
+        found.append(MASK if hides else _hidden(argument, hidden))
     return found
 
 
-def _hidden(text: str) -> str:
+def _hidden(text: str, hidden: list[str]) -> str:
     """A setting's text without the secrets that stand in it."""
-    for form in (_OPTION, _QUOTED, _HEADER, _PAIR):
-        text = _without(form, text)
-    return _reachable(text)
+    text = _reachable(text, hidden)
+    for form, value in ((_OPTION, _VALUE), (_QUOTED, _OF_JSON), (_HEADER, _LINE), (_PAIR, _VALUE)):
+        text = _without(form, value, text, hidden)
+    return text
 
 
-def _reachable(text: str) -> str:
+def _reachable(text: str, hidden: list[str]) -> str:
     """A text whose URLs have no secrets."""
-    return _without(_QUERY, _USER.sub(rf"\1{MASK}@", text)) if "://" in text else text
+    if "://" not in text:
+        return text
+    return _without(_QUERY, _WORD_OF_QUERY, _URL.sub(lambda url: _without_user(url[0], hidden), text), hidden)
 
 
-def _without(form: re.Pattern[str], text: str) -> str:
-    def hidden(found: re.Match[str]) -> str:
-        refers = _REFERS.fullmatch(found[3].strip("\"'")) or re.fullmatch(r"\*{3}\W*", found[3])
-        hides = is_secret_name(found[2]) and not refers
-        return f"{found[1]}{MASK}" if hides else found[0]
+def _user_of(url: str) -> str:
+    """The user part of a URL; empty without one."""
+    scheme, _, rest = url.partition("://")
+    first = rest.partition("/")[0]
+    # a password may hold a slash, which should have been %2F; a port may not
+    has_password = ":" in first and not re.fullmatch(r"[^@]*:\d{1,5}", first)
+    end = (rest if has_password else first).rfind("@")
+    is_container = scheme.lower().startswith(_CONTAINERS) and ":" not in first
+    return "" if end < 0 or is_container else rest[:end]
 
-    return form.sub(hidden, text)
+
+def _without_user(url: str, hidden: list[str]) -> str:
+    user = _user_of(url)
+    if user in ("", MASK):
+        return url
+    hidden.append(user)
+    return url.replace(f"://{user}@", f"://{MASK}@", 1)
+
+
+def _without(form: re.Pattern[str], value: re.Pattern[str], text: str, hidden: list[str]) -> str:
+    """A text without the values that follow a secret's name in this form."""
+    kept, copied, at = list[str](), 0, 0
+    while found := form.search(text, at):
+        at = found.end()
+        if is_secret_name(found[2]) and (secret := value.match(text, at)):
+            bare = secret[0].strip("\"'")
+            if not _REFERS.fullmatch(bare) and not bare.startswith(MASK):
+                kept += [text[copied:at], MASK]
+                copied = secret.end()
+                hidden.append(secret[0])
+            at = secret.end()
+    return "".join(kept) + text[copied:]
 
 
 def names_user(url: str) -> bool:
     """True for a URL with a user part."""
-    return _USER.match(url) is not None
+    return "://" in url and _user_of(url) != ""
 
 
 def learn(settings: Any) -> None:
     """Remembers the secrets in settings, so that masked_text finds them wherever this process shows them."""
-    shown = masked(settings)
-    others = {*_texts(shown)}
-    know(text for text in _hidden_texts(settings, shown) if text not in others and not _FOLDERS.fullmatch(text))
+    hidden: list[str] = []
+    others = {*_texts(_masked(settings, "", False, hidden))}
+    parts = (part for text in dict.fromkeys(hidden) for part in _parts(text))
+    know(part for part in parts if part not in others and not _FOLDERS.fullmatch(part))
 
 
 def know(values: Iterable[str]) -> None:
@@ -140,12 +180,12 @@ def without_known(text: str) -> str:
 
 def masked_text(text: str) -> str:
     """A line, page or message without the secrets that this process knows, and those that its URLs show."""
-    return _reachable(without_known(text))
+    return _reachable(without_known(text), [])
 
 
 def masked_message(text: str) -> str:
     """A message of somebody's library, without pairs such as password=… either."""
-    return _without(_PAIR, masked_text(text)) if "=" in text else masked_text(text)
+    return _without(_PAIR, _VALUE, masked_text(text), []) if "=" in text else masked_text(text)
 
 
 def shown(record: Any) -> Any:
@@ -193,20 +233,10 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _hidden_texts(value: Any, shown: Any) -> Iterator[str]:
-    """Yields the parts of the settings for which *** stands in the masked ones."""
-    for text, mask in zip(_texts(value), _texts(shown), strict=True):
-        if text != mask:
-            pattern = "(.+?)".join(re.escape(part) for part in mask.split(MASK))
-            found = re.fullmatch(pattern, text, re.DOTALL)
-            yield from (part for group in (found.groups() if found else (text,)) for part in _parts(group))
-
-
 def _parts(hidden: str) -> Iterator[str]:
     """A hidden text, users and passwords in its URLs, and what looks like a key in a path or a header."""
     bare = hidden.strip("\"'")
     yield from (hidden, bare, bare.partition(":")[2])
-    for found in _USER.finditer(bare):
-        user = found[0].removeprefix(found[1])[:-1]
-        yield from (user, user.partition(":")[2])
+    for url in _URL.findall(bare):
+        yield from (_user_of(url), _user_of(url).partition(":")[2])
     yield from (word for word in re.split(r"[\s/?&=:]+", bare) if _LIKE_A_KEY.fullmatch(word))

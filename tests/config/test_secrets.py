@@ -9,6 +9,7 @@ import logging
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -67,6 +68,7 @@ def test_what_is_none_stays(name: str) -> None:
         ("conf", "-Da=1 -Dkey.storePassword=zz -Xmx2g", "-Da=1 -Dkey.storePassword=*** -Xmx2g"),
         ("conf", "jdbc:postgresql://h/db?user=me&password=q", "jdbc:postgresql://h/db?user=me&password=***"),
         ("conf", 'x required username="me" password="q q";', 'x required username="me" password=***;'),
+        ("conf", 'opts="-Ddb.password=q -Da=b"', 'opts="-Ddb.password=*** -Da=b"'),
         ("conf", '{"client_secret": "q", "a": "b"}', '{"client_secret": ***, "a": "b"}'),
         ("command", ["./job", "--db-password", "q", "--in", "{input}"],
          ["./job", "--db-password", "***", "--in", "{input}"]),
@@ -84,6 +86,16 @@ def test_a_secret_is_known_by_its_place_or_form(key: str, text: Any, shown: Any)
     once = secrets.masked({key: text})
     assert once == {key: text if shown is None else shown}
     assert secrets.masked(once) == once
+
+
+@pytest.mark.parametrize(
+    "piece", ["a=", "-", "a-", "x://", "a://b:", "?token=", "token:", '"token":', "--token ", "a:", "@", "/a"]
+)
+def test_a_hostile_text_takes_no_time(piece: str) -> None:
+    began = time.process_time()
+    secrets.learn({"description": piece * 200_000, "url": f"http://h/{piece * 100_000}"})
+    secrets.masked_message(piece * 200_000)
+    assert time.process_time() - began < 20
 
 
 # -- every place of the benchmark file's schema
