@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.run_summary import search_of
 from streamgauge.catalog.stages import Stage
 from streamgauge.config import Cell
 
@@ -28,8 +28,7 @@ def facts(store: Store, log: RunLog, stage: Stage, scope: dict[str, str]) -> dic
         artifact = store.find(outcome["artifact"], outcome["key"])
         found |= _some(artifact.manifest if artifact else {}, _OF_MANIFEST)
     if stage.name == "search":
-        file = log.path / "cells" / Cell(**scope).name / "search.json"
-        found |= _some(json.loads(file.read_text()), _OF_SEARCH)
+        found |= _some(search_of(log.path / "cells" / Cell(**scope).name), _OF_SEARCH)
     return found
 
 

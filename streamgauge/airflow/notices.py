@@ -7,7 +7,6 @@ retried task delivers only what is missing.
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 import smtplib
 import ssl
@@ -19,8 +18,8 @@ from typing import Any
 
 import urllib3
 
-from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, read_jsonl
+from streamgauge.base.errors import Damaged, UserError
+from streamgauge.base.jsonl import append_json, read_jsonl, read_record
 from streamgauge.base.variables import filled, value_of
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Email, Nightly, Notifier, Webhook
@@ -81,8 +80,8 @@ def beat(settings: Webhook, report: Report) -> None:
 def report_of(benchmark: Benchmark, run: Path) -> Report:
     """The report that the stage regressions left, with a line added if the stage did not run to its end."""
     try:
-        report: Report = json.loads((run / REPORT).read_text())
-    except (OSError, ValueError):
+        report: Report = read_record(run / REPORT, "delete the file")
+    except (OSError, Damaged):
         report = {"benchmark": benchmark.name, "run_id": run.name, "complete": False, "lines": []}
     if not report.get("complete", True):
         last = RunLog(run).latest("regressions")

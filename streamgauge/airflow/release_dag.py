@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from datetime import timedelta
@@ -26,6 +25,7 @@ from streamgauge.airflow.factory import (
     stage_task,
 )
 from streamgauge.airflow.run_names import PREFIX
+from streamgauge.base.jsonl import read_record
 from streamgauge.catalog.stages import BY_NAME, RELEASE
 from streamgauge.config import Benchmark
 from streamgauge.measure import timing
@@ -75,9 +75,8 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
 
 def verdict(run: str) -> str:
     """Returns the verdict's line if it is go. Raises AirflowFailException with it otherwise, also if inconclusive."""
-    found = json.loads(
-        (ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run) / "release.json").read_text()
-    )
+    folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
+    found = read_record(folder / "release.json", "run the check again")
     if found["verdict"] != "go":
         raise AirflowFailException(found["line"])
     return str(found["line"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streamgauge.answers.capabilities import capabilities
 from streamgauge.base.errors import Outage
-from streamgauge.base.jsonl import append_json, read_jsonl, write_json
+from streamgauge.base.jsonl import append_json, read_jsonl, write_json, write_record
 from streamgauge.engines.spark.application import reason
 from streamgauge.engines.spark.engine import is_alive
 from streamgauge.workloads import Query
@@ -119,4 +119,4 @@ def keep(directory: Path, row: Mapping[str, Any]) -> None:
 def keep_hard(directory: Path, system: str, disorder_percent: float, record: Mapping[str, Any]) -> None:
     """Writes what answers.hard_queries found, for the run's page."""
     about = {"system": system, "disorder_percent": disorder_percent}
-    write_json(directory / f"hard-{system}-{disorder_percent:g}.json", {**about, **record})
+    write_record(directory / f"hard-{system}-{disorder_percent:g}.json", {**about, **record})

@@ -8,7 +8,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from streamgauge.base.places import Remote, remove, write_whole
 from streamgauge.base.seals import sealed, unsealed
 from streamgauge.base.secrets import shown
 
+#: what is said of a line that append_json has not written so
+DAMAGED_LINE = "damaged: no JSON, or its checksum does not match"
 _STEP = 64 << 10
 
 
@@ -29,6 +31,11 @@ def write_json(path: Path, value: Any) -> None:
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Writes a record with its checksum; the file is replaced whole or not at all."""
     write_json(path, sealed(shown(record)))
+
+
+def write_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a list of records, each with its checksum; the file is replaced whole or not at all."""
+    write_json(path, [sealed(shown(record)) for record in records])
 
 
 def read_record(path: Path, todo: str) -> dict[str, Any]:
@@ -47,9 +54,9 @@ def append_json(path: Path, record: dict[str, Any]) -> None:
     """Appends record as one line in a single write, so that a killed writer leaves at most the last line incomplete.
 
     The next record overwrites such a torn line, which never counted as written. A remote store cannot append, so
-    each record is a file of its own there, in the directory `path`.
+    each record is a file of its own there, in the directory `path`. Each record carries a checksum.
     """
-    data = (json.dumps(shown(record), ensure_ascii=False) + "\n").encode()
+    data = (json.dumps(sealed(shown(record)), ensure_ascii=False) + "\n").encode()
     if isinstance(path, Remote):
         (path / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json").write_bytes(data)
         return
@@ -97,23 +104,34 @@ def delete_log(path: Path) -> None:
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """Records of a JSON-lines file; torn lines are skipped."""
-    return [record for _, record in numbered_jsonl(path) if record is not None]
+    """Records of a JSON-lines file; a last line that is torn is skipped. Raises Damaged for any other damage."""
+    found = []
+    for number, record, torn in _records(path):
+        if record is not None:
+            found.append(record)
+        elif not torn:
+            raise Damaged(f"{path}: line {number}", DAMAGED_LINE, "delete the line")
+    return found
 
 
 def numbered_jsonl(path: Path) -> list[tuple[int, Any]]:
-    """(line, value) of a JSON-lines file, lines from 1 on without empty ones; None stands for a line that is no JSON.
+    """(line, value) of a JSON-lines file, lines from 1 on without empty ones; None stands for a line that is damaged.
 
     A line's number stays the same if another line breaks.
     """
-    found = []
-    for number, line in enumerate(log_bytes(path).split(b"\n"), 1):
+    return [(number, value) for number, value, _ in _records(path)]
+
+
+def _records(path: Path) -> Iterator[tuple[int, Any, bool]]:
+    """Yields (line, value, whether its end is missing) of a JSON-lines file, the value as in numbered_jsonl."""
+    lines = log_bytes(path).split(b"\n")
+    for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                found.append((number, json.loads(line)))
-            except (ValueError, RecursionError):  # torn, not UTF-8, nested too deep
-                found.append((number, None))
-    return found
+                value = json.loads(line)
+                yield number, unsealed(value) if isinstance(value, dict) else value, False
+            except (ValueError, RecursionError):  # torn, changed, not UTF-8, nested too deep
+                yield number, None, number == len(lines)
 
 
 @lru_cache(maxsize=10_000)

@@ -12,15 +12,20 @@ SEAL = "crc32"
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record with its checksum."""
-    return {**record, SEAL: _checksum(record)}
+    plain = _plain(record)
+    return {**plain, SEAL: _checksum(plain)}
 
 
 def unsealed(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record without its checksum, if it has one. Raises ValueError if it does not hold."""
-    plain = {key: value for key, value in record.items() if key != SEAL}
+    plain = _plain(record)
     if SEAL in record and record[SEAL] != _checksum(plain):
         raise ValueError("its checksum does not match")
     return plain
+
+
+def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != SEAL}
 
 
 def _checksum(record: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ def read_manifest(file: Path) -> dict[str, Any]:
     """Reads a manifest. Raises Damaged if something has changed it: we publish it whole."""
     found = read_record(file, TODO)
     if not {"kind", "key"} <= found.keys():
-        raise Damaged(file, "not an artifact's manifest", TODO)
+        raise Damaged(file, "damaged, not an artifact's manifest", TODO)
     return found
 
 

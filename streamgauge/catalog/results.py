@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from streamgauge.base.jsonl import append_json, numbered_jsonl
+from streamgauge.base.jsonl import DAMAGED_LINE, append_json, numbered_jsonl
 from streamgauge.catalog.run_log import environment
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]
     found, problems = [], []
     for line, value in numbered_jsonl(path):
         if value is None:
-            problems.append(f"{path}: line {line}: no JSON; it was left out")
+            problems.append(f"{path}: line {line}: {DAMAGED_LINE}; it was left out")
             continue
         try:
             found.append((line - 1, reader.validate_json(json.dumps(value), strict=True)))

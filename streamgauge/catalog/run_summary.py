@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from streamgauge.base.jsonl import read_record
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, Result
 from streamgauge.catalog.run_log import RunLog, StageRecord
@@ -46,9 +46,14 @@ def summary(path: Path) -> dict[str, Any] | None:
     }
 
 
+def search_of(cell: Path) -> dict[str, Any]:
+    """Returns the content of search.json in a cell's directory. Raises OSError, or Damaged."""
+    return read_record(cell / "search.json", "delete the file, and run the stage search again")
+
+
 def losses(path: Path) -> dict[str, dict[str, Any]]:
     """Returns what each searched cell of a run loses at its stream's own speed, by the cell's name."""
-    searches = {file.parent.name: json.loads(file.read_text()) for file in sorted(path.glob("cells/*/search.json"))}
+    searches = {file.parent.name: search_of(file.parent) for file in sorted(path.glob("cells/*/search.json"))}
     return {name: found["lost_at_own_speed"] for name, found in searches.items() if "lost_at_own_speed" in found}
 
 

@@ -12,9 +12,10 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from streamgauge.base import secrets
 from streamgauge.base.canonical import holds
-from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.errors import Damaged, UserError
+from streamgauge.base.jsonl import read_record, write_record
 from streamgauge.base.places import small_text
+from streamgauge.base.seals import SEAL, unsealed
 from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
@@ -52,6 +53,11 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         raise UserError(f"{path}:{line} not valid YAML: {getattr(problem, 'problem', problem)}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
+    try:
+        raw = unsealed(raw)
+    except ValueError as problem:
+        todo = f"take another copy, or delete its key {SEAL} if it was changed on purpose"
+        raise Damaged(path, f"damaged, {problem}", todo) from None
     secrets.learn(raw)
     for key in secrets.places_of_masks(raw.get("configuration", raw)):
         raise UserError(
@@ -157,7 +163,7 @@ BENCHMARK = "benchmark.json"
 
 def keep(benchmark: Benchmark, run: Path) -> None:
     """Records the benchmark in a run's directory, without its secrets."""
-    write_json(run / BENCHMARK, secrets.masked(benchmark.model_dump(mode="json")))
+    write_record(run / BENCHMARK, secrets.masked(benchmark.model_dump(mode="json")))
 
 
 def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:
@@ -166,8 +172,8 @@ def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:
     now: its systems have the secrets of those that the record names.
     """
     try:
-        raw = json.loads((directory / BENCHMARK).read_text())
-    except (OSError, ValueError):
+        raw = read_record(directory / BENCHMARK, "run its stage report again, which writes it")
+    except OSError:
         raise UserError(f"{directory}: this run has no readable {BENCHMARK}; its stage report writes it") from None
     raw = recorded(raw)
     if now is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from streamgauge.answers import functional, rerun
 from streamgauge.answers.figures import SECONDS
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.jsonl import write_record
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import ACCEPTED, Judgement
@@ -82,7 +82,7 @@ class Night:
     def _report(self, lines: Sequence[Line], *, complete: bool = False) -> None:
         states = {line.state for line in lines}
         state = "bad" if states & set(BAD) else "open" if states & {"open", "waiting"} else "good"
-        write_json(
+        write_record(
             self.directory / REPORT,
             {"benchmark": self.benchmark.name, "run_id": self.run_id, "state": state,
              "complete": complete, "lines": [asdict(line) for line in lines]},

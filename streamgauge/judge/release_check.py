@@ -18,7 +18,7 @@ from streamgauge.answers.systems import askable
 from streamgauge.base import secrets
 from streamgauge.base.canonical import canonical, signed
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json
+from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json, write_record
 from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
@@ -208,7 +208,7 @@ class _Check:
             "versions": self.versions,
             "environment": machine,
         }
-        write_json(self.directory / RECORD, record)
+        write_record(self.directory / RECORD, record)
         manifest = {
             **about,
             "configuration": json.loads(configuration.replace(f'"{_ROOT}/', '"')),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, write_json
+from streamgauge.base.jsonl import append_json, write_records
 from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import environment
+from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import timing
 from streamgauge.measure.cell import ReadyCell, ready
@@ -56,7 +56,7 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
     cell, plan = bench.cell, benchmark.latency
     directory = cell_directory(run_directory, cell)
     rate = sustainable(directory, cell)
-    search = json.loads((directory / "search.json").read_text())
+    search = search_of(directory)
     found: list[dict[str, Any]] = []
     loads = [(fraction, rate * fraction, False) for fraction in plan.fractions if rate]
     whole = rate or max(plan.rates, default=0.0)  # without a rate, shared ones are told apart by their largest
@@ -67,7 +67,7 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
         append_json(directory / "latency-trials.jsonl", about | measured.record())
         found.append(figures_of(fraction, measured) | about)
         log.info("  %s", _one_line(found[-1]))
-    write_json(directory / "latency.json", found)
+    write_records(directory / "latency.json", found)
     publish(benchmark, cell, run_directory, search, found)
     for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
         for result in results_of(benchmark, cell, run_directory.name, figures):
@@ -81,7 +81,7 @@ def sustainable(directory: Path, cell: Cell) -> float | None:
     Raises UserError without one.
     """
     try:
-        claim = claim_of(json.loads((directory / "search.json").read_text()))
+        claim = claim_of(search_of(directory))
     except (OSError, ValueError):
         raise UserError(f"{cell.name}: no sustainable rate of this run; run the stage search first") from None
     if claim.kind == "none":

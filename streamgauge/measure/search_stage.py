@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.base.jsonl import append_json, read_jsonl, write_json
+from streamgauge.base.jsonl import append_json, read_jsonl, write_record
 from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
@@ -76,7 +76,7 @@ def publish(
     told = found | {"claim": claim.model_dump(mode="json")}
     if claim.rate_events_per_s is None:
         told |= dict.fromkeys((RATE, "interval", "events_per_yardstick_unit"))
-    write_json(cell_directory(run_directory, cell) / "search.json", told)
+    write_record(cell_directory(run_directory, cell) / "search.json", told)
     for result in _results(benchmark, cell, run_directory.name, told, claim):
         results.append_once(run_directory, result)
     return told

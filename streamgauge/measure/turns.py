@@ -7,7 +7,6 @@ which it was. If a cell fails, the others are measured all the same.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.run_summary import search_of
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import latency, search_stage, timing
@@ -86,6 +86,7 @@ def _is_due(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, num
 def _plan_of(directory: Path) -> str | None:
     """The plan whose answer search.json holds; None without one."""
     try:
-        return json.loads((directory / "search.json").read_text()).get("plan")  # type: ignore[no-any-return]
-    except (OSError, ValueError):
+        plan: str | None = search_of(directory).get("plan")
+    except OSError:
         return None
+    return plan

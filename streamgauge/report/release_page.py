@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.jsonl import read_jsonl, read_record
 from streamgauge.judge.release_rules import TURNS
 from streamgauge.report import nexmark_section
 from streamgauge.report.blocks import (
@@ -33,7 +33,7 @@ _REASONS: dict[str, State] = {"passed": "good", "failed": "bad", "open": "open",
 
 def build(directory: Path) -> Path:
     """Writes release.html beside the records of the run and returns its path. Raises UserError if that fails."""
-    record: Json = json.loads((directory / "release.json").read_text())
+    record: Json = read_record(directory / "release.json", "run the check again")
     manifest: Json = json.loads((directory / "manifest.json").read_text())
     path = directory / "release.html"
     publish(path, _render(record, manifest, read_jsonl(directory / "release.jsonl"), _answers(directory)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,12 +12,14 @@ from typing import Any, Literal
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.seals import unsealed
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
 from streamgauge.search.claims import Claim, claim_of
 
+log = logging.getLogger("streamgauge")
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
 Json = dict[str, Any]
@@ -330,8 +333,14 @@ def _check(item: Json) -> Check:
 
 
 def _json(path: Path, kind: type[Any]) -> Any:
+    """Reads a record, or a list of them; None, and a warning, if it is damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        value = [unsealed(one) if isinstance(one, dict) else one for one in (value if kind is list else [value])]
+    except OSError:
         return None
+    except (ValueError, RecursionError, TypeError) as problem:
+        log.warning("%s: damaged, %s; it was left out", path, problem)
+        return None
+    value = value if kind is list else value[0]
     return value if isinstance(value, kind) else None

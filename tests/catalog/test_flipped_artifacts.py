@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +14,7 @@ from streamgauge.base.parquet import parquet_file, parquet_writer, reading_parqu
 from streamgauge.base.schemas import STREAM
 from streamgauge.catalog.artifacts import Build, Store
 from streamgauge.driver.replay import load_stream
-
-FLIPS = 150
-
-
-def flipped(data: bytes, seed: int, flips: int = FLIPS) -> list[bytes]:
-    """Returns copies of the data, each with another bit flipped."""
-    bits = random.Random(seed).sample(range(8 * len(data)), min(flips, 8 * len(data)))
-    copies = []
-    for bit in bits:
-        copy = bytearray(data)
-        copy[bit // 8] ^= 1 << bit % 8
-        copies.append(bytes(copy))
-    return copies
+from tests.flips import FLIPS, flipped
 
 
 def make(build: Build) -> None:

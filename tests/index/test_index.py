@@ -19,7 +19,7 @@ from sqlalchemy import text
 
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json
+from streamgauge.base.jsonl import DAMAGED_LINE, append_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
 from streamgauge.index import Index, database
@@ -208,7 +208,8 @@ def test_a_line_that_breaks_later_moves_no_other_and_doubles_nothing(url: str, t
     assert (index.add_run(path), index.add_run(path)) == (0, 0)
     assert [row["value"] for row in index.results()] == [0.0, 1.0, 2.0, 3.0]
     assert [said.removeprefix(f"{file}: ").partition(" (")[0] for said in index.problems] == [
-        "line 2: no JSON; it was left out", "line 5: no result", "line 6: no result", "line 7: no JSON; it was left out"
+        f"line 2: {DAMAGED_LINE}; it was left out", "line 5: no result", "line 6: no result",
+        f"line 7: {DAMAGED_LINE}; it was left out",
     ]  # fmt: skip
 
 

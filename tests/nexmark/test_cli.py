@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.base.jsonl import read_jsonl
 from tests.cli.test_cli import call
 from tests.e2e.processes import COMMAND
 
@@ -28,8 +29,7 @@ def test_one_json_object_with_a_row_per_query_and_mode_and_equal_hashes_in_order
     assert [row["hash"] for row in rows[:3]] == [row["hash"] for row in rows[3:]]
     assert all(row["rows"] > 0 and row["seconds"] > 0 for row in rows)
     assert all(row["late_drops_expected"] == row["late_drops_reported"] == 0 for row in rows)
-    kept = (tmp_path / "runs" / "mine" / "nexmark.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in kept] == rows
+    assert read_jsonl(tmp_path / "runs" / "mine" / "nexmark.jsonl") == rows
     matrix = json.loads((tmp_path / "runs" / "mine" / "capabilities.json").read_text())
     assert {cell["status"] for cell in matrix["features"]} == {"works"}
 
