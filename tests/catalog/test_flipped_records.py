@@ -34,7 +34,7 @@ FIGURE = Result(
 
 
 def read_each(file: Path, read: Callable[[], Any]) -> tuple[list[Any], list[str]]:
-    """What `read` gives of a file with one flipped bit or another, and the lines with which it refuses."""
+    """Returns what `read` gives of a file with one flipped bit or another, and the lines with which it refuses."""
     sound, found, lines = file.read_bytes(), [], []
     for copy in flipped(sound, len(sound)):
         file.write_bytes(copy)
