@@ -13,7 +13,9 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
+from streamgauge.base.seals import unsealed
 from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import load
 from streamgauge.measure import latency, search_stage
 from streamgauge.measure.search_stage import cell_directory
@@ -31,7 +33,7 @@ def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list
     run = bench.store.run("r")
     found = search_stage.run(bench.benchmark, bench.store, CELL, run)
     directory = cell_directory(run, CELL)
-    assert json.loads((directory / "search.json").read_text()) == json.loads(json.dumps(found))
+    assert search_of(directory) == json.loads(json.dumps(found))
     return found, read_jsonl(directory / search_stage.WINDOWS), read_jsonl(directory / search_stage.TRIALS)
 
 
@@ -157,7 +159,7 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
     assert counted == [(1000, 1000), (2000, 2000)]
     assert all(f["event_latency"]["count"] > 0.5 * f["emitted"] for f in found), "most of it is the steady part"
     assert all(f["event_latency"]["p50_ms"] >= 100 for f in found)
-    assert json.loads((directory / "latency.json").read_text()) == found
+    assert [unsealed(one) for one in json.loads((directory / "latency.json").read_text())] == found
     assert [t["fraction"] for t in read_jsonl(directory / "latency-trials.jsonl")] == [0.5, 1.0]
     results = read_jsonl(directory.parents[1] / "results.jsonl")
     assert {r["metric"]: r["value"] for r in results if "p99_" in r["metric"]} == {
@@ -174,7 +176,7 @@ def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -
     write_json(directory / "search.json", search)
     (of_rate,) = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
     assert (of_rate["common"], of_rate["rate_events_per_s"], of_rate["valid"]) == (True, 500, True)
-    claimed = json.loads((directory / "search.json").read_text())
+    claimed = search_of(directory)
     assert (claimed["claim"]["kind"], claimed["sustainable_rate_events_per_s"]) == ("contradicted", None)
 
 
