@@ -95,7 +95,7 @@ def init(
         time, unit, pattern, iso, year, zone, arrival=arrival, arrival_unit=arrival_unit,
         arrival_format=arrival_format, arrival_iso=arrival_iso,
     )  # fmt: skip
-    found = guess(place, workplace.format_of(place), time, reading.event_time())
+    found = guess(place, workplace.format_of(place), time, reading.event_time(), year, zone)
     chosen = found.times[_asked([_described(one.keys()) for one in found.times])]
     came = reading.arrival_column()
     arrivals = {"arrival": {key: value for key, value in came.items() if value and value != "UTC"}} if came else {}
@@ -105,12 +105,20 @@ def init(
     first, last = looked.span
     doubts = [chosen.doubt] if chosen.doubt else []
     doubts += [f"also possible: --time {one.name}  ({_described(one.keys())})" for one in found.times if one != chosen]
+    doubts += [
+        f"{option} has no effect: each time tells its own, or is a number"
+        for option, key in (("--year", year and "year"), ("--zone", zone != "UTC" and "zone"))
+        if key and key not in chosen.form
+    ]
+    notes = []
+    if found.free_text:
+        notes.append("lines go on as free text: no column is offered; write those that you need into source.columns")
     if found.left_out:
-        doubts.append(
+        notes.append(
             f"columns beyond the first {len(found.columns)} are left out: {', '.join(found.left_out[:20])}"
             f"{', …' if len(found.left_out) > 20 else ''}; write those that you need into source.columns"
         )
-    told = doubts + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]
+    told = doubts + notes + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]
     times, read = looked.parsed.events["event_time"].to_pylist(), looked.lines - len(looked.bad)
     shown = [
         (moment(at, source.tick), line.decode().strip()[:80])

@@ -253,8 +253,8 @@ class Source(Model):
             raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
         if not self.files and self.nexmark is None:
             raise ValueError("files: found none, allowed: one name or a list")
-        if self.comment is not None and (self.format != "csv" or self.header):
-            raise ValueError("comment: found with a header or another format, allowed: format csv with header: false")
+        if self.comment is not None and self.format != "csv":
+            raise ValueError(f"comment: found with format {self.format}, allowed: format csv")
         if self.decimal == "comma" and (self.format != "csv" or self.separator == ","):
             raise ValueError("decimal: found comma, allowed for format csv with another separator")
         wrong = [name for name, kind in self.columns.items() if self.nexmark and NEXMARK.get(name) != kind]

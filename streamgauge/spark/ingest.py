@@ -118,7 +118,7 @@ def _read(
     source = benchmark.source
     if len(splits) == 1 and splits[0].kind == "packed" and benchmark.scale == 1:
         # nobody needs its count beforehand, and to unpack it takes longer than to parse it
-        wrote = _write(Step(0, splits[0], 0, 2 if source.header else 1, None, None, path, split_bytes, lines))
+        wrote = _write(Step(0, splits[0], 0, splits[0].first_line, None, None, path, split_bytes, lines))
         if not wrote.lines:
             raise no_data(source.files[0])
         return wrote.lines, wrote.lines, [wrote]
@@ -215,7 +215,7 @@ def _steps(
     line = 1
     for number, (split, count, seq) in enumerate(zip(splits, counts, accumulate(counts, initial=0), strict=False)):
         if not number or splits[number - 1].file != split.file:
-            line = 2 if split.layout.source.header and split.kind != "parquet" else 1
+            line = split.first_line
         if count and seq < limit:
             take = min(count, limit - seq)
             steps.append(Step(number, split, seq, line, count, take, path, block_bytes, keep_lines))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -15,19 +16,22 @@ import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
-from streamgauge.base.schemas import RESERVED
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source
 from streamgauge.text import json_lines, parquet, ranges
 from streamgauge.text.fields import Lines, texts
-from streamgauge.text.guess_times import MOST, NUMBER, Time, patterns_of, reads_iso, times_in
+from streamgauge.text.guess_columns import kept, kind_of, kind_of_type, usable
+from streamgauge.text.guess_times import MOST, NUMBER, Time, Told, patterns_of, reads_iso, times_in
 from streamgauge.text.parse import names_in
 
 LINES = 1000
-_BYTES = 1 << 20
-_SEPARATORS = ("\t", ";", "|", ",", " ")
+_SEPARATORS = ("\t", ";", "|", ",", "\x01", "\x1f", "^", "~", " ")
+#: most words before the time of a line of a log
+_BEFORE = 3
 #: how many columns a benchmark file keeps at most, unless a person adds some
 _KEPT = 32
+#: how comments begin, and the line by which some spreadsheets tell the separator
+_COMMENT = re.compile(rb"#|//|--(?=[ -])|%|;|!|sep=(?=.\r?\n)")
 _COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+", re.ASCII)
 #: a time that ends in seconds, and a field that begins as its milliseconds
 _SECONDS = re.compile(r".*[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII)
@@ -58,6 +62,7 @@ class Guess:
     left_out: list[str]  # names of those beyond the first ones
     comment: str | None = None
     column_names: list[str] | None = None  # of a file without a header
+    free_text: bool = False  # lines go on as they like after the time, so no column is offered
 
     def source(self, file: str, time: Time) -> dict[str, Any]:
         """Keys of `source` in a benchmark file, without those that are the default."""
@@ -79,38 +84,63 @@ class Guess:
         return found | {"time": time.keys()} | ({"columns": columns} if columns else {})
 
 
-def guess(path: str, format: str, only: str | None = None, given: Time | None = None) -> Guess:
+def guess(
+    path: str,
+    format: str,
+    only: str | None = None,
+    given: Time | None = None,
+    year: int | None = None,
+    zone: str = "UTC",
+) -> Guess:
     """Guesses from the first lines of a file; only: the name or index of the time column, if it is known.
 
-    given: the event time, if a person says how it is written.
+    given: the event time, if a person says how it is written; year, zone: of times that do not tell theirs.
 
     Raises UserError if the file cannot be read, or if no column can be the event time.
     """
     with _one_line_errors(path, format):
         table = _read(path, format)
-    if not table.lines:
+    first, *others = table.lines or [[]]
+    if not any(map(any, table.lines)) or (format != "csv" and not others):
         raise UserError(f"{path}: no line of data, only a header or nothing; name a file with data")
-    first, *others = table.lines
-    columns = list(zip(*(others or table.lines), strict=True))
-    header = format != "csv" or (len(table.lines) > 1 and not table.lines_differ and not any(map(_is_value, first)))
-    if header and table.comment:
-        raise UserError(f"{path}: line 1: found a comment before the header, allowed: a header first; remove comments")
-    names = [name.strip() for name in first] if header else table.names
-    comma = format == "csv" and table.separator != "," and _decimal_comma(columns)
-    if comma:
-        columns = [tuple(v.replace(",", ".") if _COMMA.fullmatch(v) else v for v in values) for values in columns]
-    found = [given] if given is not None else times_in(columns, names, only, stat_source(path).st_mtime_ns // 10**9)
+    told = Told(stat_source(path).st_mtime_ns // 10**9, year, zone)
+    may_have = format == "csv" and bool(others) and not table.lines_differ
+    header = format != "csv" or (may_have and not any(map(_is_value, first)))
+    columns, comma = _without_commas(list(zip(*(others or [first]), strict=True)), format, table.separator)
+    if may_have and not header and given is None:  # names may be numbers, but not that of the time
+        likeliest = times_in(columns, None, None, told)[:1]
+        at = [int(part) for time in likeliest for part in time.columns]
+        header = bool(at) and not any(not first[k] or _is_value(first[k]) for k in at)
+    if not header and others:
+        columns, comma = _without_commas(list(zip(*table.lines, strict=True)), format, table.separator)
+    names = ([name.strip() for name in first] if format == "csv" else first) if header else table.names
+    found = [given] if given is not None else times_in(columns, names, only, told)
     if not found:
+        if not others and not any(map(_is_value, first)):
+            raise UserError(f"{path}: no line of data, only a header; name a file with data")
         shown = ", ".join(repr(name[:60]) for name in (names or first)[:30])
+        values = ", ".join(repr(values[0][:60]) for values in columns[:30])
+        data = f"; first values: {values}" if names else ""
         raise UserError(
             f"{path}: no column reads as a time ({'columns' if names else 'first line'}: {shown}); "
-            "name it by --time, and its --unit or --format"
+            f"name it by --time, and its --unit or --format{data}"
         )
-    kept = _columns(columns, names)
-    left_out = list(kept)[_KEPT:]
+    offered = {} if table.lines_differ else kept(columns, names, flat=format == "csv")
+    left_out = list(offered)[_KEPT:]
+    wanted = {name: offered[name] for name in list(offered)[:_KEPT]}
     decimal = "comma" if comma else "point"
-    wanted = {name: kept[name] for name in list(kept)[:_KEPT]}
-    return Guess(format, table.separator, header, decimal, found, wanted, left_out, table.comment, table.names)
+    return Guess(
+        format,
+        table.separator,
+        header,
+        decimal,
+        found,
+        wanted,
+        left_out,
+        table.comment,
+        None if header else table.names,
+        table.lines_differ and len(first) > 1,
+    )
 
 
 def columns_of(source: Source) -> dict[str, str]:
@@ -121,22 +151,22 @@ def columns_of(source: Source) -> dict[str, str]:
     path = source.files[0]
     with _one_line_errors(path, source.format):
         if source.format == "parquet":
-            kept = parquet.kept(pq.read_schema(opened(path)))
-            return {name: kind for name, kind in zip(kept.names, map(_kind_of, kept.types), strict=True)
-                    if name in _usable(kept.names)}  # fmt: skip
+            schema = parquet.kept(pq.read_schema(opened(path)))
+            return {name: kind for name, kind in zip(schema.names, map(kind_of_type, schema.types), strict=True)
+                    if name in usable(schema.names)}  # fmt: skip
         if source.format == "jsonl":
             names, *lines = _read(path, source.format).lines or [[]]
         else:
-            start, first = ranges.first_line(path)
+            start, first, _ = ranges.first_line(path, source.comment if source.header else None)
             named = names_in(ranges.ended(first), source, path) if source.header else []
             names = list(source.column_names or named)
-            data = _head(path, start + (len(first) if source.header else 0))
+            data = ranges.first_of(path, start + (len(first) if source.header else 0), LINES)
             lines = _fields(data, source.separator, len(names), source.quote, repeats=source.repeats) if names else []
     columns = list(zip(*lines, strict=True)) or [()] * len(names)
     if source.decimal == "comma":
         columns = [tuple(value.replace(",", ".") for value in values) for values in columns]
-    kinds = {name: _kind([value for value in values if value]) for name, values in zip(names, columns, strict=True)}
-    return {name: kinds[name] for name in _usable(names)}
+    kinds = {name: kind_of([value for value in values if value]) for name, values in zip(names, columns, strict=True)}
+    return {name: kinds[name] for name in usable(names)}
 
 
 @contextmanager
@@ -149,35 +179,40 @@ def _one_line_errors(path: str, format: str) -> Iterator[None]:
         raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
 
 
-def _head(path: str, start: int) -> bytes:
-    """The first lines from that byte on, at most LINES."""
-    if ranges.packing(path) is None:
-        data = ranges.ended(ranges.read_lines(path, start, start, start + _BYTES))
-    else:
-        data = ranges.ended(next(ranges.blocks(path, start, _BYTES), b""))
-    count = min(LINES, ranges.line_count(data))
-    return ranges.first_lines(data, count) if count else b""
-
-
 def _read(path: str, format: str) -> Table:
     """The first lines of a file as fields."""
     if format == "parquet":
         columns = parquet.kept(pq.read_schema(opened(path)))
         data = next(parquet.blocks(path, None, columns, LINES, ",", '"'), b"")
         return Table([list(columns.names), *_fields(data, ",")] if data else [])
-    data = _head(path, ranges.first_line(path)[0])
+    data = ranges.first_of(path, ranges.first_line(path).start, LINES)
     if format == "jsonl":
-        return Table(_objects(data), "\t")
-    comments = [line for line in data.splitlines() if line.startswith(b"#")]
-    if len(comments) > 1 and data.startswith(b"#"):
-        rest = b"".join(line for line in data.splitlines(keepends=True) if not line.startswith(b"#"))
-        told = next(
-            (line.decode(errors="replace").split()[1:] for line in comments if line.startswith(b"#Fields:")), []
-        )
-        table = _table(rest)
-        named = told if table.lines and len(told) == len(table.lines[0]) and not table.lines_differ else None
-        return replace(table, comment="#", names=named)
-    return _table(data)
+        return Table(_objects(data, path), "\t")
+    if (mark := _comment(data)) is None:
+        return _table(data)
+    lines = data.splitlines(keepends=True)
+    table = _table(b"".join(line for line in lines if not line.startswith(mark)))
+    fields = next((line.decode(errors="replace") for line in lines if line.lower().startswith(b"#fields:")), None)
+    fields = fields or next((line.decode(errors="replace") for line in lines if line.startswith(b"#fields\t")), "")
+    told = fields.split()[1:]
+    named = told if table.lines and len(told) == len(table.lines[0]) and not table.lines_differ else None
+    return replace(table, comment=mark.decode(), names=named)
+
+
+def _comment(data: bytes) -> bytes | None:
+    """How the first lines begin that are comments; None if there are none."""
+    begun = _COMMENT.match(data)
+    if begun is None:
+        return None
+    mark, lines = begun[0], data.splitlines(keepends=True)
+    rest = [line for line in lines if not line.startswith(mark)]
+    if len(rest) < 0.5 * len(lines):
+        return None
+    if len(rest) == len(lines) - 1 and (table := _table(b"".join(rest))).lines:  # one line, which may be the header
+        separator, repeats = (" ", True) if table.separator == "blanks" else (table.separator, False)
+        if len(_fields(lines[0], separator, repeats=repeats)[0]) == len(table.lines[0]) and mark != b"sep=":
+            return None
+    return mark
 
 
 def _table(data: bytes) -> Table:
@@ -193,16 +228,16 @@ def _table(data: bytes) -> Table:
 
 
 def _log(data: bytes) -> list[list[str]]:
-    """The first fields of lines that begin with a time and go on as they like, with blanks between; none if not so."""
+    """The first fields of lines that go on as they like after a time, with blanks between; none if not so."""
     counts = sorted(Lines(data, " ", None, 1, repeats=True).field_counts.tolist())
-    least = min(counts[int(len(counts) * (1 - MOST))], 6) if counts else 0
+    least = min(counts[int(len(counts) * (1 - MOST))], _BEFORE + 6) if counts else 0
     if not least:
         return []
     fields = _fields(data, " ", least, None, repeats=True, longer=True)
-    for count in range(1, least + 1):
-        begins = [" ".join(line[:count]) for line in fields[:5]]
-        if reads_iso(begins) or patterns_of(begins):
-            return fields
+    for first, count in product(range(_BEFORE + 1), range(1, 7)):
+        begins = [" ".join(line[first : first + count]) for line in fields[:5]]
+        if first + count <= least and (reads_iso(begins) or patterns_of(begins)):
+            return [line[: max(first + count, 6)] for line in fields]
     return []
 
 
@@ -214,6 +249,13 @@ def _cut_at_milliseconds(lines: list[list[str]]) -> bool:
     )
 
 
+def _without_commas(columns: list[tuple[str, ...]], format: str, separator: str) -> tuple[list[tuple[str, ...]], bool]:
+    """The columns with decimal points, and whether they had commas."""
+    if format != "csv" or separator == "," or not _decimal_comma(columns):
+        return columns, False
+    return [tuple(v.replace(",", ".") if _COMMA.fullmatch(v) else v for v in values) for values in columns], True
+
+
 def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
     """True if numbers have a comma before their fraction; three digits after each may be thousands."""
     commas = [v for values in columns if all(_COMMA.fullmatch(v) or NUMBER.fullmatch(v) for v in values if v)
@@ -221,7 +263,8 @@ def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
     return any(len(value.partition(",")[2]) != 3 for value in commas)
 
 
-def _objects(data: bytes) -> list[list[str]]:
+def _objects(data: bytes, path: str) -> list[list[str]]:
+    """Names and values of the objects. Raises UserError if there are none."""
     found = []
     for line in data.splitlines():
         try:
@@ -229,9 +272,15 @@ def _objects(data: bytes) -> list[list[str]]:
         except (ValueError, RecursionError):
             continue
     paths = list(dict.fromkeys(path for one in found if isinstance(one, dict) for path in json_lines.keys(one)))
+    if not paths and data.strip():
+        shown = data.split(b"\n")[0].strip()[:30].decode(errors="replace")
+        raise UserError(
+            f"{path}: found no line with a JSON object, but {shown!r}, allowed: JSON lines, an object a line; an "
+            "object over several lines is converted, as by: jq -c . objects.json > lines.jsonl"
+        )
+    paths = [path for path in paths if _is_text(path)]
     if not paths:
         return []
-    paths = [path for path in paths if _is_text(path)]
     values, bad = json_lines.values(data, paths)
     lines = _fields(values, json_lines.SEPARATOR, len(paths))
     return [paths, *(line for line, broken in zip(lines, bad, strict=True) if not broken)]
@@ -274,52 +323,3 @@ def _is_value(text: str) -> bool:
     """True if a field of the first line is a number or a time, and so no name."""
     text = text.strip()
     return bool(NUMBER.fullmatch(text) or _COMMA.fullmatch(text)) or reads_iso([text]) or bool(patterns_of([text]))
-
-
-def _columns(columns: list[tuple[str, ...]], names: list[str] | None) -> dict[str, Any]:
-    """The named columns as a stream may have them, each under its own name or one that is allowed."""
-    found: dict[str, Any] = {}
-    usable, taken = set(_usable(names or [])), {name.lower() for name in _usable(names or [])}
-    for name, values in zip(names or [], columns, strict=False):
-        kind = _kind([value for value in values if value])
-        if name in usable:
-            found[name] = kind
-        elif names is not None and names.count(name) == 1:
-            last = re.sub(r"\W+", "_", name.split(".")[-1], flags=re.ASCII).strip("_")
-            whole = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
-            own = next(
-                one
-                for one in (last, whole, *(f"{last or 'column'}_{n}" for n in range(1, len(names) + 2)))
-                if re.match(r"[A-Za-z_]", one) and one.lower() not in RESERVED | taken
-            )
-            taken.add(own.lower())
-            found[own] = {"path": name, "type": kind}
-    return found
-
-
-def _usable(names: Sequence[str]) -> list[str]:
-    """Names of those given that a column of a stream may have."""
-    found: dict[str, str] = {}  # by the name in lower case, as SQL takes it
-    for name in names:
-        usable = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ -]*", name) and names.count(name) == 1
-        if usable and name.lower() not in RESERVED:
-            found.setdefault(name.lower(), name)
-    return list(found.values())
-
-
-def _kind(values: list[str]) -> str:
-    if not values or not all(map(NUMBER.fullmatch, values)):
-        return "string"
-    digits = [value.lstrip("+-") for value in values]
-    if any(value[0] == "0" and value[1:2].isdigit() for value in digits):
-        return "string"  # a zip code or an id, which would lose its zeros
-    if any(set(".eE") & set(value) for value in values):
-        return "float64"
-    return "int64" if all(-(2**63) <= int(value) < 2**63 for value in values) else "string"
-
-
-def _kind_of(kind: pa.DataType) -> str:
-    """The kind of a Parquet column whose every value can be read as such."""
-    if pa.types.is_floating(kind):
-        return "float64"
-    return "int64" if pa.types.is_integer(kind) and kind != pa.uint64() else "string"

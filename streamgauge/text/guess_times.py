@@ -12,26 +12,33 @@ from typing import Any
 
 import numpy as np
 
+from streamgauge.base.arrow import Ints
 from streamgauge.config import TimeColumn
 from streamgauge.text.fields import READABLE
-from streamgauge.text.patterns import Reader, pieces, yearless
+from streamgauge.text.patterns import Reader, expression, yearless
 from streamgauge.text.times import times
 
 #: share of the lines that a guessed separator, kind of number or form of time must fit
 MOST = 0.95
 #: median of numbers -> the unit in which they count from 1970 on, if they lie between 1973 and 2286
 _EPOCHS = {"s": (1e8, 1e10), "ms": (1e11, 1e13), "us": (1e14, 1e16), "ns": (1e17, 1e19)}
-_COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M", 8: "%Y%m%d"}
-_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y%m%d", "%m/%d/%y", "%d %b %Y")
-_CLOCKS = (
-    "%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M:%S:%L", "%H.%M.%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p"
+_COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%f", 20: "%Y%m%d%H%M%S%f"}
+_DATES = (
+    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%m/%d/%y",
+    "%d/%m/%y", "%d.%m.%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%b %d, %Y", "%B %d, %Y",
+    "%b %d %Y", "%a, %d %b %Y", "%a %d %b %Y", "%A, %d %B %Y", "%A, %B %d, %Y", "%Y-%m-%d", "%Y %m %d",
 )  # fmt: skip
-_PATTERNS = (
-    *(f"{date}{gap}{clock}" for date in _DATES for clock in _CLOCKS for gap in (" ", "-", ", ")),
-    *_DATES, "%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d-%H:%M:%S", "%Y-%m-%d %H.%M.%S", "%Y%m%dT%H%M%S",
-    "%d/%b/%Y:%H:%M:%S %z", "[%d/%b/%Y:%H:%M:%S %z]", "[%d/%b/%Y:%H:%M:%S", "%d/%b/%Y:%H:%M:%S",
-    "%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S %z", "%b %d %H:%M:%S", "%b %d %H:%M:%S.%f", "%b %d %Y %H:%M:%S",
-    "%b %d, %Y %I:%M:%S %p", "%b %d, %Y, %I:%M:%S %p",
+_DAYS = ("%b %d", "%d %b", "%m-%d")  # without a year
+_GAPS = (" ", "-", ", ", ":", "T", "_")
+_CLOCKS = (
+    "%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M:%S:%L", "%H.%M.%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p",
+    "%I:%M:%S%p", "%I:%M%p", "%I:%M:%S.%f %p", "%I.%M.%S %p", "%I.%M.%S.%f %p", "%H%M%S", "%H %M %S", "%H %M",
+    "%H",
+)  # fmt: skip
+_ZONES = ("%z", " %z", " %Z", " %z %Z")
+_OTHERS = (
+    "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%a %b %d %H:%M:%S",
+    "%b %d %H:%M:%S %Y",
 )  # fmt: skip
 #: names of event times, the most telling first
 _NAMES = (
@@ -44,12 +51,30 @@ _HANDLED = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
-_OFFSET = re.compile(r"([+-])([0-9]{2})00\]?", re.ASCII)
-_CLOCK = re.compile(r"[0-9]{1,2}[:.][0-9]{2}([:.][0-9]{2}([.,:][0-9]{1,9})?)?(\s?[AP]M)?", re.ASCII | re.IGNORECASE)
+_OFFSET = re.compile(r"[+-][0-9]{2}:?[0-9]{2}\]?", re.ASCII)
+_CLOCK = re.compile(
+    r"[0-9]{1,2}[:.][0-9]{2}([:.][0-9]{2}([.,:][0-9]{1,9})?)?(\s?[AP]\.?\s?M\.?)?\]?|[0-2][0-9]([0-5][0-9]){2}",
+    re.IGNORECASE,
+)
+#: a whole date
+_DATE = re.compile(r"\[?([0-9]{1,4}[-./ ][0-9A-Za-z]{1,9}[-./ ][0-9]{1,4},?|[0-9]{8})", re.ASCII)
 #: a part of a date, or a date: the columns before that of a clock
-_DAY = re.compile(r"[A-Za-z]{3},?|[0-9]{1,4}([-./ ][0-9A-Za-z]{1,9}[-./ ][0-9]{1,4})?,?|[0-9]{8}", re.ASCII)
+_DAY = re.compile(rf"\[?[A-Za-z]{{3}},?|[0-9]{{1,4}},?|[0-9]{{2}}-[0-9]{{2}}|{_DATE.pattern}", re.ASCII)
+_YEAR = re.compile(r"[12][0-9]{3}\]?", re.ASCII)
+#: names of columns that hold the parts of a time
+_PARTS = tuple(map(re.compile, ("year", "month", "day", "hours?", "min(ute)?s?", "sec(ond)?s?")))
 #: characters of the longest text that is tried as a time
 _LONGEST = 48
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of a file's times before a look at them."""
+
+    written_s: int
+    """when the file was written last; times without a year lie before"""
+    year: int | None = None
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -85,11 +110,8 @@ class Time:
         )
 
 
-def times_in(columns: Sequence[Sequence[str]], names: list[str] | None, only: str | None, written_s: int) -> list[Time]:
-    """The columns that can be times, the likeliest first; only: the name or index of the column, or several.
-
-    written_s: when the file was written last; times without a year lie before.
-    """
+def times_in(columns: Sequence[Sequence[str]], names: list[str] | None, only: str | None, told: Told) -> list[Time]:
+    """The columns that can be times, the likeliest first; only: the name or index of the column, or several."""
     named = [
         names[index] if names is not None and names.count(names[index]) == 1 else index for index in range(len(columns))
     ]
@@ -101,29 +123,44 @@ def times_in(columns: Sequence[Sequence[str]], names: list[str] | None, only: st
         if len(filled) < MOST * len(values) or not filled:
             continue
         hinted = only is not None or _hint(named[index]) < len(_NAMES)
-        if all(map(NUMBER.fullmatch, filled[:100])):
+        if sum(map(bool, map(NUMBER.fullmatch, filled[:100]))) >= MOST * len(filled[:100]):
             found += _numbers(named[index], filled, hinted=hinted)
         else:
-            found += _texts((named[index],), filled, columns[index + 1] if index + 1 < len(columns) else (), written_s)
-    for parts in _joinable(columns):
+            found += _texts((named[index],), filled, told)
+    for parts in dict.fromkeys((*_by_name(named), *_joinable(columns))):
         if only is None or only in (",".join(str(named[k]) for k in parts), ",".join(map(str, parts))):
             joined = [" ".join(each) for each in zip(*(columns[k] for k in parts), strict=True)]
-            found += _texts(tuple(named[k] for k in parts), joined, (), written_s)
-    joint = {name for time in found if len(time.columns) > 1 for name in time.columns}
-    whole = [time for time in found if not (time.days and len(time.columns) == 1 and time.columns[0] in joint)]
+            found += _texts(tuple(named[k] for k in parts), joined, told)
+    joint = [set(time.columns) for time in found]
+    whole = [time for time in found if not any(set(time.columns) < other for other in joint)]
     return sorted(whole, key=lambda time: time.rank)
 
 
+def _by_name(names: Sequence[str | int]) -> Iterator[tuple[int, ...]]:
+    """Yields the columns that are named year, month, day and the like, if these three are there."""
+    lower = [str(name).lower() for name in names]
+    found = [next((k for k, name in enumerate(lower) if part.fullmatch(name)), None) for part in _PARTS]
+    known = [k for k in found if k is not None]
+    if None not in found[:3]:
+        yield tuple(known)
+
+
 def _joinable(columns: Sequence[Sequence[str]]) -> Iterator[tuple[int, ...]]:
-    """Yields columns that may be parts of a time: up to three of a day's, and a clock's after or beside them."""
-    shapes = ["clock" if _shaped(_CLOCK, values) else "day" if _shaped(_DAY, values) else "" for values in columns]
-    for clock in [index for index, shape in enumerate(shapes) if shape == "clock"]:
-        for count in (1, 2, 3):
-            before = range(clock - count, clock)
-            if before.start >= 0 and all(shapes[k] == "day" for k in before):
-                yield (*before, clock)
-        if clock + 1 < len(columns) and shapes[clock + 1] == "day":
-            yield clock + 1, clock
+    """Yields columns that may be parts of a time: up to four of a day's, a clock's, those of a year and an offset."""
+
+    def all_shaped(shape: re.Pattern[str]) -> list[int]:
+        return [index for index, values in enumerate(columns) if _shaped(shape, values)]
+
+    clocks, dates, offsets = all_shaped(_CLOCK), all_shaped(_DATE), all_shaped(_OFFSET)
+    days, years = set(all_shaped(_DAY)), all_shaped(_YEAR)
+    for clock in clocks:
+        before = [range(clock - count, clock) for count in (1, 2, 3, 4)]
+        parted = [(*some, clock) for some in before if some.start >= 0 and days.issuperset(some)]
+        parted += [(date, clock) for date in sorted(dates, key=lambda date: abs(date - clock))[:3] if date != clock]
+        for parts in parted:
+            yield from ((*parts, more) for more in (clock + 1,) if more in years or more in offsets)
+            yield parts
+    yield from ((index - 1, index) for index in offsets if index)
 
 
 def _shaped(shape: re.Pattern[str], values: Sequence[str]) -> bool:
@@ -132,7 +169,9 @@ def _shaped(shape: re.Pattern[str], values: Sequence[str]) -> bool:
 
 def _numbers(name: str | int, values: list[str], *, hinted: bool) -> Iterator[Time]:
     constant = len(set(values)) == 1 < len(values)
-    pattern = _COMPACT.get(len(values[0])) if values[0][:2] in ("19", "20") else None
+    known = next((value for value in values if NUMBER.fullmatch(value)), "").partition(".")
+    pattern = _COMPACT.get(len(known[0])) if known[0][:2] in ("19", "20") else None
+    pattern = f"{pattern}.%f" if pattern and known[2] else pattern
     if pattern is not None and share(TimeColumn(column=0, format=pattern), values) >= MOST:
         yield Time((name,), {"format": pattern}, constant=constant)
         return
@@ -147,24 +186,26 @@ def _numbers(name: str | int, values: list[str], *, hinted: bool) -> Iterator[Ti
         yield Time((name,), {"unit": "s"}, doubt, constant)
 
 
-def _texts(names: tuple[str | int, ...], values: list[str], following: Sequence[str], written_s: int) -> Iterator[Time]:
+def _texts(names: tuple[str | int, ...], values: list[str], known: Told) -> Iterator[Time]:
+    zone = {"zone": known.zone} if known.zone != "UTC" else {}
     constant = len(set(values)) == 1 < len(values)
     if reads_iso(values[:5]) and share(TimeColumn(column=0), values) >= MOST:
-        yield Time(names, {}, constant=constant, days=all(len(value) == 10 for value in values))
+        yield Time(names, dict(zone), constant=constant, days=all(len(value) == 10 for value in values))
         return
-    fit = [pattern for pattern in patterns_of(values[:5]) if share(_column(pattern, 1972), values) >= MOST]
-    doubts = [f"{fit[0]} and {fit[1]} read all times; which is meant?"] if len(fit) > 1 else []
-    for pattern in fit:
-        told, form = list(doubts), {"format": pattern}
-        if pattern.startswith("[") and (zone := _zone(following)):
-            form["zone"] = zone
-            told.append(
-                "the offset of the first lines is taken for all; another one later, as in summer, reads as disorder"
-            )
-        dated = {"year": _year(pattern, values[0], written_s)} if yearless(pattern) else {}
-        if dated:
-            told.append(f"times have no year: the first is taken for one of {dated['year']}, as the file's own date is")
-        yield Time(names, form | dated, "; ".join(told) or None, constant, pattern in _DATES)
+    fit: dict[bytes, str] = {}  # of patterns that read the same times, the first
+    for pattern in patterns_of(values[:5]):
+        read, good = _read(_column(pattern, 1972), values)
+        if good >= MOST:
+            fit.setdefault(read.tobytes(), pattern)
+    patterns = list(fit.values())
+    doubts = [f"{patterns[0]} and {patterns[1]} read all times; which is meant?"] if len(patterns) > 1 else []
+    for pattern in patterns:
+        told = list(doubts)
+        year = known.year or (_year(pattern, values[0], known.written_s) if yearless(pattern) else None)
+        dated = {"year": year} if yearless(pattern) else {}
+        if dated and known.year is None:
+            told.append(f"times have no year: the first is taken for one of {year}, as the file's own date is")
+        yield Time(names, {"format": pattern} | dated | zone, "; ".join(told) or None, constant, pattern in _DATES)
 
 
 def _year(pattern: str, first: str, written_s: int) -> int:
@@ -189,18 +230,29 @@ def reads_iso(values: Sequence[str]) -> bool:
 
 def patterns_of(values: Sequence[str]) -> list[str]:
     """Patterns that read one of these few texts."""
-    tried = [value for value in values if len(value) <= _LONGEST and sum(map(str.isdigit, value)) >= 4]
     found: dict[str, None] = {}
-    for value in tried:
-        letters = set(value)
-        found |= dict.fromkeys(pattern for pattern in _PATTERNS if _marks(pattern) <= letters and _fits(pattern, value))
-    return [pattern for pattern in _PATTERNS if pattern in found]
+    for value in values:
+        if len(value) <= _LONGEST and sum(map(str.isdigit, value)) >= 4:
+            begin, end = "[" * value.startswith("["), "]" * value.endswith("]")
+            inner = value.removeprefix("[").removesuffix("]")
+            found |= dict.fromkeys(f"{begin}{pattern}{end}" for pattern in _written(inner) if _fits(pattern, inner))
+    return list(found)
 
 
-@cache
-def _marks(pattern: str) -> frozenset[str]:
-    """The characters that stand in every text of a pattern; blanks are of many kinds."""
-    return frozenset(piece.text for piece in pieces(pattern) if not piece.kind and piece.text != " ")
+def _written(text: str) -> Iterator[str]:
+    """Yields patterns that may read the text, as their parts do."""
+    clocks = [clock for clock in _CLOCKS if expression(clock).search(text)]
+    zones = ["", *(zone for zone in _ZONES if expression(zone).search(text))]
+    for date in (*_DATES, *_DAYS):
+        if not expression(date).match(text):
+            continue
+        yield from (
+            f"{date}{gap}{clock}{zone}" for clock in clocks for gap in _GAPS if gap.strip() in text for zone in zones
+        )
+        if date in _DATES:
+            yield date
+    if clocks:
+        yield from _OTHERS
 
 
 @cache
@@ -216,23 +268,18 @@ def _fits(pattern: str, value: str) -> bool:
     return True
 
 
-def _zone(following: Sequence[str]) -> str | None:
-    """The zone of a time in brackets whose offset is the next field, as web servers write it: the same in all lines."""
-    offsets = {match[0]: match for match in map(_OFFSET.fullmatch, following) if match}
-    if len(offsets) != 1:
-        return None
-    (match,) = offsets.values()
-    hours = int(match[2])
-    return f"Etc/GMT{'-' if match[1] == '+' else '+'}{hours}" if hours else None
-
-
 def share(column: TimeColumn, values: Sequence[str]) -> float:
     """Share of values that are read as times of that column."""
+    return _read(column, values)[1]
+
+
+def _read(column: TimeColumn, values: Sequence[str]) -> tuple[Ints, float]:
+    """(nanoseconds, share of values that are times of that column)."""
     encoded = [value.encode() for value in values]
     lengths = np.array([len(value) for value in encoded], np.int64)
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)[:-1]))
-    _, codes = times(column, "ns", np.frombuffer(b"".join(encoded) or b" ", np.uint8), starts, lengths)
-    return float(np.mean(codes == READABLE))
+    read, codes = times(column, "ns", np.frombuffer(b"".join(encoded) or b" ", np.uint8), starts, lengths)
+    return read, float(np.mean(codes == READABLE))
 
 
 def _hint(name: str | int) -> int:

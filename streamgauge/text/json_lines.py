@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,11 @@ def values(data: bytes, wanted: list[str]) -> tuple[bytes, Mask]:
     return rows.lines(batch, SEPARATOR, QUOTE, "JSON"), bad
 
 
-def check(line: bytes, source: Source, where: str) -> None:
-    """Checks that the first line has the event time, if it is a JSON object. Raises UserError, naming its keys."""
+def check(line: bytes, more: Callable[[], bytes], source: Source, where: str) -> None:
+    """Checks that one of the first lines has the event time, if the first is a JSON object.
+
+    more: reads the first lines. Raises UserError, naming the keys of the first.
+    """
     refuse_array(line, where)
     try:
         value = _DECODER.decode(line.decode())
@@ -57,6 +60,8 @@ def check(line: bytes, source: Source, where: str) -> None:
         return  # bad lines are counted when all of them are read
     for path in map(str, source.time.parts):
         if not isinstance(value, dict) or _at(value, path) is not None:
+            continue
+        if any(values(more(), [path])[0].replace(b"\n", b"")):
             continue
         found = ", ".join(repr(key[:60]) for key, _ in zip(keys(value), range(30), strict=False))
         raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {found or 'no key'}")

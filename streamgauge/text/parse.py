@@ -91,6 +91,11 @@ def names_in(header: bytes, source: Source, where: str) -> list[str]:
     except UnicodeDecodeError as problem:
         raise UserError(f"{where}: line 1: not UTF-8 ({problem.reason}); convert the file to UTF-8") from None
     lines = Lines(header, source.separator, source.quote, 1, repeats=source.repeats)
+    if lines.unbalanced[0]:
+        raise UserError(
+            f"{where}: line 1: a quoted name goes on to line 2, allowed: a header of one line; put a blank in place of "
+            "the line end, or set source.quote: null if quotes mean nothing"
+        )
     count = int(lines.field_counts[0])
     return [texts(lines.buffer, *lines.field(k))[0].as_py().decode().strip() for k in range(count)]
 

@@ -32,7 +32,7 @@ KINDS = {
     "S": (r"[0-5][0-9]|[0-9]", 2),
     "f": (r"[0-9]{1,9}", 6),
     "L": (r"[0-9]{1,3}", 3),  # milliseconds as a number: 7 is 7 ms, where %f reads 7 tenths of a second
-    "p": (r"am|pm", 0),
+    "p": ("[ap]\\.?[\\s\u00a0\u202f]?m\\.?", 0),
     "a": ("|".join(day[:3] for day in _DAYS.split("|")), 0),
     "A": (_DAYS, 0),
     "z": (r"Z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9]", 0),
@@ -110,6 +110,12 @@ def _letters(pattern: str) -> list[Piece]:
     return found
 
 
+@lru_cache(maxsize=256)
+def expression(pattern: str) -> re.Pattern[str]:
+    """The regular expression of a pattern, with a group for each kind of field."""
+    return re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
+
+
 class Reader:
     """Reads texts of a pattern, one by one, as nanoseconds since the epoch.
 
@@ -119,7 +125,7 @@ class Reader:
 
     def __init__(self, pattern: str, zone: str, year: int = 1970) -> None:
         self._zone, self._year = ZoneInfo(zone), year
-        self._expression = re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
+        self._expression = expression(pattern)
 
     def __call__(self, text: str) -> int:
         """Nanoseconds since the epoch. Raises ValueError if the text is not of the pattern, or no such time exists."""
@@ -135,7 +141,7 @@ class Reader:
             month = _MONTHS.index(name[:3].lower()) + 1
         hour = int(got.get("H") or 0)
         if twelve := got.get("I"):
-            hour = int(twelve) % 12 + (12 if (got.get("p") or "").lower() == "pm" else 0)
+            hour = int(twelve) % 12 + (12 if (got.get("p") or "").lower().startswith("p") else 0)
         moment = datetime(year, month, int(got.get("d") or 1), hour, int(got.get("M") or 0), int(got.get("S") or 0))
         if day := got.get("j"):
             moment += timedelta(days=int(day) - 1)
@@ -150,8 +156,7 @@ def fractions(pattern: str, found: list[bytes]) -> list[str]:
     """The digits that %f reads in those texts that are of the pattern."""
     if not any(piece.kind == "f" and not piece.width for piece in pieces(pattern)):
         return []
-    expression = re.compile("".join(map(_expression, pieces(pattern))), re.IGNORECASE | re.ASCII)
-    matches = (expression.fullmatch(text.decode(errors="replace")) for text in found)
+    matches = (expression(pattern).fullmatch(text.decode(errors="replace")) for text in found)
     return [match["f"] for match in matches if match is not None]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import bz2
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from streamgauge.base.places import reading
 Packing = Literal["gzip", "bzip2", "zstd"]
 BOM = b"\xef\xbb\xbf"
 _STEP = 4 << 20
+#: bytes after the first line in which line ends are looked at
+_LOOK = 64 << 10
 #: bytes of the longest line that is an event. Readers cut a longer one one byte beyond, so that parse() can tell
 LONGEST_LINE = 16 << 20
 
@@ -34,21 +37,61 @@ def packing(path: str) -> Packing | None:
     return next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
 
 
-def first_line(path: str) -> tuple[int, bytes]:
-    """(byte at which the first line begins, after a BOM; that line with its newline); a packed file is unpacked."""
+class First(NamedTuple):
+    """The first line of a file's text."""
+
+    start: int  # byte at which it begins, after a BOM and comments
+    line: bytes  # with its newline
+    number: int  # 1-based
+
+
+def first_line(path: str, comment: str | None = None) -> First:
+    """The first line that is no comment; a packed file is unpacked. Raises UserError for what is no text of lines."""
+    number = 1
     with _opened(path) as handle:
-        data = handle.read(3)
-        start = 3 if data == BOM else 0
-        data = data[start:] + handle.readline(_STEP) if b"\n" not in data[start:] else data[start:]
-    line, newline, _ = data.partition(b"\n")
-    if b"\r" in line.rstrip(b"\r"):
-        raise UserError(
-            f"{path}: line 1: its lines end in a carriage return (CR) alone, allowed: a newline (LF), or CR and LF; "
-            "convert them, as by: tr '\\r' '\\n'"
-        )
-    if not newline and len(line) >= _STEP:
+        begin = _read(handle, 4)
+        if begin[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0\0" in (begin[::2], begin[1::2]):
+            raise UserError(
+                f"{path}: line 1: its text is UTF-16 or UTF-32, or no text, allowed: UTF-8; convert it, as by: "
+                "iconv -f UTF-16 -t UTF-8"
+            )
+        start = len(BOM) if begin.startswith(BOM) else 0
+        rest = begin[start:]
+        while True:
+            rest += b"" if b"\n" in rest else handle.readline(_STEP)
+            line, newline, rest = rest.partition(b"\n")
+            if comment is None or not newline or not line.startswith(comment.encode()):
+                break
+            start, number = start + len(line) + 1, number + 1
+        following = rest + _read(handle, _LOOK)
+    if not newline and len(line) >= _STEP and b"\r" not in line:
         raise UserError(f"{path}: no line end in the first {_STEP >> 20} MiB; name a file of text lines")
-    return start, line + newline
+    inside = line.rstrip(b"\r").find(b"\r") >= 0
+    if inside or _returns_alone(following):
+        advice = "tr -d '\\r'" if b"\r\r\n" in following else "tr '\\r' '\\n'"
+        raise UserError(
+            f"{path}: line {number + (not inside)}: its lines end in a carriage return (CR) alone, allowed: a newline "
+            f"(LF), or CR and LF; convert them, as by: {advice}"
+        )
+    return First(start, line + newline, number)
+
+
+def _returns_alone(data: bytes) -> bool:
+    """True if lines end in a carriage return alone, or have one more before their end, about as often as not."""
+    if b"\r" not in data.replace(b"\r\n", b""):
+        return False
+    bare = re.sub(rb'"[^"\n]*"', b"", data).removesuffix(b"\r").replace(b"\r\n", b"\n")
+    return 4 * bare.count(b"\r") >= max(3 * bare.count(b"\n"), 1)
+
+
+def first_of(path: str, start: int, count: int) -> bytes:
+    """At most `count` lines from byte `start` of the text on, and at most a MiB; the last line is ended."""
+    if packing(path) is None:
+        data = ended(read_lines(path, start, start, start + (1 << 20)))
+    else:
+        data = ended(next(blocks(path, start, 1 << 20), b""))
+    lines = min(count, line_count(data))
+    return first_lines(data, lines) if lines else b""
 
 
 def beginning(path: str) -> bytes:

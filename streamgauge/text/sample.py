@@ -24,6 +24,8 @@ _BYTES = 1 << 20
 _ADVICE = {
     "not UTF-8": "convert the file to UTF-8",
     TOO_LONG: "name a file of text lines",
+    UNBALANCED: "set source.quote: null if quotes mean nothing",
+    "empty line": "remove empty lines",
     f"{beyond.REASON} into 64-bit ns": "times of a finer unit need another source.time.unit",
     "time is not ISO-8601": "times that are numbers need source.time.unit, other ones source.time.format",
 }
@@ -64,7 +66,7 @@ def sample(source: Source, count: int = LINES) -> Sample:
     doubts = [_doubt("source.time", source.time, _fields(data, layout, layout.time))]
     if source.arrival is not None:
         doubts.append(_doubt("source.arrival", source.arrival, _fields(data, layout, layout.arrival)))
-    parsed, first = parse(data, layout, 0), 2 if source.header and split.kind != "parquet" else 1
+    parsed, first = parse(data, layout, 0), split.first_line
     whole = len(splits) == 1 and lines < count and len(data) < _BYTES
     hints = _hints(source, parsed, Place(file=split.path, first_seq=0, first_line=first), whole=whole)
     found = Sample(split.path, lines, parsed, [doubt for doubt in doubts if doubt], hints)
@@ -117,7 +119,12 @@ def no_data(file: str) -> UserError:
 def too_many_bad(source: Source, file: str, number: int, reason: str, text: bytes, bad: int, lines: int) -> UserError:
     """The error that shows the first bad line, the share of bad lines and what to do. number: of the line, 1-based."""
     shown = text[:80].rstrip(b"\r").decode(errors="replace") + ("…" if len(text) > 80 else "")
-    advice = _ADVICE.get(reason, f"check source.separator ({source.separator!r}) and source.time")
+    advice = _ADVICE.get(
+        reason,
+        "check source.time"
+        if source.format == "jsonl"
+        else f"check source.separator ({source.separator!r}) and source.time",
+    )
     return UserError(
         f"{file}: line {number}: {reason}: {shown!r}; {bad} of {lines} lines are bad, "
         f"allowed: {source.max_bad_fraction:.4g} of them; {advice}, or raise source.max_bad_fraction"

@@ -34,6 +34,7 @@ class Split:
     layout: Layout
     mark: tuple[int, int]  # size and mtime of the file when the split was made
     columns: parquet.Kept | None = None  # parquet: the fields of a line
+    first_line: int = 1  # 1-based number of the file's first line of data
 
     def count(self) -> int:
         """Number of lines, counted in bounded memory."""
@@ -87,7 +88,7 @@ def _header(path: str, source: Source) -> bytes:
         names = [pa.array([name]) for name in columns.names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
         return rows.lines(row, source.separator, source.quote, path)
-    return ranges.ended(ranges.first_line(path)[1]) if source.header else b""
+    return ranges.ended(ranges.first_line(path, source.comment).line) if source.header else b""
 
 
 def source_splits(source: Source, split_bytes: int) -> list[Split]:
@@ -109,20 +110,20 @@ def source_splits(source: Source, split_bytes: int) -> list[Split]:
     return [replace(split, layout=replace(split.layout, since_ns=since_ns)) for split in found]
 
 
-def _text(path: str, number: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:
-    start, header = ranges.first_line(path)
+def _text(path: str, file: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:
+    start, header, number = ranges.first_line(path, source.comment if source.header else None)
     names = list(source.column_names) if source.column_names is not None else None
     if source.header:
-        start += len(header)
+        start, number = start + len(header), number + 1
         names = names or names_in(ranges.ended(header), source, path)
     if source.format == "jsonl":
         names = json_lines.paths(source)
-        json_lines.check(header, source, path)
+        json_lines.check(header, lambda: ranges.first_of(path, start, 1000), source, path)
     layout = layout_of(source, names, path)
     if ranges.packing(path) is not None:
-        return [Split(path, number, "packed", start, 0, 0, layout, mark)]
+        return [Split(path, file, "packed", start, 0, 0, layout, mark, first_line=number)]
     return [
-        Split(path, number, "text", start, low, high, layout, mark)
+        Split(path, file, "text", start, low, high, layout, mark, first_line=number)
         for low, high in ranges.splits(start, mark[0], split_bytes)
     ]
 

@@ -65,12 +65,15 @@ STEMS = {
     "Apache log": lambda at: (
         written(at / "access.log", "", APACHE),
         {"separator": " ", "header": False,
-         "time": {"column": 3, "format": "[%d/%b/%Y:%H:%M:%S", "zone": "Etc/GMT+7"}},
+         "time": {"columns": [3, 4], "format": "[%d/%b/%Y:%H:%M:%S %z]"},
+         "columns": {f"column_{k}": {"path": k, "type": "int64" if k in (6, 7) else "string"}
+                     for k in (0, 1, 2, 5, 6, 7)}},
         (MOMENTS[0] + timedelta(hours=7)).replace(microsecond=0),
     ),
     "tabs, German dates, no header": lambda at: (
         written(at / "m.tsv", "", "{i}\tsensor\t{at:%d.%m.%Y %H:%M:%S}"),
-        {"separator": "\t", "header": False, "time": {"column": 2, "format": "%d.%m.%Y %H:%M:%S"}},
+        {"separator": "\t", "header": False, "time": {"column": 2, "format": "%d.%m.%Y %H:%M:%S"},
+         "columns": {"column_0": {"path": 0, "type": "int64"}, "column_1": {"path": 1, "type": "string"}}},
         MOMENTS[0].replace(microsecond=0),
     ),
     "compact times": lambda at: (
@@ -133,7 +136,9 @@ def test_milliseconds_that_are_not_padded_are_doubted(tmp_path: Path) -> None:
     [
         ("a,b\nx,y\n", "f.csv: no column reads as a time (columns: 'a', 'b'); name it by --time, and its --unit"),
         ("", "f.csv: no line of data"),
-        ("a,b\n", "f.csv: no column reads as a time (first line: 'a', 'b')"),
+        ("a,b\n", "f.csv: no line of data, only a header"),
+        ("\n\n", "f.csv: no line of data"),
+        ("t,v\n2026-03-05 09:00:00 EST,1\n", "first values: '2026-03-05 09:00:00 EST'"),
     ],
 )
 def test_a_file_without_a_time(tmp_path: Path, data: str, said: str) -> None:
@@ -219,9 +224,10 @@ def rows(show: str, count: int = 40) -> str:
         ("f.csv", "Date,Time,v\n" + rows("{at:%d/%m/%Y},{at:%H.%M.%S},{i}\n") + "31/03/2024,01.02.03,7\n" * 2,
          {"time": {"columns": ["Date", "Time"], "format": "%d/%m/%Y %H.%M.%S"}, "columns": {"v": "int64"}}),
         ("iis.log", rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.1 GET /a\n"),
-         {"separator": " ", "header": False, "time": {"columns": [0, 1]}}),
+         {"separator": " ", "header": False, "time": {"columns": [0, 1]},
+          "columns": {f"column_{k}": {"path": k, "type": "string"} for k in (2, 3, 4)}}),
         ("w3c.log", "#Software: x\n#Fields: date time c-ip method\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.1 GET\n")
-         + "#Date: restarted\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.2 GET\n"),
+         + "#Date: restarted\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.2 GET\n", 5),
          {"separator": " ", "header": False, "comment": "#", "column_names": ["date", "time", "c-ip", "method"],
           "time": {"columns": ["date", "time"]},
           "columns": {"c-ip": "string", "method": "string"}}),

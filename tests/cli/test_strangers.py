@@ -60,7 +60,7 @@ def european(folder: Path) -> Path:
     [
         (devices, {"column": "payload.ts", "unit": "ms"}, {}, "2026-03-01T08:00:00Z", ["as_it_came", "late50"],
          ["hint      1 event (line 1,201) is ahead"]),
-        (access, {"column": 3, "format": "[%d/%b/%Y:%H:%M:%S", "zone": "Etc/GMT-1"}, {}, "2026-03-01T0",
+        (access, {"columns": [3, 4], "format": "[%d/%b/%Y:%H:%M:%S %z]"}, {}, "2026-03-01T0",
          ["as_it_came", "late50"], []),
         (european, {"column": "Zeitpunkt", "format": "%d.%m.%Y %H:%M:%S,%f"}, {"PLZ": "string"},
          "2025-12-31T23:59:58.123Z", ["as_it_came", "late20"], []),

@@ -36,7 +36,7 @@ def test_packed_files_give_the_same_lines(tmp_path: Path, kind: str, members: in
     file = tmp_path / "f"
     file.write_bytes(b"".join(map(PACK[kind], parts)))
     assert ranges.packing(str(file)) == kind
-    start, header = ranges.first_line(str(file))
+    start, header, _ = ranges.first_line(str(file))
     assert (start, header) == (0, b"t,v\n")
     assert b"".join(ranges.blocks(str(file), 4, 50_000)) == TEXT[4:]
 
