@@ -200,7 +200,7 @@ def _read(path: str, format: str) -> Table:
 
 
 def _comment(data: bytes) -> bytes | None:
-    """How the first lines begin that are comments; None if there are none."""
+    """Beginning of the first lines that are comments; None if there are none."""
     begun = _COMMENT.match(data)
     if begun is None:
         return None

@@ -69,7 +69,7 @@ _LONGEST = 48
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of a file's times before a look at them."""
+    """Facts about a file's times that are known before a look at them."""
 
     written_s: int
     """when the file was written last; times without a year lie before"""

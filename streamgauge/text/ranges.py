@@ -85,7 +85,7 @@ def _returns_alone(data: bytes) -> bool:
 
 
 def first_of(path: str, start: int, count: int) -> bytes:
-    """At most `count` lines from byte `start` of the text on, and at most a MiB; the last line is ended."""
+    """The first lines, at most `count`, from byte `start` of the text on, and at most a MiB; the last line is ended."""
     if packing(path) is None:
         data = ended(read_lines(path, start, start, start + (1 << 20)))
     else:
