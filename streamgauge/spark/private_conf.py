@@ -10,6 +10,11 @@ from pathlib import Path
 from streamgauge.base import secrets, variables
 
 DEFAULTS = "spark-defaults.conf"
+#: names of settings whose values Spark leaves out of its event logs and pages, besides those that it knows by itself
+REDACTED = {
+    "spark.redaction.regex": "(?i)secret|passw|passphrase|passcode|token|credential|jaas|signature|[.]sas[.]|"
+    "(access|account|api|private|encryption|signing|shared|auth|client)[._-]?key"
+}
 #: characters that java.util.Properties would take for its own
 _SPECIAL = re.compile(r"[\\=:#!\s]")
 

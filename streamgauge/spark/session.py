@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import ENVIRONMENT
+from streamgauge.spark.private_conf import REDACTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +39,7 @@ BATCH_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "4",
+    **REDACTED,
 }
 
 

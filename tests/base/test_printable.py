@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.table import Table
 
+from streamgauge.base.console import Console
 from streamgauge.base.printable import as_cell, printable
 
 
@@ -20,6 +24,18 @@ def test_escape_codes_are_shown_as_text() -> None:
     assert printable("a\x1b[31mred\x1b]0;title\x07\tb\n\x9b2J\u202e") == (
         "a\\x1b[31mred\\x1b]0;title\\x07\tb\n\\x9b2J\\u202e"
     )
+
+
+def test_colours_of_a_table_are_its_own_also_on_a_terminal() -> None:
+    told = io.StringIO()
+    console = Console(file=told, force_terminal=True, color_system="standard", width=80, highlight=False)
+    table = Table("a")
+    table.add_row("[red]x[/]\x1b[8my")
+    console.print(table)
+    console.print("z\x1b]0;t\x07", markup=False)
+    assert "\x1b[31mx" in told.getvalue()
+    assert "\\x1b[8my" in told.getvalue()
+    assert "z\\x1b]0;t\\x07" in told.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import logging
+import re
 import stat
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from streamgauge.config import Benchmark, keep, load, of_run, schema
 from streamgauge.engines.spark import submit
 from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.report import build
+from streamgauge.spark.session import session_conf
 from tests.command import Call, run
 
 SECRET_NAMES = (
@@ -307,6 +309,17 @@ def test_spark_s_secrets_reach_spark_submit_by_a_file_of_its_owner(
     monkeypatch.delenv("STORE_KEY")
     with pytest.raises(UserError, match=r"systems.s.conf.spark.key: the environment has no variable STORE_KEY"):
         submit.command(SparkSettings(name="s", conf=conf), Path("a.py"), tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in SECRET_NAMES if name.startswith(("spark.", "fs."))])
+def test_spark_leaves_secrets_out_of_its_event_log(name: str) -> None:
+    made = submit.command(SparkSettings(name="s"), Path("a.py"), Path())
+    (given,) = [one.partition("=")[2] for one in made if one.startswith("spark.redaction.regex=")]
+    assert re.search(given, name)
+    assert not any(
+        re.search(given, other) for other in ("spark.sql.shuffle.partitions", "spark.master", "spark.app.id")
+    )
+    assert session_conf({}, "local[1]", {})["spark.redaction.regex"] == given
 
 
 def test_secrets_of_a_connection_reach_spark_submit_by_a_file_of_its_owner() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from streamgauge.engines.spark import real_time
 from streamgauge.engines.spark.engine import TRANSPORT, state_store
 from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.spark.private_conf import parted, written
+from streamgauge.spark.private_conf import REDACTED, parted, written
 from streamgauge.spark.session import driver_address
 
 OPTIONS = "spark.driver.extraJavaOptions"
@@ -67,6 +67,7 @@ def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.numRecentProgressUpdates": "100000",  # the trial's own log of offsets and watermarks
         "spark.sql.streaming.stopTimeout": "30s",
+        **REDACTED,
         **TRANSPORT,
         **state_store(system),
         **(real_time.SETTINGS if system.mode == "real-time" else {}),
