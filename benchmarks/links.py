@@ -39,7 +39,7 @@ from streamgauge.kafka.broker import HOME as KAFKA
 from streamgauge.kafka.broker import Broker
 from streamgauge.measure.cell import ReadyCell, ready
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.search_stage import Searcher
+from streamgauge.measure.searcher import Searcher
 from streamgauge.search.records import Window
 
 Json = dict[str, Any]

@@ -209,6 +209,7 @@ def search(
     changes = {key: value for key, value in given.items() if value is not None}
     benchmark = benchmark.model_copy(update={"search": benchmark.search.model_copy(update=changes)})
     from streamgauge.measure import search_stage as stage
+    from streamgauge.measure.searcher import TRIALS
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
     with prepared(benchmark, store, run, cell.experiment, step="search", scope=cell.model_dump()):
@@ -217,7 +218,7 @@ def search(
     if as_json:
         trials = [
             {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
-            for record in read_jsonl(directory / stage.TRIALS)
+            for record in read_jsonl(directory / TRIALS)
             if record["plan"] == found["plan"]
         ]
         typer.echo(json.dumps(_finite({**found, "trial_records": trials})))

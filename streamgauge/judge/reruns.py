@@ -15,7 +15,8 @@ from streamgauge.config import Benchmark, Cell
 from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of, load_name, results_of
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.search_stage import PER_UNIT, RATE, Searcher
+from streamgauge.measure.search_stage import PER_UNIT, RATE
+from streamgauge.measure.searcher import Searcher
 
 log = logging.getLogger("streamgauge")
 

@@ -20,7 +20,7 @@ from streamgauge.config import Benchmark, Search, parse
 from streamgauge.driver.fleet import Fleet
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.search_stage import Searcher
+from streamgauge.measure.searcher import Searcher
 from streamgauge.search.behaviour import Behaviour
 from streamgauge.search.simulate import Calibration
 from streamgauge.search.steps import Done

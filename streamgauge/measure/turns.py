@@ -2,7 +2,8 @@
 
 A turn is one ladder of a fresh process, and each cell has one in each round. In the last round the proof and the
 latency runs follow it in the same process. Measurements are kept, so a stage that was killed goes on with the turn in
-which it was. If a cell fails, the others are measured all the same.
+which it was. If a cell fails, the others are measured all the same. Cells that differ only in their stream share their
+processes (`shared_search`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 
 from streamgauge.base.errors import Outage, UserError
@@ -19,30 +21,35 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.config import Benchmark, Cell
-from streamgauge.measure import latency, search_stage, timing
+from streamgauge.measure import latency, search_stage, shared_search, timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.lock import measuring
+from streamgauge.measure.searcher import Searcher, earlier
 from streamgauge.measure.settings_hash import plan_key
 
 log = logging.getLogger("streamgauge")
 
 
 def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cell]) -> int:
-    """Measures these cells of a run; returns how many. Raises UserError or Outage at the end if some have failed."""
+    """Measures these cells of a run; returns how many. Raises UserError or Outage at the end if some have failed.
+
+    Cells that differ only in their stream share their processes, and are measured when it is the first one's turn.
+    """
     rounds = benchmark.search.processes
     failed: dict[Cell, Exception] = {}
+    groups = shared_search.groups(benchmark, cells)
     expected_s = timing.stage_seconds(BY_NAME["turns"], benchmark)
-    with measuring(f"{run_log.path} turns", expected_s=expected_s) as token:
-        for number in range(1, rounds + 1):
-            for cell in cells:
-                if cell in failed or not _is_due(benchmark, store, run_log, cell, number):
-                    continue
-                log.info("round %d of %d: %s", number, rounds, cell.name)
-                try:
-                    _turn(benchmark, store, run_log, cell, number, token)
-                except Exception as problem:
-                    log.info("  failed: %s", problem)
-                    failed[cell] = problem
+    with measuring(f"{run_log.path.name} turns", expected_s=expected_s) as token:
+        for number, group in product(range(1, rounds + 1), groups):
+            turn = rounds if len(group) > 1 else number  # all of its processes follow each other
+            if group[0] in failed or not any(_is_due(benchmark, store, run_log, cell, turn) for cell in group):
+                continue
+            log.info("round %d of %d: %s", number, rounds, ", ".join(cell.name for cell in group))
+            try:
+                _turn(benchmark, store, run_log, group, turn, token)
+            except Exception as problem:
+                log.info("  failed: %s", problem)
+                failed |= dict.fromkeys(group, problem)
     if failed:
         first = next(iter(failed))
         kind = UserError if all(isinstance(one, UserError) for one in failed.values()) else Outage
@@ -50,25 +57,34 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
     return len(cells)
 
 
-def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, number: int, token: int) -> None:
-    """Measures one process of a cell, and after the last one its latency. Each is recorded as a stage."""
-    path, scope, last = run_log.path, cell.model_dump(), number == benchmark.search.processes
-    directory = search_stage.cell_directory(path, cell)
-    directory.mkdir(parents=True, exist_ok=True)
+def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[Cell], number: int, token: int) -> None:
+    """Measures one process of a cell, or all of a group, and after the last one latency; records each as a stage."""
+    path, last = run_log.path, number == benchmark.search.processes
+    directories = [search_stage.cell_directory(path, cell) for cell in group]
+    for directory in directories:
+        directory.mkdir(parents=True, exist_ok=True)
+    keys = [plan_key(benchmark, store, cell) for cell in group]
     with ExitStack() as stack:
-        with run_log.stage("search", scope) as outcome:
-            bench = stack.enter_context(ready(benchmark, store, cell, here(directory) / "work"))
-            key = plan_key(benchmark, store, cell)
-            searcher = search_stage.Searcher(bench, benchmark.search, token, directory, key)
-            outcome |= {"turn": number, "of": benchmark.search.processes}
-            if last:
-                found = search_stage.publish(benchmark, cell, path, searcher.run())
+        with ExitStack() as stages:
+            outcomes = [stages.enter_context(run_log.stage("search", cell.model_dump())) for cell in group]
+            work = here(directories[0]) / "work"
+            bench = stack.enter_context(ready(benchmark, store, group[0], work, others=group[1:]))
+            for outcome in outcomes:
+                outcome |= {"turn": number, "of": benchmark.search.processes}
+            if not last:
+                Searcher(bench, benchmark.search, token, directories[0], keys[0]).turn(number)
+                return
+            if len(group) == 1:
+                answers = [Searcher(bench, benchmark.search, token, directories[0], keys[0]).run()]
+            else:
+                answers = shared_search.search(bench, benchmark, token, directories, keys)
+            for cell, outcome, answer in zip(group, outcomes, answers, strict=True):
+                found = search_stage.publish(benchmark, cell, path, answer)
                 outcome |= {"rate_events_per_s": found[search_stage.RATE], "reason": found["reason"]}
                 outcome["system"] = found["application"]
-            else:
-                searcher.turn(number)
-        if last:
-            with run_log.stage("latency", scope) as outcome:
+        for cell in group:
+            bench.turn_to(cell)
+            with run_log.stage("latency", cell.model_dump()) as outcome:
                 runs = latency.measure(bench, benchmark, path, token)
                 outcome |= {"runs": len(runs), "valid": sum(one["valid"] for one in runs)}
                 outcome["system"] = next((one["application"] for one in reversed(runs)), {})
@@ -78,7 +94,7 @@ def _is_due(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, num
     """True if something of that round is still to be measured. The last round also has the answer and the latency."""
     directory, key = search_stage.cell_directory(run_log.path, cell), plan_key(benchmark, store, cell)
     if number < benchmark.search.processes:
-        return search_stage.is_due(benchmark.search, search_stage.earlier(directory, key), number)
+        return search_stage.is_due(benchmark.search, earlier(directory, key), number)
     ended = [run_log.latest(stage, **cell.model_dump()) for stage in ("search", "latency")]
     return _plan_of(directory) != key or any(one is None or one.state != "done" for one in ended)
 

@@ -172,20 +172,28 @@ def _next_of_block(
     whole = len(whole_blocks(measured, process, len(own)))
     if whole >= settings.blocks and not _wants_more(settings, limits, measured, len(own), whole):
         return None
-    order = block_order(process, whole, len(own))
-    life = _lives(measured).get(process, 0)
-    taken = sum(
-        isinstance(one.of, Window) and one.of.invalid is None
-        and (one.of.purpose, one.of.process, one.of.block, one.of.life) == ("pair", process, whole, life)
-        for one in measured
-    )  # fmt: skip
+    block, taken = _begun_block(measured, process, len(own))
+    order = block_order(process, block, len(own))
     estimate = known[cell := order[taken]]
     if estimate is None:
         return None
-    rows, why = _rows(limits, estimate), f"block {whole + 1}, window {taken + 1} of {len(order)}"
+    rows, why = _rows(limits, estimate), f"block {block + 1}, window {taken + 1} of {len(order)}"
     seconds = settings.window_seconds
     least = LEAST_BATCHES // 2
-    return Turn(cell, Hold(process, "pair", rows, why, seconds, 2 * seconds, settings.window_error, least, block=whole))
+    return Turn(cell, Hold(process, "pair", rows, why, seconds, 2 * seconds, settings.window_error, least, block=block))
+
+
+def _begun_block(measured: Sequence[Measured], process: int, cells: int) -> tuple[int, int]:
+    """(Number of the block that goes on or begins, windows that it has). One that another process began is given up."""
+    pairs = [(one.cell, one.of) for one in measured if isinstance(one.of, Window) and one.of.purpose == "pair"]
+    valid = [(cell, w) for cell, w in pairs if w.process == process and w.invalid is None]
+    last = max((window.block for _, window in valid), default=-1)
+    life = _lives(measured).get(process, 0)
+    begun = [cell for cell, window in valid if (window.block, window.life) == (last, life)]
+    order = block_order(process, last, cells)
+    if 0 < len(begun) < len(order) and begun == order[: len(begun)]:
+        return last, len(begun)
+    return last + 1, 0
 
 
 def block_order(process: int, block: int, cells: int) -> list[int]:

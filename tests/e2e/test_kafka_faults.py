@@ -27,7 +27,7 @@ from streamgauge.engines.job.job_system import JobSystem
 from streamgauge.kafka import publisher
 from streamgauge.kafka.broker import HOME, Broker
 from streamgauge.kafka.clients import Access
-from streamgauge.measure import search_stage
+from streamgauge.measure import search_stage, searcher
 from tests.driver.conftest import artifact
 from tests.e2e.relay import Relay
 from tests.e2e.test_kafka import JOB, settings, started, topics, trial
@@ -217,7 +217,7 @@ def test_a_search_whose_broker_dies_goes_on_after_its_last_measurement(tmp_path:
     search = {"max_age": "3s", "warmup_seconds": 1, "window_seconds": 0.5, "proof_steps": 0, "processes": 1}
     bench = bench_of(tmp_path, mortal.broker, {"mine": "1.0"}, search=search)
     cell, run = Cell(experiment="e", workload="all", system="mine"), bench.store.run("r")
-    windows = search_stage.cell_directory(run, cell) / search_stage.WINDOWS
+    windows = search_stage.cell_directory(run, cell) / searcher.WINDOWS
 
     def kill_after_one() -> None:
         while not read_jsonl(windows):

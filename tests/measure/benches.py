@@ -66,5 +66,6 @@ def write_bench(
         pq.write_table(stream_table(times), build.path / "part-00000.parquet")
         build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": len(times)}
 
-    store.made("stream", store.stream_key(benchmark, benchmark.experiments[0]), make)
+    for experiment in benchmark.experiments:
+        store.made("stream", store.stream_key(benchmark, experiment), make)
     return Bench(file, benchmark, store)

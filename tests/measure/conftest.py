@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.driver.ceiling import ceiling
-from streamgauge.measure import cell, search_stage
+from streamgauge.measure import cell, searcher
 from streamgauge.measure.yardstick import Yardstick
 
 
@@ -21,5 +21,5 @@ def _alone_and_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(cell, "ceiling", partial(ceiling, seconds=0.2))
     monkeypatch.setattr("streamgauge.driver.ceiling.HELD_ROWS", 50_000)
-    monkeypatch.setattr(search_stage, "Yardstick", partial(Yardstick, units=2))
-    monkeypatch.setattr(search_stage, "moved", lambda *_: False)
+    monkeypatch.setattr(searcher, "Yardstick", partial(Yardstick, units=2))
+    monkeypatch.setattr(searcher, "moved", lambda *_: False)

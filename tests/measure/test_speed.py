@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.measure.search_stage import changed_speed
+from streamgauge.measure.searcher import changed_speed
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,10 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Cell
 from streamgauge.measure import turns
 from streamgauge.measure.cell import ReadyCell
-from streamgauge.measure.search_stage import WINDOWS, cell_directory
+from streamgauge.measure.search_stage import cell_directory
+from streamgauge.measure.searcher import WINDOWS
+from streamgauge.search.records import Window
+from streamgauge.search.steps import Hold
 from tests.measure.benches import Bench, write_bench
 
 PLAN: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "proof_steps": 0}
@@ -91,3 +94,47 @@ def test_a_cell_that_fails_costs_no_other_its_turn(tmp_path: Path, monkeypatch: 
     latest = log.latest("latency", **cell("good").model_dump())
     assert latest is not None
     assert latest.state == "done"
+
+
+def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both experiments have one stream, so the ratio is 1; the process dies with the controller in the third block."""
+    experiments = [{"name": name, "target_percent": 0, "seed": seed} for seed, name in enumerate("ef")]
+    plan = PLAN | {"processes": 1, "blocks": 5}
+    bench = write_bench(
+        tmp_path, search=plan, latency=LATENCY, systems=[{"name": "a", **KNOWN}], experiments=experiments
+    )
+    log, cells = RunLog(bench.store.run("r")), bench.benchmark.all_cells()
+    measured, pairs = ReadyCell.window, list[str]()
+
+    def killed(self: ReadyCell, step: Hold, *, token: int) -> Window:
+        if len(pairs) == 9:
+            pairs.append("killed")
+            raise KeyboardInterrupt
+        pairs.extend([self.cell.experiment] if step.purpose == "pair" else [])
+        return measured(self, step, token=token)
+
+    monkeypatch.setattr(ReadyCell, "window", killed)
+    with pytest.raises(KeyboardInterrupt):
+        turns.run(bench.benchmark, bench.store, log, cells)
+    turns.run(bench.benchmark, bench.store, log, cells)
+    assert [(stage.scope["experiment"], stage.state) for stage in log.stages() if stage.stage == "search"] == [
+        ("e", "failed"), ("f", "failed"), ("e", "done"), ("f", "done")
+    ]  # fmt: skip
+    windows = {
+        one.experiment: [record["window"] for record in read_jsonl(cell_directory(log.path, one) / WINDOWS)]
+        for one in cells
+    }
+    kept = [w for own in windows.values() for w in own if w["purpose"] == "pair"]
+    assert sorted({(w["block"], w["life"]) for w in kept}) == [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 2)]
+    found = {one.experiment: json.loads((cell_directory(log.path, one) / "search.json").read_text()) for one in cells}
+    assert "compared" not in found["e"]
+    compared = found["f"]["compared"]
+    about = {"experiment": "f", "against": "e", "workload": "all", "system": "a", "processes": 1}
+    assert compared | about == compared
+    assert compared["blocks"] >= 5
+    assert compared["ratio"] == pytest.approx(1, abs=0.1)
+    assert [len(found[name]["processes"]) for name in "ef"] == [1, 1]
+    runs = json.loads((cell_directory(log.path, cells[1]) / "latency.json").read_text())
+    assert [run["rate_events_per_s"] for run in runs][1:] == [4000]

@@ -70,7 +70,7 @@ def test_an_interrupted_search_goes_on_where_it_was_and_a_lost_process_counts_no
         turn = next_turn(SETTINGS, Limits(), 2, measured[:kept])
         assert isinstance(turn, Turn)
         assert (turn.cell, turn.step.purpose) == (measured[kept].cell, measured[kept].of.purpose)
-    # the process is lost in the middle of the third block: two whole ones stay, and the third begins anew
+    # the process is lost in the middle of the third block: two whole ones stay, and the third is given up
     places = [place for place, one in enumerate(measured) if one.of.purpose == "pair"]
     lost = measured[: places[10]]
     again: list[Measured] = [
@@ -80,7 +80,7 @@ def test_an_interrupted_search_goes_on_where_it_was_and_a_lost_process_counts_no
     turn = next_turn(SETTINGS, Limits(), 2, resumed)
     assert isinstance(turn, Turn)
     assert isinstance(turn.step, Hold)
-    assert (turn.step.purpose, turn.step.block, turn.step.reason) == ("pair", 2, "block 3, window 1 of 4")
+    assert (turn.step.purpose, turn.step.block, turn.step.reason) == ("pair", 3, "block 4, window 1 of 4")
     assert len(whole_blocks(resumed, 1, 2)) == 2
     assert isinstance(done, AllDone)
 

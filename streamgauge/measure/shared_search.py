@@ -1,0 +1,116 @@
+"""Searches cells that differ only in their stream in processes that they share, and compares their rates.
+
+Each cell keeps its own records and its own search.json. That of each cell but the first also has `compared`: its rate
+over that of the first cell, from windows that the same process measured in turns (`search.shared`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from streamgauge.config import Benchmark, Cell
+from streamgauge.measure.cell import ReadyCell
+from streamgauge.measure.searcher import Going, Searcher, measurements
+from streamgauge.search.records import Measurement
+from streamgauge.search.shared import AllDone, Compared, Measured, Turn, run_shared
+from streamgauge.stats.paired import Ratio
+
+log = logging.getLogger("streamgauge")
+
+
+class Comparison(BaseModel):
+    """The rate of an experiment over that of another one, of one workload on one system; nulls if it is not known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    experiment: str
+    against: str
+    workload: str
+    system: str
+    metric: str = "sustainable_rate_events_per_s"
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    blocks: int = 0
+    processes: int = 0
+
+    @classmethod
+    def of(cls, cell: Cell, base: Cell, found: Ratio | None) -> Comparison:
+        about = cls(experiment=cell.experiment, against=base.experiment, workload=cell.workload, system=cell.system)
+        if found is None:
+            return about
+        told = {"ratio": found.ratio, "interval": (found.low, found.high)}
+        return about.model_copy(update=told | {"blocks": found.blocks, "processes": found.processes})
+
+
+def groups(benchmark: Benchmark, cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells in their order, those together that share their processes: of one workload on one system.
+
+    Drivers that were started by hand serve one stream each, so their cells share none.
+    """
+    made: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        key = (cell.workload, cell.system, cell.experiment if benchmark.replay.remote else "")
+        made.setdefault(key, []).append(cell)
+    return list(made.values())
+
+
+def search(
+    bench: ReadyCell, benchmark: Benchmark, token: int, directories: Sequence[Path], keys: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Searches all cells of a ready group; returns the content of search.json of each.
+
+    A search that was killed goes on after its last measurement, in a fresh process; whole blocks stay.
+    """
+    going, settings = Going(), benchmark.search
+    searchers = []
+    for cell, directory, key in zip(bench.cells, directories, keys, strict=True):
+        bench.turn_to(cell)
+        searchers.append(Searcher(bench, settings, token, directory, key, going))
+    bench.turn_to(bench.cells[0])
+    limits = searchers[0].prepare()
+    for searcher in searchers[1:]:
+        searcher.prepare(searchers[0])
+
+    def measure(turn: Turn) -> Measurement:
+        bench.turn_to(bench.cells[turn.cell])
+        return searchers[turn.cell].measure(turn.step)
+
+    known = [
+        (record["number"], Measured(cell, one))
+        for cell, searcher in enumerate(searchers)
+        for record, one in zip(searcher.records, measurements(searcher.records), strict=True)
+    ]
+    ordered = [one for _, one in sorted(known, key=lambda pair: pair[0])]
+    done = run_shared(settings, limits, len(searchers), measure, ordered)
+    bench.end_loop()
+    return [
+        searcher.answer(own) | compared(bench.cells, number, done)
+        for number, (searcher, own) in enumerate(zip(searchers, done.cells, strict=True))
+    ]
+
+
+def compared(cells: Sequence[Cell], number: int, done: AllDone) -> dict[str, Any]:
+    """The comparison of a cell with the first one, under its key; empty for the first one itself."""
+    found: Compared | None = next((one for one in done.ratios if one.cell == number), None)
+    if found is None:
+        return {}
+    told = Comparison.of(cells[number], cells[0], found.ratio)
+    log.info("%s: %s", cells[number].name, sentence(told))
+    return {"compared": told.model_dump(mode="json")}
+
+
+def sentence(one: Comparison) -> str:
+    """Says what disorder costs, as far as the interval allows."""
+    if one.ratio is None or one.interval is None:
+        return f"what it costs against {one.against} is not known: too few windows in turns were measured"
+    costs = [1 - end for end in reversed(one.interval)]
+    if costs[0] <= 0 <= costs[1]:
+        return f"against {one.against} it costs nothing that shows: between {-costs[1]:+.1%} and {-costs[0]:+.1%}"
+    word = "costs" if costs[0] > 0 else "gains"
+    low, high = sorted(abs(cost) for cost in costs)
+    return f"against {one.against} it {word} {abs(1 - one.ratio):.1%} ({low:.1%} to {high:.1%})"
