@@ -290,7 +290,10 @@ class Source(Model):
         seen: set[str] = set()
         for name in self.columns:
             if name.lower() in RESERVED:
-                raise ValueError(f"columns: found {name!r}, which is reserved by Streamgauge")
+                raise ValueError(
+                    f"columns: found {name!r}, which is reserved by Streamgauge; give it another name, such as "
+                    f"my_{name}: {{path: {name}, type: {self.kinds[name]}}}"
+                )
             if name.lower() in seen:
                 raise ValueError(f"columns: found {name!r} twice, ignoring case; names must differ")
             if {".", "`", ","} & set(name):

@@ -26,7 +26,7 @@ S = 1_000_000
 #: names that a query, an engine or the oracle gives to something else
 CLASHING = [
     "key", "value", "number", "marked", "at_us", "window", "window_start", "window_end", "window_time", "rowtime",
-    "proctime", "total", "mean", "events", "groups", "failures", "rank", "row", "seq_", "partition", "first", "person",
+    "proctime", "total", "mean", "events", "groups", "failures", "rank", "seq_", "first", "person",
     "at", "failure", "waiting", "left_key", "right_seq", "left_window", "window_from", "part", "frame0", "r", "step",
 ]  # fmt: skip
 NASTY = [
