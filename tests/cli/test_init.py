@@ -229,7 +229,7 @@ def rows(show: str, count: int = 40) -> str:
         ("w3c.log", "#Software: x\n#Fields: date time c-ip method\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.1 GET\n")
          + "#Date: restarted\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.2 GET\n", 5),
          {"separator": " ", "header": False, "comment": "#", "column_names": ["date", "time", "c-ip", "method"],
-          "time": {"columns": ["date", "time"]},
+          "time": {"columns": ["date", "time"]}, "order": "event_time",
           "columns": {"c-ip": "string", "method": "string"}}),
         ("f.csv", "zeit;preis\n" + rows("31.12.2025 23:59:{i:02},123;{i},5\n"),
          {"separator": ";", "decimal": "comma", "time": {"column": "zeit", "format": "%d.%m.%Y %H:%M:%S,%f"},
