@@ -39,7 +39,8 @@ STREAM = pa.schema(
 #: names that a declared column must not have: those above, those that the driver adds on the wire (docs/protocol.md),
 #: and the place of a row in its queue, which the oracle knows beside it
 RESERVED = {
-    *EVENTS.names, *STREAM.names, ARRIVAL.name, "event_ts", "offered_wall", "event_wall", "sentinel", "partition", "row",
+    *EVENTS.names, *STREAM.names, ARRIVAL.name, "event_ts", "offered_wall", "event_wall", "sentinel",
+    "partition", "row",
 }  # fmt: skip
 
 #: types that a declared column may have

@@ -10,6 +10,7 @@ from streamgauge.base.jsonl import read_record
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, Result
 from streamgauge.catalog.run_log import RunLog, StageRecord
+from streamgauge.search.comparison import Comparison
 
 PAGE = "index.html"
 #: what tells a figure from the others of a benchmark
@@ -49,6 +50,12 @@ def summary(path: Path) -> dict[str, Any] | None:
 def search_of(cell: Path) -> dict[str, Any]:
     """Returns the content of search.json in a cell's directory. Raises OSError, or Damaged."""
     return read_record(cell / "search.json", "delete the file, and run the stage search again")
+
+
+def comparisons(path: Path) -> list[Comparison]:
+    """Returns the comparisons of the cells of a run that shared their processes, by the cell's name."""
+    searches = (search_of(file.parent) for file in sorted(path.glob("cells/*/search.json")))
+    return [Comparison.model_validate(found["compared"]) for found in searches if "compared" in found]
 
 
 def losses(path: Path) -> dict[str, dict[str, Any]]:

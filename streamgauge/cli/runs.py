@@ -13,7 +13,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
-from streamgauge.catalog.run_summary import PAGE, last_attempts, losses, summary
+from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summary
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
 from streamgauge.lateness.loss import Loss
 
@@ -55,6 +55,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     if as_json:
         shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
         more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": losses(path)}
+        more["comparisons"] = [one.model_dump(mode="json") for one in comparisons(path)]
         typer.echo(json.dumps({**(summary(path) or {}), **more}))
         return
     for stage in stages:
@@ -63,6 +64,8 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
         typer.echo(f"{stage.state:8} {took:>10}  {stage.stage} {scope}{f': {stage.error}' if stage.error else ''}")
     for one in figures:
         typer.echo(f"{_name(one)}  {_value(one)}")
+    for compared in comparisons(path):
+        typer.echo(f"{compared.experiment} {compared.workload} {compared.system}: {compared.sentence}")
     for cell, loss in losses(path).items():
         typer.echo(f"{cell}: {Loss(**loss).sentence}")
     if (path / PAGE).exists():

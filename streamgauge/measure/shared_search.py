@@ -11,40 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from streamgauge.config import Benchmark, Cell
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.searcher import Going, Searcher, measurements
+from streamgauge.search.comparison import Comparison
 from streamgauge.search.records import Measurement
 from streamgauge.search.shared import AllDone, Compared, Measured, Turn, run_shared
-from streamgauge.stats.paired import Ratio
 
 log = logging.getLogger("streamgauge")
-
-
-class Comparison(BaseModel):
-    """The rate of an experiment over that of another one, of one workload on one system; nulls if it is not known."""
-
-    model_config = ConfigDict(frozen=True)
-
-    experiment: str
-    against: str
-    workload: str
-    system: str
-    metric: str = "sustainable_rate_events_per_s"
-    ratio: float | None = None
-    interval: tuple[float, float] | None = None
-    blocks: int = 0
-    processes: int = 0
-
-    @classmethod
-    def of(cls, cell: Cell, base: Cell, found: Ratio | None) -> Comparison:
-        about = cls(experiment=cell.experiment, against=base.experiment, workload=cell.workload, system=cell.system)
-        if found is None:
-            return about
-        told = {"ratio": found.ratio, "interval": (found.low, found.high)}
-        return about.model_copy(update=told | {"blocks": found.blocks, "processes": found.processes})
 
 
 def groups(benchmark: Benchmark, cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -100,17 +74,5 @@ def compared(cells: Sequence[Cell], number: int, done: AllDone) -> dict[str, Any
     if found is None:
         return {}
     told = Comparison.of(cells[number], cells[0], found.ratio)
-    log.info("%s: %s", cells[number].name, sentence(told))
+    log.info("%s: %s", cells[number].name, told.sentence)
     return {"compared": told.model_dump(mode="json")}
-
-
-def sentence(one: Comparison) -> str:
-    """Says what disorder costs, as far as the interval allows."""
-    if one.ratio is None or one.interval is None:
-        return f"what it costs against {one.against} is not known: too few windows in turns were measured"
-    costs = [1 - end for end in reversed(one.interval)]
-    if costs[0] <= 0 <= costs[1]:
-        return f"against {one.against} it costs nothing that shows: between {-costs[1]:+.1%} and {-costs[0]:+.1%}"
-    word = "costs" if costs[0] > 0 else "gains"
-    low, high = sorted(abs(cost) for cost in costs)
-    return f"against {one.against} it {word} {abs(1 - one.ratio):.1%} ({low:.1%} to {high:.1%})"

@@ -7,6 +7,7 @@ from streamgauge.report.degrees import out_of_order_percent
 from streamgauge.report.model import limited_by, ratio
 from streamgauge.report.run_records import CellRecord, Records, is_sound
 from streamgauge.search.claims import WIDEST
+from streamgauge.search.comparison import Comparison
 
 #: cells whose tiles are shown; a table below has all
 MOST = 6
@@ -93,6 +94,8 @@ def _cost(records: Records, record: CellRecord) -> str:
     same = (one for one in records.cells if one.cell.experiment == first.name
             and (one.cell.workload, one.cell.system) == (record.cell.workload, record.cell.system))  # fmt: skip
     base = next(same, None)
+    if base is not None and (compared := (record.search or {}).get("compared")):
+        return f"; {Comparison.model_validate(compared).sentence}"
     if base is None or not base.proven or not record.rate or not base.rate:
         return ""
     if not all("process" in one.interval_of and one.interval_of != "1 processes" for one in (base, record)):

@@ -72,6 +72,12 @@ def test_show(artifacts: Path) -> None:
     assert (
         "e.w.s: at the stream's own speed the query loses 3 of 60 events (5.0 %), with a watermark after each event"
     ) in call(artifacts, "runs", "show", "two").out
+    compared = {"experiment": "late", "against": "ordered", "workload": "w", "system": "s", "ratio": 0.9}
+    compared |= {"interval": [0.88, 0.92], "blocks": 6, "processes": 1}
+    write_json(cell / "search.json", {"compared": compared})
+    [shown] = call(artifacts, "runs", "show", "two", "--json").json["comparisons"]
+    assert shown == compared | {"metric": "sustainable_rate_events_per_s"}
+    assert "late w s: against ordered it costs 10.0% (8.0% to 12.0%)" in call(artifacts, "runs", "show", "two").out
     call(artifacts, "runs", "show", "three").refused("run: found 'three', allowed: an existing run (empty, one, two)")
 
 
