@@ -21,10 +21,7 @@ setup: .venv/.ready ## Build .venv, which holds the streamgauge command
 
 .venv/.ready: pyproject.toml uv.lock
 	@scripts/preflight.sh "$(PYTHON)"
-	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@UV_PROJECT_ENVIRONMENT=.venv $(BIN)/uv sync --quiet --frozen --inexact --all-extras --compile-bytecode
-	@scripts/class-archive.sh
+	@scripts/setup.sh "$(PYTHON)" "$(UV_VERSION)"
 	@touch $@
 
 bench: setup ## Run the main job on the real quickstart data, embedded

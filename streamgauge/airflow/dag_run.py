@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -15,10 +16,11 @@ from streamgauge import config
 from streamgauge.airflow import home, stage_runs, summary
 from streamgauge.airflow.services import ui
 from streamgauge.base import process_sessions
+from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.claims import claimed
-from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.measure import timing
 from streamgauge.spark.session import check_master
 
@@ -34,7 +36,7 @@ def run(
     master: str | None = None,
     run_id: str | None = None,
     only: str | None = None,
-    say: Callable[[str], None] = home.tell,
+    say: Callable[[str], None] = tell,
 ) -> int:
     """Runs every stage of the benchmark file; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
 
@@ -78,10 +80,11 @@ def _run(
     begin = time.monotonic()
     try:
         with process_sessions.stoppable():
-            home.prepare(environment)
+            with Live(lambda: f"  preparing Airflow, {took(time.monotonic() - begin)}", sys.stdout):
+                home.prepare(environment)
             process = process_sessions.Leader(command, environment, log)
             try:
-                _relay(process, RunLog(directory), benchmark, say)
+                _relay(process, RunLog(directory), benchmark, log, say)
             finally:
                 # Airflow takes the end of a stage for a failure: it must be gone before it tries again
                 process_sessions.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
@@ -103,20 +106,58 @@ def new_name(benchmark: config.Benchmark) -> str:
     return f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
+class Watch:
+    """State of a run for who waits: its stage, the step that its log names last, and what is left."""
+
+    def __init__(self, benchmark: config.Benchmark, log: Path) -> None:
+        self._benchmark, self._log = benchmark, log
+        self._began = self._stage_began = time.monotonic()
+        self.stages: list[StageRecord] = []
+
+    def seen(self, stages: list[StageRecord]) -> None:
+        """Takes the attempts at stages so far."""
+        if len(stages) > len(self.stages):
+            self._stage_began = time.monotonic()
+        self.stages = stages
+
+    @property
+    def left(self) -> str:
+        running_s = time.monotonic() - self._stage_began
+        return timing.left(self._benchmark, self.stages, running_s=running_s)
+
+    def state(self) -> str:
+        """The line for who waits."""
+        now = time.monotonic()
+        if not self.stages:
+            return f"  starting Airflow, {took(now - self._began)}; {self.left}"
+        running = [one for one in self.stages if one.state == "started"]
+        if not running:
+            return f"  between stages, {took(now - self._began)} in all; {self.left}"
+        what = " ".join([running[-1].stage, *running[-1].scope.values()])
+        step = f" ({said})" if (said := stage_runs.last_step(self._log)) else ""
+        return f"  {what}, {took(now - self._stage_began)}; {self.left}{step}"
+
+
 def _relay(
-    process: subprocess.Popen[bytes], run_log: RunLog, benchmark: config.Benchmark, say: Callable[[str], None]
+    process: subprocess.Popen[bytes],
+    run_log: RunLog,
+    benchmark: config.Benchmark,
+    log: Path,
+    say: Callable[[str], None],
 ) -> None:
-    """Reports each stage's start and end, and what is left, until the process ends."""
+    """Reports each stage's start and end, the step in between, and what is left, until the process ends."""
     told: dict[str, str] = {}
+    watch = Watch(benchmark, log)
     running = True
-    while running:
-        running = process.poll() is None
-        stages = run_log.stages()
-        ended = {(stage.stage, *stage.scope.values()) for stage in stages if stage.state in ("done", "skipped")}
-        for stage in stages:
-            if told.get(stage.attempt) != stage.state:
-                told[stage.attempt] = stage.state
-                rest = f"  ({timing.left(benchmark, ended)})" if stage.state == "started" else ""
-                say(stage_runs.line(stage) + rest)
-        if running:
-            time.sleep(POLL_SECONDS)
+    with Live(watch.state, sys.stdout):
+        while running:
+            running = process.poll() is None
+            stages = run_log.stages()
+            watch.seen(stages)
+            for stage in stages:
+                if told.get(stage.attempt) != stage.state:
+                    told[stage.attempt] = stage.state
+                    rest = f"  ({watch.left})" if stage.state == "started" else ""
+                    say(stage_runs.line(stage) + rest)
+            if running:
+                time.sleep(POLL_SECONDS)

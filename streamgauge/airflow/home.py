@@ -99,8 +99,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
-
-
-def tell(line: str) -> None:
-    """Prints a line to standard output at once, also into a pipe."""
-    print(line, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from streamgauge.airflow import home
 from streamgauge.airflow.run_names import PREFIX
 from streamgauge.base import process_sessions
 from streamgauge.base.errors import UserError
+from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
 from streamgauge.driver.ports import free_port
@@ -28,7 +30,7 @@ def ui(
     *,
     port: int = 8080,
     master: str | None = None,
-    say: Callable[[str], None] = home.tell,
+    say: Callable[[str], None] = tell,
 ) -> int:
     """Serves Airflow on 127.0.0.1 until Ctrl-C or SIGTERM; port 0 takes a free one.
 
@@ -61,11 +63,13 @@ def ui(
     with process_sessions.stoppable():
         try:
             say("starting Airflow")
-            home.prepare(environment)
-            for service in SERVICES:
-                log = base / f"{service[0]}.log"
-                started.append(process_sessions.Leader([*home.AIRFLOW, *service], environment, log))
-            _await_health(port, started, base)
+            began = time.monotonic()
+            with Live(lambda: f"starting Airflow, {took(time.monotonic() - began)} of about 30 s", sys.stdout, 5.0):
+                home.prepare(environment)
+                for service in SERVICES:
+                    log = base / f"{service[0]}.log"
+                    started.append(process_sessions.Leader([*home.AIRFLOW, *service], environment, log))
+                _await_health(port, started, base)
             password = json.loads((base / "passwords.json").read_text())[USER]
             say(f"http://127.0.0.1:{port}  user {USER}  password {password}")
             say(f"pages of runs: http://127.0.0.1:{port}{PREFIX}/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from streamgauge.airflow import home
 from streamgauge.airflow.submission import settings
 from streamgauge.base import process_sessions
 from streamgauge.base.errors import UserError
+from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
@@ -21,6 +23,10 @@ from streamgauge.catalog.stages import Stage, needed_before, scopes_of, stages_o
 from streamgauge.config import Benchmark
 
 POLL_SECONDS = 0.1
+#: a line that a job logged, as it stands in Airflow's log or by itself: its time, and what it says
+_LOGGED = re.compile(r"(?:^|\] )\d\d:\d\d:\d\d +(.*?) *(?:\[airflow\..*)?$")
+#: bytes at the end of a log that hold its last lines
+_TAIL_BYTES = 20_000
 
 
 def run(
@@ -33,7 +39,7 @@ def run(
     run_id: str,
     claim: Mapping[str, str],
     master: str | None = None,
-    say: Callable[[str], None] = home.tell,
+    say: Callable[[str], None] = tell,
 ) -> int:
     """Submits the stage and those that it needs, one after another; returns 0, or 1 once a stage has failed.
 
@@ -55,7 +61,14 @@ def run(
         say(f"  started {told}")
         arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
         arguments += ["--overrides", json.dumps(overrides), *(f"--{key}={value}" for key, value in scope.items())]
-        _submit(stage, arguments, master or "local[2]", log, claim)
+        began = time.monotonic()
+
+        def state(told: str = told, began: float = began) -> str:
+            step = f" ({said})" if (said := last_step(log)) else ""
+            return f"  {told}, {took(time.monotonic() - began)}{step}"
+
+        with Live(state, sys.stdout):
+            _submit(stage, arguments, master or "local[2]", log, claim)
         record = records.latest(stage.name, **scope)
         if record is None or record == before:
             raise UserError(f"{told}: spark-submit failed before the stage began; see the end of {log}")
@@ -90,6 +103,17 @@ def line(stage: StageRecord) -> str:
     seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
     reused = " (reused)" if stage.outcome.get("reused") else ""
     return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
+
+
+def last_step(log: Path) -> str:
+    """The last line that a job logged; empty without one."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((found[1].strip() for line in reversed(lines) if (found := _LOGGED.search(line))), "")
 
 
 def _submit(stage: Stage, arguments: list[str], master: str, log: Path, claim: Mapping[str, str]) -> None:

@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import statistics
-import sys
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -18,10 +17,12 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl, write_json
+from streamgauge.base.live import Log
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.cli import workplace
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 from streamgauge.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.driver.requests import LONGEST_S, MOST_PER_S
@@ -157,6 +158,7 @@ def trial(
         raise UserError(f"--behind: found {behind:g}, allowed: seconds, 0 or more, at most 30 days")
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
+    from streamgauge.measure import timing
     from streamgauge.measure.cell import ready
     from streamgauge.measure.lock import measuring
 
@@ -168,7 +170,9 @@ def trial(
     ):
         records = []
         for number, one in enumerate(rate, 1):
-            record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).record())
+            begins_s = timing.USUAL.start_s + timing.USUAL.warm * benchmark.search.warmup_seconds if number == 1 else 0
+            with workplace.progress(f"trial at {one:g} events/s", begins_s + seconds):
+                record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).record())
             place = work / ("trial.json" if len(rate) == 1 else f"trial-{number}.json")
             write_json(place, record)
             records.append(record)
@@ -209,10 +213,15 @@ def search(
     changes = {key: value for key, value in given.items() if value is not None}
     benchmark = benchmark.model_copy(update={"search": benchmark.search.model_copy(update=changes)})
     from streamgauge.measure import search_stage as stage
+    from streamgauge.measure import timing
     from streamgauge.measure.searcher import TRIALS
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
-    with prepared(benchmark, store, run, cell.experiment, step="search", scope=cell.model_dump()):
+    expected_s = timing.search_seconds(benchmark, timing.USUAL) + 2 * long_runs
+    with (
+        prepared(benchmark, store, run, cell.experiment, step="search", scope=cell.model_dump()),
+        workplace.progress(f"search {cell.name}", expected_s),
+    ):
         found = stage.run(benchmark, store, cell, run, long_runs)
     directory = stage.cell_directory(run, cell)
     if as_json:
@@ -275,7 +284,7 @@ def checked(benchmark: config.Benchmark, artifacts: Any, systems: Collection[str
 
     systems: names of those that are measured; all if None.
     """
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    logging.basicConfig(level=logging.INFO, handlers=[Log()], format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     from streamgauge.catalog import preflight
     from streamgauge.measure import checks

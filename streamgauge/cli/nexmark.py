@@ -16,6 +16,7 @@ import typer
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import known_run
+from streamgauge.cli import workplace
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 from streamgauge.config import System
 
@@ -58,7 +59,12 @@ def nexmark(
             records = _records(events, seed, disorder, batches, chosen, mode, conf(asked))
         else:
             records = _over_wire(asked, events, seed, disorder, chosen)
-        for record in records:
+        answers, asked_count = iter(records), len(chosen) * (2 if askable(asked) and mode == "both" else 1)
+        while True:
+            with workplace.progress(f"answer {len(found['rows']) + 1} of {asked_count}"):
+                record = next(answers, None)
+            if record is None:
+                break
             found["rows"].append({**record.to_dict(), **about})
             if directory is not None:
                 keep(directory, found["rows"][-1])

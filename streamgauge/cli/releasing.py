@@ -17,6 +17,7 @@ from typer.exceptions import TyperException
 from streamgauge import config
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.places import as_user_error
+from streamgauge.cli import workplace
 from streamgauge.cli.measurements import checked, prepared
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 
@@ -71,6 +72,7 @@ def release_check(
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge import index
     from streamgauge.judge import release_check, release_forms
+    from streamgauge.measure import timing
     from streamgauge.report.release_page import build
 
     for file_out in filter(None, (junit, markdown)):  # an hour later is too late to find that out
@@ -85,7 +87,10 @@ def release_check(
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     experiments = (experiment.name for experiment in benchmark.experiments)
-    with prepared(benchmark, store, directory, *experiments, step="release-check", scope={}):
+    with (
+        prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
+        workplace.progress("release check", timing.release_seconds(benchmark, timing.USUAL)),
+    ):
         found = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
     page = build(directory)
@@ -105,8 +110,10 @@ def release_check(
 
 
 def _show(found: dict[str, Any]) -> None:
-    for reason in found["reasons"]:
-        typer.echo(f"{reason['state']:8} {reason['kind']:12} {reason['what']}: {reason['why']}")
+    from streamgauge.judge import release_rules
+
+    for reason in release_rules.grouped(release_rules.Reason(**one) for one in found["reasons"]):
+        typer.echo(f"{reason.state:8} {reason.kind:12} {reason.what}: {reason.why}")
     for one in found["series"]:
         typer.echo(f"{one['state']:8} {one['cell']} {one['metric']}: {_beside(one)}")
     typer.echo(found["line"])

@@ -44,7 +44,7 @@ def list_(
         states = ", ".join(f"{count} {state}" for state, count in run["stages"].items())
         page = "  page" if run["page"] else ""
         typer.echo(f"{run['started_at'][:19]}  {run['run']}  {states}; {run['figures']} figures{page}")
-    typer.echo(f"{len(found)} runs")
+    typer.echo(f"{len(found)} runs in {store_at(artifacts).root / 'runs'}")
 
 
 @runs.command()
@@ -82,9 +82,7 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
     """
     one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
     if not (shared := run_summary.shared(one, other)):
-        raise UserError(
-            f"{before} and {after}: found no figure that both have; compare two runs of one benchmark on one machine"
-        )
+        raise UserError(_nothing_shared(before, after, artifacts))
     rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key]),
              "ratio": run_summary.ratio(one[key], other[key])} for key in shared]  # fmt: skip
     if as_json:
@@ -93,6 +91,18 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
     for key, row in zip(shared, rows, strict=True):
         ratio = "" if row["ratio"] is None else f"  × {row['ratio']:.3f}"
         typer.echo(f"{row['figure']}  {_value(one[key])} → {_value(other[key])}{ratio}")
+
+
+def _nothing_shared(before: str, after: str, artifacts: Path) -> str:
+    """Says why two runs have no figure to compare: figures that are void, or none of one benchmark on one machine."""
+    void = [
+        f"{_name(figure)} is void in {name}: {figure.reason or 'no reason was recorded'}"
+        for name in dict.fromkeys((before, after))
+        for figure in results.read(known_run(_runs(artifacts), name))
+        if not figure.valid
+    ]
+    why = "; ".join(dict.fromkeys(void)) or "compare two runs of one benchmark on one machine"
+    return f"{before} and {after}: found no figure that counts in both; {why}"
 
 
 def open_(

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from streamgauge import config
 from streamgauge.base.errors import Stopped, UserError
 from streamgauge.base.folders import temporary_folder
+from streamgauge.base.live import Live, about, tell, took
 from streamgauge.base.places import Remote, as_user_error, copy, place, remove
 from streamgauge.base.process_sessions import postponed, stoppable
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store
@@ -169,19 +171,26 @@ def _on_spark(name: str, master: str) -> Iterator[Workers]:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Shows on standard error what is being done: by a spinner on a terminal, by a line elsewhere."""
+def progress(what: str, expected_s: float | None = None) -> Iterator[None]:
+    """Shows on standard error what is being done, for how long, and about what is left: at once on a terminal.
+
+    expected_s: how long the block is expected to take; None if nobody knows.
+    """
     if silent:
         yield
         return
-    from rich.console import Console
+    began = time.monotonic()
 
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with console.status(what):
-            yield
-    else:
-        print(what, file=sys.stderr)
+    def state() -> str:
+        passed_s = time.monotonic() - began
+        if expected_s is None:
+            return f"{what}, {took(passed_s)}"
+        left = f"{about(expected_s - passed_s)} left" if passed_s < expected_s else "longer than estimated"
+        return f"{what}, {took(passed_s)}; {left}"
+
+    if expected_s is not None:
+        tell(f"{what}: {about(expected_s)}", sys.stderr)
+    with Live(state, sys.stderr):
         yield
 
 

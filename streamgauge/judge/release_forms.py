@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
+from streamgauge.judge.release_rules import Reason, grouped
+
 #: what a reason's state is to a pipeline
 _MARKS = {"passed": "✅", "failed": "❌", "open": "❓", "note": "ℹ️"}
 
 
 def as_junit(found: dict[str, Any]) -> str:
-    """Renders each reason and each series as a test case: failed ones as failures, open ones as skipped.
+    """Renders each reason, said once, and each series as a test case: failed ones as failures, open ones as skipped.
 
     found: the content of release.json. An inconclusive check has a case of its own that fails: it is never a pass.
     """
@@ -44,9 +46,9 @@ def as_markdown(found: dict[str, Any]) -> str:
 
 
 def _cases(found: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Yields kind, subject, state and explanation of each reason and each series."""
-    for reason in found["reasons"]:
-        yield reason["kind"], reason["what"], reason["state"], reason["why"]
+    """Yields kind, subjects, state and explanation of each reason, which is said once, and of each series."""
+    for reason in grouped(Reason(**one) for one in found["reasons"]):
+        yield reason.kind, reason.what, reason.state, reason.why
     for one in found["series"]:
         interval = one.get("interval")
         ratio = f"ratio {one['ratio']:.3f} ({interval[0]:.3f} to {interval[1]:.3f}), " if interval else ""

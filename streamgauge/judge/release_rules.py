@@ -17,18 +17,22 @@ from streamgauge.judge.ab import LEAST, Comparison, compare
 
 Decision = Literal["go", "no-go", "inconclusive"]
 Side = Literal["baseline", "candidate", "control"]
+_Kind = Literal["answer", "capability", "output", "performance"]
 State = Literal["passed", "failed", "open", "note"]
 #: order in a round; the control is the baseline again, so that every round has an A/A pair around the candidate
 TURNS: tuple[Side, ...] = ("baseline", "candidate", "control")
 #: rank of a status of answers and capabilities: a higher one is worse
 _RANK = {"correct": 0, "works": 0, "unchecked": 1, "unsupported": 2, "wrong": 3}
 
+#: of how many subjects of one reason the names are said
+_NAMED = 4
+
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Reason:
-    kind: Literal["answer", "capability", "output", "performance"]
+    kind: _Kind
     state: State
     what: str
     why: str
@@ -69,10 +73,25 @@ class Release:
     @property
     def line(self) -> str:
         """The verdict and its first reasons, in one line."""
-        counts = [reason for reason in self.reasons if reason.state != "note"]
+        counts = grouped(reason for reason in self.reasons if reason.state != "note")
         told = "; ".join(f"{reason.what}: {reason.why}" for reason in counts[:3])
         more = f"; and {len(counts) - 3} more" if len(counts) > 3 else ""
         return f"{self.decision}: {told or 'no answer is worse, all series are within their tolerance'}{more}"
+
+
+def grouped(reasons: Iterable[Reason]) -> list[Reason]:
+    """Reasons of which each is said once, with all that it holds for: "3 × (q1 in batch, q2 in batch, q3 in batch)"."""
+    holds: dict[tuple[_Kind, State, str], list[str]] = {}
+    for reason in reasons:
+        holds.setdefault((reason.kind, reason.state, reason.why), []).append(reason.what)
+    return [Reason(kind, state, _all_of(what), why) for (kind, state, why), what in holds.items()]
+
+
+def _all_of(names: list[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    more = ", …" if len(names) > _NAMED else ""
+    return f"{len(names)} × ({', '.join(names[:_NAMED])}{more})"
 
 
 def answers(baseline: Iterable[Row], candidate: Iterable[Row], wanted: Iterable[tuple[str, str]] = ()) -> list[Reason]:

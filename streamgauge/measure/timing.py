@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-from streamgauge.catalog.stages import RELEASE, STAGES, Stage, scopes_of, stages_of
+from streamgauge.base.live import about
+from streamgauge.catalog.run_log import StageRecord
+from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
 from streamgauge.config import Benchmark
 
 #: size that is taken for a source on an object store, which is not asked whenever a DAG file is read
@@ -94,15 +96,16 @@ def regressions_seconds(benchmark: Benchmark) -> float:
     return start + (settings.max_reruns + settings.self_tests) * 2 * sum(settings.repetitions) * once
 
 
-def release_seconds(benchmark: Benchmark) -> float:
-    """Estimates the seconds of a release check with a rerun of every cell."""
-    settings, pace = benchmark.release, LONGEST
+def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+    """Estimates the seconds of a release check; at the longest, every cell is run again."""
+    settings = benchmark.release
     if settings is None:
         return pace.start_s
     queries = _NEXMARK_QUERIES if "all" in settings.queries else len(settings.queries)
     answers = 2 * queries * 2 * (pace.nexmark_query_s + settings.events / pace.nexmark_events_per_s)
     pairs = {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
-    rounds = len(pairs) * (settings.repetitions + settings.reruns) * 3
+    reruns = settings.reruns if pace == LONGEST else 0
+    rounds = len(pairs) * (settings.repetitions + reruns) * 3
     return pace.start_s + answers + rounds * (pace.start_s + settings.warmup_seconds + settings.seconds)
 
 
@@ -122,24 +125,44 @@ def told(benchmark: Benchmark) -> str:
     """Says how long a run takes, such as "about 8 min (at most 24 min): 2 × search of 2 min, …"."""
     stages = [(s, len(scopes_of(benchmark, s.scope)), stage_seconds(s, benchmark, USUAL)) for s in stages_of(benchmark)]
     longest = sorted(stages, key=lambda one: -one[1] * one[2])[:2]
-    parts = [f"{count} × {stage.name} of {_minutes(seconds)}" for stage, count, seconds in longest]
-    usual, most = (_minutes(run_seconds(benchmark, pace=pace)) for pace in (USUAL, LONGEST))
-    return f"about {usual} (at most {most}): {', '.join(parts)}, …"
+    parts = [f"{count} × {stage.name} of {about(seconds).removeprefix('about ')}" for stage, count, seconds in longest]
+    usual, most = (about(run_seconds(benchmark, pace=pace)) for pace in (USUAL, LONGEST))
+    most = most.removeprefix("about ")
+    return f"{usual} (at most {most}): {', '.join(parts)}, …"
 
 
-def left(benchmark: Benchmark, ended: Container[tuple[str, ...]], *, nightly: bool = False) -> str:
-    """Says how long the rest of a run takes, such as "about 6 min left"; ended: (stage, *names of its scope)."""
-    seconds = sum(
-        stage_seconds(stage, benchmark, USUAL)
-        for stage in stages_of(benchmark, nightly=nightly)
-        for scope in scopes_of(benchmark, stage.scope)
-        if (stage.name, *scope.values()) not in ended
-    )
-    return f"about {_minutes(seconds)} left"
+def left(benchmark: Benchmark, records: Iterable[StageRecord] = (), *, running_s: float = 0) -> str:
+    """Says how long the rest of a run takes, such as "about 6 min left"; see left_seconds."""
+    return f"{about(left_seconds(benchmark, records, running_s=running_s))} left"
 
 
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 2 * 3600 else f"{max(1, round(seconds / 60))} min"
+def left_seconds(benchmark: Benchmark, records: Iterable[StageRecord] = (), *, running_s: float = 0) -> float:
+    """Estimates the seconds that the rest of a run takes.
+
+    records: attempts at its stages, of which the last one counts. Nothing is left of a stage that cannot begin, since
+    one that it needs has failed. running_s: seconds since the last stage began.
+    """
+    states = {(one.stage, *one.scope.values()): one.state for one in records}
+    failed = {task for task, state in states.items() if state in ("failed", "skipped")}
+
+    def skipped(stage: Stage, scope: dict[str, str]) -> bool:
+        before = needed_before(stage, scope)
+        return any((one.name, *where.values()) in failed or skipped(one, where) for one, where in before)
+
+    seconds = 0.0
+    for stage in stages_of(benchmark):
+        for scope in scopes_of(benchmark, stage.scope):
+            state = states.get((stage.name, *scope.values()))
+            if state in ("done", "failed", "skipped") or skipped(stage, scope):
+                continue
+            expected_s = stage_seconds(stage, benchmark, USUAL)
+            if stage.in_turns:  # it leaves out the cells of a failed experiment
+                cells = benchmark.all_cells()
+                of_cell = next(one for one in STAGES if one.name == "search")
+                measured = [cell for cell in cells if not skipped(of_cell, cell.model_dump())]
+                expected_s *= len(measured) / max(1, len(cells))
+            seconds += max(0.0, expected_s - running_s) if state == "started" else expected_s
+    return seconds
 
 
 def run_timeout_seconds(benchmark: Benchmark, *, nightly: bool = False, tries: int = 2) -> float:

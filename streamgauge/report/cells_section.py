@@ -85,7 +85,10 @@ def _cell(records: Records, record: CellRecord) -> Section:
             attempt(what, make, all_trials) for what, make in (("Counted", trials.counted), ("Cost", trials.spent))
         ]
     return Section(
-        f"cell-{name}", f"{record.cell.experiment} × {record.cell.workload} × {record.cell.system}", blocks=blocks
+        f"cell-{name}",
+        f"{record.cell.experiment} × {record.cell.workload} × {record.cell.system}",
+        blocks=blocks,
+        folded="How this was measured",
     )
 
 

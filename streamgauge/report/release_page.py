@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.base.jsonl import read_jsonl, read_record
-from streamgauge.judge.release_rules import TURNS
+from streamgauge.judge.release_rules import TURNS, Reason, grouped
 from streamgauge.report import nexmark_section
 from streamgauge.report.blocks import (
     MISSING,
@@ -48,7 +48,8 @@ def _answers(directory: Path) -> list[Json]:
 
 def _render(record: Json, manifest: Json, repetitions: list[Json], answers: list[Json]) -> str:
     baseline, candidate = record["baseline"], record["candidate"]
-    problems = [(_REASONS[r["state"]], r["what"], r["why"]) for r in record["reasons"]]
+    reasons = grouped(Reason(**one) for one in record["reasons"])
+    problems = [(_REASONS[one.state], one.what, one.why) for one in reasons]
     outcome = Outcome(_STATES[record["verdict"]], f"{record['verdict'].capitalize()}: {candidate}", problems)
     sections = [
         _series(record),

@@ -54,7 +54,7 @@ def test_list(artifacts: Path) -> None:
     ]
     told = call(artifacts, "runs", "list", "--limit", "1").out.splitlines()
     assert told[0].endswith("two  1 done, 1 failed; 1 figures")
-    assert told[1:] == ["1 runs"]
+    assert told[1:] == [f"1 runs in {artifacts / 'runs'}"]
 
 
 def test_show(artifacts: Path) -> None:
@@ -91,7 +91,17 @@ def test_compare(artifacts: Path) -> None:
         "e w s streaming sustainable_rate_events_per_s  "
         "1,000 events/s (900 to 1,100) → 900 events/s (810 to 990)  × 0.900\n"
     )
-    call(artifacts, "runs", "compare", "one", "empty").refused("one and empty: found no figure that both have")
+    call(artifacts, "runs", "compare", "one", "empty").refused("one and empty: found no figure that counts in both")
+
+
+def test_compare_says_which_figures_are_void_and_why(artifacts: Path) -> None:
+    path = artifacts / "runs" / "void"
+    path.mkdir()
+    results.append(path, figure("void", 5, valid=False))
+    call(artifacts, "runs", "compare", "one", "void").refused(
+        "one and void: found no figure that counts in both; "
+        "e w s streaming sustainable_rate_events_per_s is void in void: output wrong"
+    )
 
 
 def test_open(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +123,7 @@ def test_a_page_on_a_store_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_any_run(tmp_path: Path) -> None:
-    assert call(tmp_path, "runs", "list").out == "0 runs\n"
+    assert call(tmp_path, "runs", "list").out == f"0 runs in {tmp_path / 'runs'}\n"
     call(tmp_path, "open").refused("runs: found no run with a page")
 
 

@@ -7,10 +7,12 @@ import gzip
 import hashlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -326,15 +328,19 @@ def test_a_signal_leaves_one_line_and_nothing_beside_it(
 ) -> None:
     (tmp_path / "rows.csv").write_text("t\n" + "".join(f"{60 * i}\n" for i in range(300_000)))
     command = [COMMAND, "generate", "rows.csv", *TWO, "--out", "out", "--csv", *where]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if during in line:
-                break
+    ours, theirs = pty.openpty()  # a terminal is told at once what is done
+    said = ""
+    with subprocess.Popen(command, cwd=tmp_path, stderr=theirs, start_new_session=True) as process:
+        os.close(theirs)
+        while during not in said:
+            said += os.read(ours, 4096).decode()
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-        said = process.stderr.read()  # until the JVM has ended, too
+        with suppress(OSError):  # until the JVM has ended, too
+            while more := os.read(ours, 4096).decode():
+                said += more
+    os.close(ours)
     assert process.returncode == 130
-    assert said.splitlines()[-1] == "streamgauge: stopped; nothing was written"
+    assert said.endswith("\r\x1b[2Kstreamgauge: stopped; nothing was written\r\n")
     assert "Traceback" not in said
     assert "Exception" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]

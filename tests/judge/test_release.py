@@ -199,3 +199,11 @@ def test_a_manifest_tells_when_it_was_changed() -> None:
     assert record["sha256"] == "d3d0561c799e269d29a565478270283d629dedf9644109aa43e55377d37ca4d1"
     assert not holds({**record, "verdict": "go"})
     assert not holds({"verdict": "no-go"})
+
+
+def test_a_reason_that_many_queries_share_is_said_once_with_their_number() -> None:
+    reasons = [Reason("answer", "failed", f"q{n} in batch", "the candidate gave no answer") for n in range(6)]
+    found = decide([*reasons, Reason("answer", "failed", "q9 in batch", "5 → 4 rows")], [])
+    named = "6 × (q0 in batch, q1 in batch, q2 in batch, q3 in batch, …)"
+    assert found.line == f"no-go: {named}: the candidate gave no answer; q9 in batch: 5 → 4 rows"
+    assert len(found.reasons) == 7, "the record keeps each of them"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.catalog.stages import scopes_of, stages_of
+from streamgauge.catalog.run_log import StageRecord
+from streamgauge.catalog.stages import BY_NAME, scopes_of, stages_of
 from streamgauge.config import load
 from streamgauge.measure import timing
 
@@ -32,6 +33,41 @@ def test_what_is_left_shrinks_with_each_stage_that_ends() -> None:
         (stage.name, *scope.values()) for stage in stages_of(benchmark) for scope in scopes_of(benchmark, stage.scope)
     ]
     assert timing.told(benchmark).startswith("about 7 min (at most 24 min): 2 × search of 2 min, 2 × latency of 1 min")
-    assert timing.left(benchmark, []) == "about 7 min left"
-    assert timing.left(benchmark, tasks[:-3]) == "about 2 min left"
-    assert timing.left(benchmark, tasks) == "about 1 min left", "the shortest time that is told"
+    assert timing.left(benchmark) == "about 7 min left"
+    assert timing.left(benchmark, [record(*task) for task in tasks[:-3]]) == "about 2 min left"
+    assert timing.left(benchmark, [record(*task) for task in tasks]) == "under a minute left"
+
+
+def record(stage: str, *scope: str, state: str = "done") -> StageRecord:
+    named = dict(zip(("experiment", "workload", "system"), scope, strict=False))
+    return StageRecord(stage, named, " ".join((stage, *scope)), state, "", None, {}, None)
+
+
+def test_what_a_failed_experiment_skips_is_not_left() -> None:
+    benchmark = load(CONFIGS / "flights.yaml")
+    first, second = benchmark.experiments
+    ready = [record("ingest"), record("analyze")]
+    both = [*ready, *(record(stage, one.name) for stage in ("generate", "validate") for one in (first, second))]
+    one = [*ready, record("generate", first.name, state="failed"), *both[3:]]
+    of_cells = sum(timing.stage_seconds(s, benchmark, timing.USUAL) for s in stages_of(benchmark) if s.scope == "cell")
+    whole, half = timing.left_seconds(benchmark, both), timing.left_seconds(benchmark, one[:3] + both[3:])
+    assert whole - half == pytest.approx(of_cells), "validation of the first one is done in both"
+    none = [*ready, *(record("generate", one.name, state="failed") for one in benchmark.experiments)]
+    assert timing.left(benchmark, none) == "under a minute left", "the page alone is left"
+    again = [*none, record("generate", first.name), record("generate", second.name)]
+    assert timing.left(benchmark, again) == timing.left(benchmark, both[:2] + again[-2:]), "the last attempt counts"
+
+
+def test_a_stage_that_runs_has_less_left_from_second_to_second() -> None:
+    benchmark = load(CONFIGS / "flights.yaml")
+    running = [record("ingest", state="started")]
+    whole = timing.left_seconds(benchmark, running)
+    assert timing.left_seconds(benchmark, running, running_s=5) == whole - 5
+    others = whole - timing.stage_seconds(BY_NAME["ingest"], benchmark, timing.USUAL)
+    assert timing.left_seconds(benchmark, running, running_s=1e6) == pytest.approx(others), "never below the others"
+
+
+def test_a_release_check_is_estimated_without_the_reruns_that_few_need() -> None:
+    benchmark = load(CONFIGS / "release.yaml")
+    usual, longest = (timing.release_seconds(benchmark, pace) for pace in (timing.USUAL, timing.LONGEST))
+    assert 0 < usual < longest / 2

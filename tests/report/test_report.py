@@ -96,7 +96,7 @@ def page(store: Store, tmp_path: Path) -> Page:
 
 def test_headline_counts_what_passed_and_names_each_failure_with_its_reason(page: Page) -> None:
     assert page.text["verdict"] == [
-        "1 of 3 experiments validated",
+        "1 of 3 experiments validated", "2 remarks",
         "validate late20", "1 of 2 expectations failed: sorted (3 descents)",
         "generate late99", "target_percent: found 99, this seed's bound is 94.85 <b>%</b>; use on_infeasible: closest",
     ]  # fmt: skip
@@ -182,7 +182,7 @@ def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> No
 
 def test_empty_run_is_a_page_of_holes(store: Store, tmp_path: Path) -> None:
     page = Page(build(benchmark(tmp_path / "source.csv"), store, RUN))
-    assert page.text["verdict"] == ["None of 3 experiments validated", "ingest", "not run"]
+    assert page.text["verdict"] == ["None of 3 experiments validated", "1 remark", "ingest", "not run"]
     assert page.text["source"][-2:] == ["No profile of the source.", "not run: see ingest"]
     assert not page.figures
 
@@ -191,7 +191,7 @@ def test_killed_stage_is_said_to_be_unfinished(store: Store, tmp_path: Path) -> 
     made = benchmark(tmp_path / "source.csv")
     Recorder(store, made).stage("ingest", "started")
     page = Page(build(made, store, RUN))
-    assert page.text["verdict"][1:] == ["ingest", "started and not ended: still running, or killed"]
+    assert page.text["verdict"][2:] == ["ingest", "started and not ended: still running, or killed"]
 
 
 def test_missing_validation_is_a_hole_and_never_a_pass(store: Store, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_reason_names_places_as_seen_from_the_page(store: Store, tmp_path: Pat
     error = f"1 of 2 failed; see {run}/validation-a/docs/index.html and {store.root}/data/x"
     Recorder(store, made).stage("ingest", "failed", error=error)
     page = Page(build(made, store, RUN))
-    assert page.text["verdict"][2] == "1 of 2 failed; see validation-a/docs/index.html and data/x"
+    assert page.text["verdict"][3] == "1 of 2 failed; see validation-a/docs/index.html and data/x"
     assert not any(str(tmp_path) in text for texts in page.text.values() for text in texts)
 
 

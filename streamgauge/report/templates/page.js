@@ -78,6 +78,19 @@
     });
   }
   const charts = [...document.querySelectorAll(".chart")];
+  // a phone shows what folds closed, until it is asked for by a touch or a link; what is not good stays open
+  const phone = matchMedia("(max-width: 40rem)").matches;
+  for (const fold of document.querySelectorAll(".fold")) {
+    fold.open = !phone || fold.matches(".verdict.bad > *, .verdict.open > *");
+    fold.addEventListener("toggle", () => fold.querySelectorAll(".chart").forEach((place) => place.data && Plotly.Plots.resize(place)));
+  }
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folds = [target?.closest(".fold"), target?.querySelector(":scope > .fold")];
+    for (const fold of folds) if (fold) fold.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
   // one after another, so that the page can be read meanwhile
   const ready = charts.length ? unpack(document.getElementById("plotly")) : Promise.resolve();
   charts.reduce((before, place) => before.then(() => draw(place)), ready).then(() => {
