@@ -55,6 +55,8 @@ def show(browser: Any, page: Path, width: int, height: int = 900) -> None:
 def test_draws_every_chart_with_its_table_without_a_word_on_the_console_and_asks_nobody(
     browser: Any, page: Path
 ) -> None:
+    show(browser, page, 390, 844)
+    the_first_screen_answers(browser, 844)
     show(browser, page, 1400, 1000)
     drawn = browser.execute_script(
         "return [...document.querySelectorAll('.chart')]"
@@ -157,6 +159,32 @@ def test_the_nights_mark_the_one_change(browser: Any, pages: dict[str, Path]) ->
     show(browser, pages["nights"], 1280)
     marked = "return [...document.querySelectorAll('.chart .textpoint')].map(t => t.textContent)"
     assert [text.strip()[:3] for text in browser.execute_script(marked)] == ["+11"]
+
+
+def test_a_phone_opens_what_is_not_good_and_what_a_link_names(browser: Any, page: Path) -> None:
+    show(browser, page, 390)
+    state = (
+        "return [...document.querySelectorAll('.fold')].map(f => [f.closest('section').id, f.open])"
+        ".filter(([id, open]) => open).map(([id]) => id)"
+    )
+    assert browser.execute_script(state) == ["verdict"], "an experiment failed"
+    cell = browser.execute_script("return document.querySelector('.part > .fold').parentElement.id")
+    browser.execute_script("location.hash = arguments[0]", cell)
+    WebDriverWait(browser, 5).until(lambda b: b.execute_script(state) == ["verdict", cell])
+    charts = f"[...document.querySelectorAll('#{cell} .fold .chart .main-svg')]"
+    WebDriverWait(browser, 5).until(
+        lambda b: b.execute_script(f"return {charts}.every(c => c.getBoundingClientRect().right <= innerWidth)")
+    )
+
+
+def test_a_release_page_of_long_names_is_not_cut_off(browser: Any, tmp_path: Path) -> None:
+    record = record_release(tmp_path / "release")
+    name = ".".join(f"{part}_of_a_rather_long_name_for_a_benchmark" for part in ("experiment", "workload", "system"))
+    for file in record.iterdir():
+        file.write_text(file.read_text().replace("late5.bids", name))
+    show(browser, release_page.build(record), 1400)
+    cut = "return [...document.querySelectorAll('.scroll')].map(s => s.scrollWidth - s.clientWidth)"
+    assert set(browser.execute_script(cut)) == {0}
 
 
 CHARTS = {"run": 39, "disorder": 12, "nights": 12, "release": 2, "runs": 0}

@@ -41,3 +41,12 @@ def test_markdown_is_a_table_whose_cells_cannot_break_it() -> None:
         "| ✅ | series: late5.bids cpu | ratio 1.010 (0.980 to 1.040), tolerance 10 %: rules out a slowdown of 10 % |",
         "| ❓ | series: late5.bids p99 | no value |",
     ]  # fmt: skip
+
+
+def test_a_reason_that_many_share_is_said_once() -> None:
+    alike = [{"state": "failed", "kind": "answer", "what": f"q{n} batch", "why": "no answer"} for n in range(3)]
+    found = {**FOUND, "reasons": alike, "series": []}
+    shared = "3 × (q0 batch, q1 batch, q2 batch)"
+    assert release_forms.as_markdown(found).splitlines()[6:] == [f"| ❌ | answer: {shared} | no answer |"]
+    first, verdict = ElementTree.fromstring(release_forms.as_junit(found))
+    assert (first.get("name"), verdict.get("classname")) == (shared, "verdict")
