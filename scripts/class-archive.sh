@@ -6,7 +6,6 @@ jars=$(.venv/bin/python -c 'import pyspark, pathlib; print(pathlib.Path(pyspark.
 [ .venv/spark.jsa -nt "$jars" ] && exit 0
 half=.venv/.spark.jsa.$$
 trap 'rm -f "$half"' EXIT
-echo "laying out Spark's classes for a quicker start: about a minute"
 options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xlog:disable -XX:ArchiveClassesAtExit='$PWD/$half'"
 PYTHONPATH=$PWD PYSPARK_PYTHON=.venv/bin/python PYSPARK_DRIVER_PYTHON=.venv/bin/python \
     .venv/bin/spark-submit --driver-java-options "$options" --conf spark.ui.enabled=false \

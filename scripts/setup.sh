@@ -9,18 +9,18 @@ step 1 "Python's environment, in .venv"
 test -x .venv/bin/pip || "$python" -m venv .venv
 step 2 "uv $uv, which installs the rest"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv"
-packages=$(grep -c '^[A-Za-z0-9].*==' requirements.txt)
+packages=$(grep -c '^\[\[package\]\]' uv.lock)
 step 3 "about $packages packages, which take 2.3 GB on disk"
 # a terminal sees uv's own bars; elsewhere a line every 15 s says how many packages are there
 if [ -t 2 ]; then
     UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --frozen --inexact --all-extras --compile-bytecode
 else
-    (while sleep 15 >/dev/null 2>&1; do step 3 "$(installed) packages are there"; done) &
+    (while sleep 15 >/dev/null 2>&1; do step 3 "$(installed) packages are there, which are then compiled"; done) &
     ticker=$!
     trap 'kill $ticker 2>/dev/null' EXIT
     UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact --all-extras --compile-bytecode
     kill $ticker 2>/dev/null
 fi
-step 4 "Spark's classes, laid out for a quicker start"
+step 4 "Spark's classes, laid out for a quicker start: about a minute"
 scripts/class-archive.sh
 echo "setup is done, in $(($(date +%s) - began)) s: .venv/bin/streamgauge"

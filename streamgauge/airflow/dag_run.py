@@ -112,12 +112,13 @@ class Watch:
     def __init__(self, benchmark: config.Benchmark, log: Path) -> None:
         self._benchmark, self._log = benchmark, log
         self._began = self._stage_began = time.monotonic()
+        self._log_begin = 0
         self.stages: list[StageRecord] = []
 
     def seen(self, stages: list[StageRecord]) -> None:
         """Takes the attempts at stages so far."""
         if len(stages) > len(self.stages):
-            self._stage_began = time.monotonic()
+            self._stage_began, self._log_begin = time.monotonic(), stage_runs.size_bytes(self._log)
         self.stages = stages
 
     @property
@@ -134,7 +135,7 @@ class Watch:
         if not running:
             return f"  between stages, {took(now - self._began)} in all; {self.left}"
         what = " ".join([running[-1].stage, *running[-1].scope.values()])
-        step = f" ({said})" if (said := stage_runs.last_step(self._log)) else ""
+        step = stage_runs.last_step(self._log, self._log_begin)
         return f"  {what}, {took(now - self._stage_began)}; {self.left}{step}"
 
 

@@ -61,11 +61,10 @@ def run(
         say(f"  started {told}")
         arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
         arguments += ["--overrides", json.dumps(overrides), *(f"--{key}={value}" for key, value in scope.items())]
-        began = time.monotonic()
+        began, begin = time.monotonic(), size_bytes(log)
 
-        def state(told: str = told, began: float = began) -> str:
-            step = f" ({said})" if (said := last_step(log)) else ""
-            return f"  {told}, {took(time.monotonic() - began)}{step}"
+        def state(told: str = told, began: float = began, begin: int = begin) -> str:
+            return f"  {told}, {took(time.monotonic() - began)}{last_step(log, begin)}"
 
         with Live(state, sys.stdout):
             _submit(stage, arguments, master or "local[2]", log, claim)
@@ -105,15 +104,20 @@ def line(stage: StageRecord) -> str:
     return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
 
 
-def last_step(log: Path) -> str:
-    """The last line that a job logged; empty without one."""
+def size_bytes(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def last_step(log: Path, begin: int) -> str:
+    """The last line that a job logged after the first `begin` bytes, in brackets; empty without one."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            file.seek(max(begin, size_bytes(log) - _TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    return next((found[1].strip() for line in reversed(lines) if (found := _LOGGED.search(line))), "")
+    steps = (found[1].strip() for line in reversed(lines) if (found := _LOGGED.search(line)))
+    return next((f" ({step})" for step in steps), "")
 
 
 def _submit(stage: Stage, arguments: list[str], master: str, log: Path, claim: Mapping[str, str]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from streamgauge.airflow import dag_run, stage_runs
 from streamgauge.airflow.stage_runs import tasks
 from streamgauge.base.errors import UserError
+from streamgauge.catalog.run_log import StageRecord
 from streamgauge.config import Benchmark, parse
 from tests.e2e.processes import COMMAND, write_config
 
@@ -57,3 +60,33 @@ def test_a_run_with_json_prints_one_object_and_tells_the_rest_on_standard_error(
     records = str(tmp_path / "a" / "runs" / "mine")
     assert json.loads(done.stdout) == {"run": "mine", "exit_code": 0, "records": records, "page": None}
     assert "ingest" in done.stderr
+
+
+def test_the_last_step_is_what_a_job_of_this_stage_logged_last(tmp_path: Path) -> None:
+    log = tmp_path / "stages.log"
+    assert stage_runs.last_step(log, 0) == ""
+    log.write_text("12:00:01 generate took 8.3 s\n")
+    begin = stage_runs.size_bytes(log)
+    assert (stage_runs.last_step(log, 0), stage_runs.last_step(log, begin)) == (" (generate took 8.3 s)", "")
+    with log.open("a") as file:
+        file.write(
+            "2026-11-27T12:00:09Z [info     ] 12:00:09   at 50 events/s: offered 9 [airflow.x] loc=x.py:1\nWARN x\n"
+        )
+    assert stage_runs.last_step(log, begin) == " (at 50 events/s: offered 9)"
+
+
+def test_who_waits_is_told_the_stage_its_step_and_what_is_left(tmp_path: Path) -> None:
+    log = tmp_path / "airflow.log"
+    log.write_text("12:00:01 generate took 8.3 s\n")
+    watch = dag_run.Watch(BENCHMARK, log)
+    assert re.fullmatch(r"  starting Airflow, 0 s; about \d+ min left", watch.state())
+
+    def record(state: str) -> StageRecord:
+        return StageRecord("generate", {"experiment": "calm"}, "1", state, "", None, {}, None)
+
+    watch.seen([record("started")])
+    with log.open("a") as file:
+        file.write("12:00:02 sorting\n")
+    assert re.fullmatch(r"  generate calm, 0 s; about \d+ min left \(sorting\)", watch.state())
+    watch.seen([record("done")])
+    assert re.fullmatch(r"  between stages, 0 s in all; about \d+ min left", watch.state())
