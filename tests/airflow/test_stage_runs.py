@@ -69,9 +69,7 @@ def test_the_last_step_is_what_a_job_of_this_stage_logged_last(tmp_path: Path) -
     begin = stage_runs.size_bytes(log)
     assert (stage_runs.last_step(log, 0), stage_runs.last_step(log, begin)) == (" (generate took 8.3 s)", "")
     with log.open("a") as file:
-        file.write(
-            "2026-11-27T12:00:09Z [info     ] 12:00:09   at 50 events/s: offered 9 [airflow.x] loc=x.py:1\nWARN x\n"
-        )
+        file.write("2026-11-27T12:00:09Z [info] 12:00:09   at 50 events/s: offered 9 [airflow.x] loc=x:1\nWARN x\n")
     assert stage_runs.last_step(log, begin) == " (at 50 events/s: offered 9)"
 
 

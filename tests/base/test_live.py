@@ -51,7 +51,7 @@ class Terminal:
         self.out = open(theirs, "w", encoding="utf-8")  # noqa: SIM115
 
     def shown(self) -> str:
-        """Everything that was written to it, which is closed then."""
+        """Closes the terminal; returns all that was written to it."""
         text = ""
         while select.select([self._ours], [], [], 0.1)[0]:
             text += os.read(self._ours, 100_000).decode()
