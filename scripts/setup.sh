@@ -20,6 +20,7 @@ else
     trap 'kill $ticker 2>/dev/null' EXIT
     UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact --all-extras --compile-bytecode
     kill $ticker 2>/dev/null
+    trap - EXIT # a failed kill there would be this script's exit code
 fi
 step 4 "Spark's classes, laid out for a quicker start: about a minute"
 scripts/class-archive.sh
