@@ -151,8 +151,10 @@ def rebuild(
         raise UserError(
             f"{artifacts}/runs: found no run; rebuilding would empty the index; name the folder with --artifacts"
         )
-    index = _index(artifacts, database)
-    count = index.rebuild(runs, others=others)
+    from streamgauge.index import default_url
+    from streamgauge.index.result_index import rebuilt
+
+    index, count = rebuilt(database or default_url(artifacts), runs, others=others)
     tell(f"{count} results of {len(runs)} runs", {"results": count, "runs": len(runs)}, as_json)
     _tell(index)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +14,15 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.index.tables import SCHEMA
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 #: seconds that a second writer waits for the first
 _WAIT_S = 60
+#: errors of SQLite that are not the file's: it is in use, or its disk is at fault
+_MAY_PASS = re.compile("locked|unable to open|full|disk I/O|readonly directory")
 
 
 def connect(url: str, *, make: bool = True) -> Engine:
@@ -75,11 +79,33 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     try:
         with engine.begin() as connection:
             yield connection
-    except (DBAPIError, OSError) as problem:
+    except (DBAPIError, OSError, UnicodeDecodeError) as problem:  # the last: of names in a damaged file
         said = str(getattr(problem, "orig", None) or problem).strip().splitlines() or ["no reason given"]
+        if (file := file_of(engine)) and not _MAY_PASS.search(said[0]) and os.access(file, os.W_OK):
+            raise damaged(file, said[0]) from None
         raise UserError(
             f"{name(engine.url)}: the database does not answer: {said[0]}; start it, or choose another --database"
         ) from None
+
+
+def file_of(engine: Engine) -> Path | None:
+    """Returns the file of an SQLite database; None for another one, and for one in memory."""
+    kept = engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:")
+    return Path(str(engine.url.database)) if kept else None
+
+
+def damaged(file: object, what: str) -> Damaged:
+    return Damaged(file, f"damaged, {what}", "`streamgauge results rebuild` makes it again from the records")
+
+
+def require_intact(engine: Engine) -> None:
+    """Raises Damaged if SQLite finds its file's structure broken: a row that an index misses, a series that is gone."""
+    if file := file_of(engine):
+        with transaction(engine) as connection:
+            (found, *_) = connection.execute(text("PRAGMA integrity_check(1)")).scalars()
+            gone = connection.execute(text("PRAGMA foreign_key_check")).first()
+        if found != "ok" or gone:
+            raise damaged(file, " ".join(str(found).split()) if found != "ok" else "a series is gone")
 
 
 def schema_of(connection: Connection) -> str | None:
@@ -91,6 +117,8 @@ def schema_of(connection: Connection) -> str | None:
     if tables >= ours:
         found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         return str(found) if found else None
+    if tables & ours and (file := file_of(connection.engine)):
+        raise damaged(file, f"the table {min(ours - tables)} is gone")
     if tables & ours or (tables and connection.dialect.name == "sqlite"):
         raise UserError(f"{name(connection.engine.url)}: its tables are not Streamgauge's; choose another --database")
     return None
@@ -103,13 +131,11 @@ def prepare(engine: Engine, *, upgrade: bool = False) -> None:
     """
     with transaction(engine) as connection:
         found = schema_of(connection)
-        if found == SCHEMA:
-            return
         if found is not None and found > SCHEMA:
             raise UserError(
                 f"{name(engine.url)}: found schema {found}, allowed: up to {SCHEMA}; a newer Streamgauge made it"
             )
-        if found is not None and not upgrade:
+        if found not in (None, SCHEMA) and not upgrade:
             raise UserError(
                 f"{name(engine.url)}: found schema {found}, allowed: {SCHEMA}; run `streamgauge results upgrade`"
             )
@@ -117,15 +143,21 @@ def prepare(engine: Engine, *, upgrade: bool = False) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))
             if schema_of(connection) == SCHEMA:
                 return
-        _migrate(connection, SCHEMA)
+        if found != SCHEMA:
+            _migrate(connection, SCHEMA)
+    require_intact(engine)
 
 
 def _migrate(connection: Connection, revision: str) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps, and its plugins, are no news
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     config.attributes["connection"] = connection
-    command.upgrade(config, revision)
+    try:
+        command.upgrade(config, revision)
+    except CommandError as problem:  # no migration has the number that it found
+        raise damaged(name(connection.engine.url), str(problem)) from None

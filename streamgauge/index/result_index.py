@@ -6,6 +6,8 @@ import hashlib
 import json
 import logging
 import math
+import os
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from sqlalchemy import Connection, Select, Table, and_, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from streamgauge.base.canonical import canonical
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Damaged, UserError
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, REPLACED, Judgement, Result
 from streamgauge.index import database
@@ -38,7 +40,11 @@ def _key_until_0003(result: Result) -> str:
 
 
 def _hash(result: Result, machine: Row) -> str:
-    text = canonical([*(getattr(result, name) for name in MEASURED), machine])
+    return _hash_of({**{name: getattr(result, name) for name in MEASURED}, "machine": canonical(machine)})
+
+
+def _hash_of(row: Row) -> str:
+    text = canonical([*(row[name] for name in MEASURED), json.loads(row["machine"])])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -66,6 +72,8 @@ class Index:
                 connection.exec_driver_sql("LOCK TABLE series, judgements, points IN EXCLUSIVE MODE")
             before = _keys(connection)
             for table in (points, judgements, series):
+                _rows(connection, select(table))  # whose keys are what they were
+            for table in (points, judgements, series):
                 connection.execute(delete(table))
             added = sum(self._add(connection, run) for run in sorted(runs))
             if not others and (lost := before - _keys(connection)):
@@ -90,13 +98,15 @@ class Index:
         }
         _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
         rows = [
-            {
-                "run_id": result.run_id,
-                "number": number,
-                "series_key": key,
-                "software": canonical(results.attributes(result)),
-                **_figure({name: getattr(result, name) for name in _POINT}),
-            }
+            _with_checksum(
+                {
+                    "run_id": result.run_id,
+                    "number": number,
+                    "series_key": key,
+                    "software": canonical(results.attributes(result)),
+                    **_figure({name: getattr(result, name) for name in _POINT}),
+                }
+            )
             for key, (number, result) in zip(keys, found, strict=True)
         ]
         now = {_key_until_0003(result): key for key, (_, result) in zip(keys, found, strict=True)}
@@ -106,7 +116,8 @@ class Index:
         for row in rows:
             if row["reason"] == REPLACED:  # it may have been added while it still stood
                 known = and_(*(points.c[column.name] == row[column.name] for column in points.primary_key))
-                connection.execute(update(points).where(known).values(valid=False, reason=REPLACED))
+                values = {"valid": False, "reason": REPLACED, "crc32": row["crc32"]}
+                connection.execute(update(points).where(known).values(values))
         return added
 
     # -- queries
@@ -120,7 +131,7 @@ class Index:
         if since:
             query = query.where(points.c.at >= since)
         query = query.order_by(points.c.at.desc(), points.c.run_id.desc(), points.c.number.desc()).limit(limit)
-        return [_row(row) for row in reversed(self._all(query))]
+        return self._all(query)[::-1]
 
     def series(self, *, run_id: str | None = None, **wanted: str | None) -> list[Row]:
         """Series; run_id: only those with a point of that run. wanted: a value for any of MEASURED, or key."""
@@ -128,25 +139,55 @@ class Index:
         if run_id is not None:
             query = query.where(series.c.key.in_(select(points.c.series_key).where(points.c.run_id == run_id)))
         query = query.order_by(*(series.c[name] for name in MEASURED), series.c.key)
-        return [_row(row) for row in self._all(query)]
+        return self._all(query)
 
     def history(self, key: str) -> list[Row]:
         """Points of a series, oldest first, including void ones."""
         query = select(points).where(points.c.series_key == key)
-        return [_row(row) for row in self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))]
+        return self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))
 
     def judgements(self, key: str | None = None) -> list[Row]:
         query = select(judgements).order_by(judgements.c.changed_at, judgements.c.run_id, judgements.c.number)
-        return [_row(row) for row in self._all(query if key is None else query.where(judgements.c.series_key == key))]
+        return self._all(query if key is None else query.where(judgements.c.series_key == key))
 
     def dump(self) -> dict[str, list[Row]]:
         """Dumps all rows of each table in the order of the key: equal indexes give equal dumps."""
         tables = (series, points, judgements)
-        return {t.name: [_row(row) for row in self._all(select(t).order_by(*t.primary_key))] for t in tables}
+        return {t.name: self._all(select(t).order_by(*t.primary_key)) for t in tables}
 
-    def _all(self, query: Select[Any]) -> Sequence[Any]:
+    def _all(self, query: Select[Any]) -> list[Row]:
         with database.transaction(self.engine) as connection:
-            return connection.execute(query).all()
+            return _rows(connection, query)
+
+
+def rebuilt(url: str, runs: Iterable[Path], *, others: bool = False) -> tuple[Index, int]:
+    """Rebuilds the index behind a URL; returns it and the number of its points. Raises UserError.
+
+    A damaged SQLite file is kept beside the new one, as it may hold results of other hosts.
+    """
+    try:
+        index = Index(url, upgrade=True)
+        return index, index.rebuild(runs, others=others)
+    except Damaged as problem:
+        file = database.file_of(database.connect(url))
+        if file is None:
+            raise
+        kept = file.with_name(f"{file.name}.damaged")
+        os.replace(file, kept)
+        for ending in ("-journal", "-wal", "-shm"):  # they would be taken for the new file's
+            Path(f"{file}{ending}").unlink(missing_ok=True)
+        log.warning("%s: %s; it was kept as %s", file, problem.what, kept.name)
+        index = Index(url)
+        return index, index.rebuild(runs, others=others)
+
+
+def _rows(connection: Connection, query: Select[Any]) -> list[Row]:
+    """Rows that a query finds. Raises Damaged if one of them is not what was written."""
+    try:
+        return [_row(row) for row in connection.execute(query).all()]
+    except (ValueError, TypeError, LookupError) as problem:  # of a value that its column cannot have, too
+        where = database.file_of(connection.engine) or database.name(connection.engine.url)
+        raise database.damaged(where, " ".join(str(problem).split())) from None
 
 
 def _keys(connection: Connection) -> set[tuple[Any, ...]]:
@@ -179,10 +220,26 @@ def _wanted(query: Select[Any], wanted: dict[str, str | None]) -> Select[Any]:
 
 
 def _row(row: Any) -> Row:
-    """Row as a plain dict; JSON columns are parsed, and the series' key is there once."""
+    """Row as a plain dict; JSON columns are parsed, and the series' key is there once. Raises ValueError."""
     found = dict(row._mapping)
+    if (checksum := found.pop("crc32", None)) and checksum != _checksum(found):
+        raise ValueError(f"the checksum of a row of run {found['run_id']!r} does not match")
+    if "machine" in found and "key" in found and found["key"] != _hash_of(found):
+        raise ValueError(f"the key of series {found['key']!r} does not match")
     found.pop("key", None) if "series_key" in found else None
     return {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in found.items()}
+
+
+def _with_checksum(row: Row) -> Row:
+    return {**row, "crc32": _checksum(row)}
+
+
+def _checksum(row: Row) -> str:
+    """Checksum of a row's own columns, without those of a series that was joined; 1 and 1.0 are one value."""
+    own = points.c if "value" in row else judgements.c
+    values = [row[column.name] for column in own if column.name in row]
+    same = [float(value) if isinstance(value, int) else value for value in values]
+    return f"{zlib.crc32(canonical(same).encode()):08x}"
 
 
 def _figure(point: Row) -> Row:
@@ -194,7 +251,7 @@ def _figure(point: Row) -> Row:
 
 
 def _judgement(number: int, one: Judgement) -> Row:
-    return {**asdict(one), "number": number, "evidence": canonical(one.evidence)}
+    return _with_checksum({**asdict(one), "number": number, "evidence": canonical(one.evidence)})
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
 #: the newest migration; streamgauge/index/migrations/versions/ holds them all
-SCHEMA = "0004"
+SCHEMA = "0005"
 metadata = MetaData()
 
 series = Table(
@@ -35,6 +35,7 @@ points = Table(
     Column(
         "software", Text, nullable=False
     ),  # JSON, with os and memory; not in the series' key, else an upgrade would begin a new series
+    Column("crc32", String(8)),  # of the other columns; a series' key is one itself
     Index("points_of_series", "series_key", "at"),
 )
 
@@ -48,5 +49,6 @@ judgements = Table(
     Column("outcome", String(20), nullable=False),
     Column("magnitude", Float, nullable=False),
     Column("evidence", Text, nullable=False),  # JSON
+    Column("crc32", String(8)),
     Index("judgements_of_series", "series_key", "changed_at"),
 )

@@ -323,7 +323,7 @@ def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: P
         )
         if schema == "0002":
             connection.execute(text("INSERT INTO judgements VALUES ('night0', 0, 'k', 'then', 'open', 0.5, '{}')"))
-    with pytest.raises(UserError, match=f"found schema {schema}, allowed: 0004; run `streamgauge results upgrade`"):
+    with pytest.raises(UserError, match=f"found schema {schema}, allowed: 0005; run `streamgauge results upgrade`"):
         Index(url)
     index = Index(url, upgrade=True)
     [key] = [row["key"] for row in index.series()]
@@ -335,7 +335,7 @@ def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: P
     assert index.add_run(runs[1]) == 2
     with database.transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(UserError, match="found schema 9999, allowed: up to 0004; a newer Streamgauge made it"):
+    with pytest.raises(UserError, match="found schema 9999, allowed: up to 0005; a newer Streamgauge made it"):
         Index(url)
 
 
