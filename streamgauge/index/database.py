@@ -117,7 +117,7 @@ def schema_of(connection: Connection) -> str | None:
     if tables >= ours:
         found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         return str(found) if found else None
-    if tables & ours and (file := file_of(connection.engine)):
+    if len(tables & ours) > 1 and (file := file_of(connection.engine)):
         raise damaged(file, f"the table {min(ours - tables)} is gone")
     if tables & ours or (tables and connection.dialect.name == "sqlite"):
         raise UserError(f"{name(connection.engine.url)}: its tables are not Streamgauge's; choose another --database")

@@ -9,6 +9,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -67,12 +68,10 @@ class Index:
 
         Raises UserError if that loses points or judgements which these records do not hold; others=True accepts that.
         """
-        with database.transaction(self.engine) as connection:
+        with database.transaction(self.engine) as connection, _reading(connection):
             if connection.dialect.name == "postgresql":  # other writers wait
                 connection.exec_driver_sql("LOCK TABLE series, judgements, points IN EXCLUSIVE MODE")
             before = _keys(connection)
-            for table in (points, judgements, series):
-                _rows(connection, select(table))  # whose keys are what they were
             for table in (points, judgements, series):
                 connection.execute(delete(table))
             added = sum(self._add(connection, run) for run in sorted(runs))
@@ -183,17 +182,32 @@ def rebuilt(url: str, runs: Iterable[Path], *, others: bool = False) -> tuple[In
 
 def _rows(connection: Connection, query: Select[Any]) -> list[Row]:
     """Rows that a query finds. Raises Damaged if one of them is not what was written."""
-    try:
+    with _reading(connection):
         return [_row(row) for row in connection.execute(query).all()]
-    except (ValueError, TypeError, LookupError) as problem:  # of a value that its column cannot have, too
+
+
+@contextmanager
+def _reading(connection: Connection) -> Iterator[None]:
+    """Turns what is said of a value that its column cannot have into Damaged."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError) as problem:
         where = database.file_of(connection.engine) or database.name(connection.engine.url)
         raise database.damaged(where, " ".join(str(problem).split())) from None
 
 
 def _keys(connection: Connection) -> set[tuple[Any, ...]]:
-    """Identities of all points and judgements; a judgement's series may have had another key in an earlier version."""
-    columns = {"points": list(points.primary_key), "judgements": [judgements.c.run_id, judgements.c.number]}
-    return {(what, *row) for what, some in columns.items() for row in connection.execute(select(*some))}
+    """Identities of all points and judgements that are what was written.
+
+    A judgement's series may have had another key in an earlier version.
+    """
+    columns = {points: [column.name for column in points.primary_key], judgements: ["run_id", "number"]}
+    found = set()
+    for table, names in columns.items():
+        for row in (dict(one._mapping) for one in connection.execute(select(table)).all()):
+            if row["crc32"] in (None, _checksum(row)):
+                found.add((table.name, *(row[name] for name in names)))
+    return found
 
 
 def _foreign(lost: set[tuple[Any, ...]]) -> str:
@@ -237,7 +251,7 @@ def _with_checksum(row: Row) -> Row:
 def _checksum(row: Row) -> str:
     """Checksum of a row's own columns, without those of a series that was joined; 1 and 1.0 are one value."""
     own = points.c if "value" in row else judgements.c
-    values = [row[column.name] for column in own if column.name in row]
+    values = [row[column.name] for column in own if column.name != "crc32" and column.name in row]
     same = [float(value) if isinstance(value, int) else value for value in values]
     return f"{zlib.crc32(canonical(same).encode()):08x}"
 
