@@ -232,8 +232,78 @@ def wire(random: random.Random) -> Draw:
     return Draw(["wire"], {"message": line + b"\n"})
 
 
+#: modules that leave a file in the folder when they are imported, and a script that does when it is started
+MARKERS = {
+    "marker_module.py": b"open('ran-module', 'w').close()\ndef __getattr__(name): return lambda *_: 1\n",
+    "marker_package/__init__.py": b"open('ran-package', 'w').close()\n",
+    "marker_package/sub.py": b"def __getattr__(name): return lambda *_: 1\n",
+    "marker.sh": b"#!/bin/sh\ntouch ran-script\n",
+    "marker.sql": b"copy (select 1) to 'ran-sql'",
+}
+SECURITY = [
+    "plugin.library.paths", "bootstrap.servers", "metadata.broker.list", "ssl.engine.location", "ssl.providers",
+    "sasl.kerberos.kinit.cmd", "oauth_cb", "error_cb", "security.protocol", "sasl.username", "sasl.password",
+    "ssl.ca.location", "ssl.keystore.location", "sasl.oauthbearer.token.endpoint.url", "debug",
+]  # fmt: skip
+OTHERS_SQL = [
+    "copy (select 1) to 'ran-sql'", "select * from read_text('f.csv')", "attach 'ran-sql.db'", "install httpfs",
+    "select 1; copy (select 2) to 'ran-sql'", "marker.sql", "select * from range(1000000000000)", "set threads = 64",
+    "select * from read_csv('http://HOST/x')", "pipe.sql",
+]  # fmt: skip
+
+
+def stranger(random: random.Random, host: str = "127.0.0.1:1") -> Draw:
+    """A benchmark file that names code, programs, libraries, hosts and variables; `check` shall leave all alone."""
+    raw: Any = json.loads(json.dumps(SOUND))
+    own = random.choice(
+        ["marker_module:thing", "marker_package.sub:thing", "marker_package.sub:a.b", "./m:x", ":", "a:b"]
+    )
+    far = random.choice(["gs://HOST/x", "s3://no/x", "s3a://user:SECRET@no/x", "hdfs://HOST/x", "abfs://a@HOST/x"])
+    variable = random.choice(["${AWS_SECRET_ACCESS_KEY}", "${HOME}", "${NOT_SET}", "{{ 7*7 }}", "$(touch ran-shell)"])
+    job: Any = {"name": "j", "engine": "job", "bootstrap": "HOST", "command": ["./marker.sh", variable]}
+
+    def system(**keys: Any) -> None:
+        raw["systems"] = [{"name": "s", "engine": "known"} | keys]
+
+    def a_job(**keys: Any) -> None:
+        raw["systems"] = [job | keys]
+
+    url = random.choice(
+        ["http://HOST/x", "https://HOST", "javascript:x", "file:///etc/passwd", "http://u:SECRET@HOST/"]
+    )
+    values = ["./libmarker.so", "HOST", "x", variable]
+    kinds: list[Callable[[], object]] = [
+        lambda: a_job(security={key: random.choice(values) for key in random.sample(SECURITY, random.randrange(1, 4))}),
+        lambda: a_job(security={"sasl.password": variable, "security.protocol": "SASL_PLAINTEXT"}),
+        lambda: a_job(environment={"LD_PRELOAD": "./libmarker.so"}),
+        lambda: a_job(answer={"sql": random.choice(OTHERS_SQL), "key": ["v"]}),
+        lambda: system(engine=own),
+        lambda: system(engine="spark", conf={"spark.jars": "http://HOST/x.jar"}, master="spark://HOST"),
+        lambda: system(engine="spark", python="./marker.sh", checkpoints=far),
+        lambda: system(engine="flink", flink_home=random.choice([".", far]), conf={"env.java.opts": variable}),
+        lambda: raw.update(search={"verdict": own}),
+        lambda: raw["experiments"][0].update(delay={"distribution": own, "max": "5s"}),
+        lambda: raw["experiments"][0].update(
+            delay={"distribution": "empirical", "profile": random.choice([far, "pipe"])}
+        ),
+        lambda: raw.update(metrics={"sinks": [{"type": random.choice([own, "http"]), "url": url}]}),
+        lambda: raw.update(metrics={"sinks": [{"type": "graphite", "host": "127.0.0.1", "port": 9}]}),
+        lambda: raw.update(nightly={"webhook": {"url": url}, "notifiers": [{"notifier": "marker_package.sub.Thing"}]}),
+        lambda: raw["source"].update(files=random.choice([far, ["f.csv", far], "{{ 7*7 }}.csv", "file:///dev/zero"])),
+        lambda: raw["source"].update(expectations=[far]),
+        lambda: raw.update(replay={"remote": ["HOST"], "cafile": far, "token_variable": "HOME"}),
+        lambda: raw.update(description=random.choice(["{{ 7*7 }}", "\x1b]0;x\x07", "[x](javascript:1)"])),
+    ]
+    for kind in random.sample(kinds, random.choice([1, 1, 2, 3])):
+        kind()
+    text = yaml.safe_dump(raw, allow_unicode=True).replace("HOST", host)
+    arguments = ["check", "b.yaml", *random.choice([[], ["--json"]])]
+    return Draw(arguments, {"b.yaml": text.encode(), "f.csv": b"t,v\n1,2\n3,4\n2,5\n", **MARKERS})
+
+
 KINDS: dict[str, Callable[[random.Random], Draw]] = {
     "files and options": one_shot, "benchmark files": benchmark, "records": records, "wire messages": wire,
+    "strangers": stranger,
 }  # fmt: skip
 
 
@@ -292,6 +362,7 @@ def _become(draw: Draw, place: Path, work: Path) -> None:
             os.dup2(os.open(place / name, os.O_RDWR | os.O_CREAT), number)
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode) for n, mode in ((0, "r"), (1, "w"), (2, "w")))
         sys.argv = ["streamgauge", *draw.arguments]
+        sys.path.insert(0, str(work))
         code = _wire(work) if draw.arguments == ["wire"] else _command()
     except BaseException:
         import traceback
@@ -342,6 +413,8 @@ def shortcomings(draw: Draw, end: Ended) -> Iterator[str]:
         yield "output beside the mistake"
     if not end.code and "--json" in draw.arguments and not _is_json(end.out):
         yield "no JSON"
+    if any(name.startswith(("ran-", "tmp/ran-")) for name in end.left):
+        yield "ran code that the file names"
     if end.seconds > SECONDS:
         yield f"{end.seconds:.0f} s"
     if end.bytes > BYTES:

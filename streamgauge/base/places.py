@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from streamgauge.base.answering import answered, short
 from streamgauge.base.errors import UserError
 from streamgauge.base.secrets import names_user
 
@@ -56,9 +57,13 @@ class Remote(PosixPath):
         filesystem, base = _store(scheme.removesuffix(":"), host)
         return filesystem, posixpath.join(base, *rest)
 
-    def _kind(self) -> fs.FileType:
+    def info(self) -> fs.FileInfo:
+        """The file's entry in its store. Raises OSError if the store refuses, or says nothing for too long."""
+        return answered(str(self), self._info)
+
+    def _info(self) -> fs.FileInfo:
         filesystem, name = self.at()
-        return filesystem.get_file_info(name).type
+        return filesystem.get_file_info(name)
 
     def absolute(self) -> Remote:
         return self
@@ -67,10 +72,10 @@ class Remote(PosixPath):
         return self
 
     def exists(self, **_: Any) -> bool:
-        return bool(self._kind() != fs.FileType.NotFound)
+        return bool(self.info().type != fs.FileType.NotFound)
 
     def is_dir(self, **_: Any) -> bool:
-        return bool(self._kind() == fs.FileType.Directory)
+        return bool(self.info().type == fs.FileType.Directory)
 
     def mkdir(self, *_: Any, **__: Any) -> None:
         """Does nothing: a remote store has files only."""
@@ -126,7 +131,7 @@ class Remote(PosixPath):
             there = bucket.exists()
         except OSError as problem:
             where = "AWS_ENDPOINT_URL, AWS_REGION and" if self.parts[0] == "s3:" else "its address and"
-            told = f"{self}: the store does not answer ({_short(problem)}); check {where} the credentials"
+            told = f"{self}: the store does not answer ({short(problem)}); check {where} the credentials"
             raise UserError(told) from None
         if not there:
             raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts or --out")
@@ -148,15 +153,9 @@ def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
         filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{host}/")
     except (OSError, pa.ArrowException) as problem:
         raise UserError(
-            f"{scheme}://{host}: cannot be reached ({_short(problem)}); allowed: a path, s3://, gs://, hdfs://"
+            f"{scheme}://{host}: cannot be reached ({short(problem)}); allowed: a path, s3://, gs://, hdfs://"
         ) from None
     return filesystem, base
-
-
-def _short(problem: Exception) -> str:
-    """The message in one line of at most 300 characters: for a missing library it lists a hundred folders."""
-    said = " ".join(str(problem).split())
-    return said if len(said) <= 300 else f"{said[:300]}…"
 
 
 def place(name: str | Path) -> Path:
@@ -204,8 +203,7 @@ def status(name: str | Path) -> Status:
     """Size and mtime of a regular file. Raises OSError, such as FileNotFoundError or IsADirectoryError."""
     found = place(name)
     if isinstance(found, Remote):
-        filesystem, there = found.at()
-        info = filesystem.get_file_info(there)
+        info = found.info()
         if info.type == fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(found))
         if not info.is_file:

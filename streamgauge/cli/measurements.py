@@ -22,7 +22,7 @@ from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.cli import workplace
+from streamgauge.cli import outside, workplace
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 from streamgauge.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.driver.requests import LONGEST_S, MOST_PER_S
@@ -289,6 +289,7 @@ def checked(benchmark: config.Benchmark, artifacts: Any, systems: Collection[str
     from streamgauge.catalog import preflight
     from streamgauge.measure import checks
 
+    outside.announce(benchmark)
     checks.check(benchmark, systems)
     store = store_at(artifacts)
     preflight.check(store, benchmark.source.files)

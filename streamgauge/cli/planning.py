@@ -19,8 +19,9 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick, moment
 from streamgauge.catalog.artifacts import Store
-from streamgauge.cli import losses, options
+from streamgauge.cli import losses, options, outside
 from streamgauge.cli.profile_text import hints_json
+from streamgauge.config.reached import is_remote, without_own
 
 if TYPE_CHECKING:
     from streamgauge.text.sample import Sample
@@ -64,10 +65,19 @@ def store_at(artifacts: Path) -> Store:
     return Store(artifacts)
 
 
-def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
-    """Validate a benchmark file and print the plan: sources, experiments, cells, and what is already built."""
+def check(
+    file: ConfigFile,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="also try brokers, stores and rights, and import the code that it names")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Validate a benchmark file, run nothing of it, and print the plan: sources, cells, and what is already built."""
     benchmark = config.load(file)
-    plan = plan_of(benchmark, store_at(artifacts))
+    if connect:
+        outside.announce(benchmark)
+    plan = plan_of(benchmark, store_at(artifacts), connect=connect)
     if as_json:
         typer.echo(json.dumps(plan))
         return
@@ -80,7 +90,8 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
     built = {True: "[green]built[/]", False: "to build"}
     console.print(f"[bold]{benchmark.name}[/]  {escape(benchmark.description)}", soft_wrap=True)
     for source in plan["sources"]:
-        console.print(f"  source  {escape(source['file'])}  ({source['size']:,} bytes)", soft_wrap=True)
+        size = "on a store, not checked here" if source["size"] is None else f"{source['size']:,} bytes"
+        console.print(f"  source  {escape(source['file'])}  ({size})", soft_wrap=True)
     if looked := plan["sample"]:
         console.print(
             f"  begins  {looked['events']:,} of {looked['lines']:,} lines are events, from {looked['first']} to "
@@ -103,27 +114,41 @@ def check(file: ConfigFile, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: A
     for line in losses.lines(plan["lost_at_own_speed"]):
         console.print(f"  lost    {line}", soft_wrap=True, markup=False)
     console.print(f"  takes   {plan['takes']}", soft_wrap=True)
+    if not connect and plan["reached"]:
+        for line in outside.lines(benchmark):
+            console.print(f"  names   {line}", soft_wrap=True, markup=False)
+        console.print("  Not checked here: check --connect tries what a run would reach, and runs its code.")
 
 
-def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
-    """Plan of a run as `check` prints it, from file hashes alone. Raises UserError for what would make the run fail."""
+def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False) -> dict[str, Any]:
+    """Plan of a run as `check` prints it, from file hashes alone. Raises UserError for what would make the run fail.
+
+    connect: also asks stores and brokers, and runs code that the file names.
+    """
     from streamgauge.catalog.source_files import stat_source
     from streamgauge.measure import timing
     from streamgauge.spark import reach
 
-    looked = check_all(benchmark)
+    looked = check_all(benchmark, connect=connect)
+    tried = benchmark if connect else without_own(benchmark)
+    near = [connect or not is_remote(file) for file in benchmark.source.files]
     store.require_space(0)  # raises if the store does not answer
     # a file that no run has hashed has no artifacts here: a large one need not be read to say so
-    quick = store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
-    doubts = reach.check(benchmark, store, looked, hashed=quick)
+    quick = all(near) and store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
+    doubts = reach.check(tried, store, looked, hashed=quick)
 
-    def state(kind: str, key: Callable[[], str]) -> dict[str, Any]:
-        return {"key": key(), "built": store.find(kind, key()) is not None} if quick else {"key": None, "built": False}
+    def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, Any]:
+        if not (quick and known):
+            return {"key": None, "built": False}
+        return {"key": key(), "built": store.find(kind, key()) is not None}
 
     return {
         "benchmark": benchmark.name,
         "takes": timing.told(benchmark),
-        "sources": [{"file": f, "size": stat_source(f).st_size} for f in benchmark.source.files],
+        "sources": [
+            {"file": file, "size": stat_source(file).st_size if is_near else None}
+            for file, is_near in zip(benchmark.source.files, near, strict=True)
+        ],
         "sample": looked and _shown(looked, benchmark.source.tick, doubts),
         "events": state("events", lambda: store.events_key(benchmark)),
         "profile": state("profile", lambda: store.profile_key(benchmark)),
@@ -131,12 +156,13 @@ def plan_of(benchmark: config.Benchmark, store: Store) -> dict[str, Any]:
             {
                 "name": e.name,
                 "target_percent": e.target_percent,
-                **state("stream", partial(store.stream_key, benchmark, e)),
+                **state("stream", partial(store.stream_key, benchmark, e), e in tried.experiments),
             }
             for e in benchmark.experiments
         ],
         "cells": [cell.name for cell in benchmark.all_cells()],
-        "lost_at_own_speed": losses.of_cells(benchmark, store) if quick else {},
+        "lost_at_own_speed": losses.of_cells(tried, store) if quick else {},
+        "reached": outside.facts(benchmark),
     }
 
 
@@ -151,10 +177,11 @@ def _shown(looked: Sample, tick: Tick, doubts: list[str]) -> dict[str, Any]:
     }
 
 
-def check_all(benchmark: config.Benchmark) -> Sample | None:
+def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | None:
     """Checks columns, first lines, delays, queries, engines and verdict before a run. Raises UserError.
 
-    Returns the sample read from the source's first lines; None for a generated source.
+    connect: also asks stores and brokers, and runs code that the file names. Returns the sample read from the source's
+    first lines; None for a generated source, and for one on a store that is not asked.
     """
     from streamgauge.catalog.source_files import stat_source
     from streamgauge.disorder.delays import table
@@ -162,20 +189,23 @@ def check_all(benchmark: config.Benchmark) -> Sample | None:
     from streamgauge.text import splits
     from streamgauge.text.sample import sample
 
-    checks.check(benchmark)
+    checks.check(benchmark) if connect else checks.check_here(benchmark)
     if find_spec("croniter"):  # comes with Airflow, without which nothing is scheduled
         from streamgauge.airflow import schedules
 
         schedules.check(benchmark)
     for file in benchmark.source.expectations:
-        stat_source(file, "source.expectations")
-    splits.source_splits(benchmark.source, 1 << 40)
-    for experiment in benchmark.experiments:
+        if connect or not is_remote(file):
+            stat_source(file, "source.expectations")
+    near = connect or not any(map(is_remote, benchmark.source.files))
+    if near:
+        splits.source_splits(benchmark.source, 1 << 40)
+    for experiment in (benchmark if connect else without_own(benchmark)).experiments:
         try:
             table(experiment.delay, benchmark.source.tick)
         except UserError as problem:
             raise UserError(f"experiment {experiment.name}: {problem}") from None
-    return sample(benchmark.source) if benchmark.source.files else None
+    return sample(benchmark.source) if near and benchmark.source.files else None
 
 
 def schema() -> None:
@@ -227,6 +257,7 @@ def run(
     from streamgauge.catalog import preflight
     from streamgauge.spark import reach
 
+    outside.announce(benchmark)
     looked, store = check_all(benchmark), store_at(artifacts)
     preflight.check(store, benchmark.source.files)
     reach.check(benchmark, store, looked, hashed=store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE)

@@ -65,6 +65,11 @@ class DelaySpec(Model):
                 raise ValueError(f"{key}: found with {self.distribution}, which does not use it, allowed: {allowed}")
         return self
 
+    @property
+    def is_own(self) -> bool:
+        """True for a function of the user's own."""
+        return ":" in self.distribution
+
 
 _NO_DELAY = DelaySpec(max=Duration(0))
 

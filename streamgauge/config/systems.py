@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
@@ -45,6 +45,18 @@ class Semantics:
     final: str
     emits: str
     revises: bool = False
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Something beyond a benchmark file that a run of it imports, starts, connects to, or reads.
+
+    key: of the file. name: a module, a command, an address or a variable.
+    """
+
+    kind: Literal["code", "program", "host", "variable"]
+    key: str
+    name: str
 
 
 #: the first column of a table of Semantics
@@ -116,6 +128,10 @@ class System(Model):
         """The settings with file names resolved from base, the folder of the benchmark file."""
         return self
 
+    def reached(self) -> Iterator[Reached]:
+        """Yields what the settings name beyond the file, with their own keys."""
+        yield from ()
+
     def check_installed(self) -> None:
         """Raises UserError if the engine is not installed where the settings say."""
 
@@ -147,6 +163,9 @@ class OwnSettings(System):
     engine: Annotated[str, AfterValidator(_own), WithJsonSchema({"type": "string", "pattern": ".:."})] = Field(
         description="package.module:Class, an adapter of your own; its folder must be on PYTHONPATH"
     )
+
+    def reached(self) -> Iterator[Reached]:
+        yield Reached("code", "engine", self.engine)
 
 
 def settings_of(engine: str) -> type[System]:

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import Benchmark, Replay, System
+from streamgauge.config import DELAY_PARAMETERS, Benchmark, Replay, System
 from streamgauge.driver.ids import KINDS
 from streamgauge.driver.system import make_system
+from streamgauge.metrics.sinks import SINKS, make_sink
+from streamgauge.search.verdict import BUILT_IN, load
 from streamgauge.workloads import Spec
 
 log = logging.getLogger("streamgauge")
 
 
+#: what the names of a user's own code look like
+_OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
 def check_names(benchmark: Benchmark) -> None:
-    """Checks queries and their columns, without importing a user's module. Raises UserError."""
+    """Checks queries, their columns and all other names, without importing a user's module. Raises UserError."""
+    for experiment in benchmark.experiments:
+        _known(f"experiment {experiment.name}: delay.distribution", experiment.delay.distribution, DELAY_PARAMETERS)
+    _known("search.verdict", benchmark.search.verdict, BUILT_IN, "function")
+    for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
+        _known(f"metrics.sinks.{number}.type", sink.type, SINKS, "Class")
     for workload in benchmark.workloads:
         Spec.of(workload, benchmark.source.kinds)
     columns = benchmark.source.kinds
@@ -27,14 +39,26 @@ def check_names(benchmark: Benchmark) -> None:
             raise UserError(f"replay.ids: found {name!r}, allowed: columns of type {' or '.join(KINDS)}: {allowed}")
 
 
-def check(benchmark: Benchmark, systems: Collection[str] | None = None) -> None:
-    """Checks names, that engines are installed and imported, as is the verdict, and that services answer.
+def _known(key: str, name: str, known: Collection[str], own: str = "name") -> None:
+    if name not in known and not _OWN.fullmatch(name):
+        raise UserError(f"{key}: found {name!r}, allowed: {', '.join(known)}, or package.module:{own}")
 
-    systems: names of those that are measured; all if None. Raises UserError.
-    """
-    from streamgauge.search.verdict import load
 
+def check_here(benchmark: Benchmark) -> None:
+    """Checks names, and that engines are installed; imports nothing and asks nobody. Raises UserError."""
     check_names(benchmark)
+    for system in benchmark.systems:
+        system.check_installed()
+
+
+def check(benchmark: Benchmark, systems: Collection[str] | None = None) -> None:
+    """Checks names, that engines are installed, all code that the file names, and that services answer.
+
+    This runs that code. systems: names of those that are measured; all if None. Raises UserError.
+    """
+    check_names(benchmark)
+    for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
+        make_sink(sink, f"metrics.sinks.{number}").close()
     for system in [one for one in benchmark.systems if systems is None or one.name in systems]:
         system.check_installed()
         adapter = make_system(system, Path())

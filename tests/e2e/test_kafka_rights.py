@@ -109,7 +109,7 @@ def test_a_user_with_the_rights_is_measured_and_the_secret_is_nowhere(
 ) -> None:
     broker, address = secured
     bench = bench_of(tmp_path, address, "all")
-    assert call("check", bench.file, "--artifacts", bench.store.root).code == 0
+    assert call("check", "--connect", bench.file, "--artifacts", bench.store.root).code == 0
     answer = trial(bench, "--json")
     found = answer.json
     assert (found["correct"], found["details"]["emitted"]) == (True, 500)
@@ -126,7 +126,7 @@ def test_a_missing_right_is_named_before_anything_is_measured(
 ) -> None:
     bench = bench_of(tmp_path, secured[1], missing)
     begin, said, needs = LACKING[missing]
-    for answer in (call("check", bench.file, "--artifacts", bench.store.root), trial(bench)):
+    for answer in (call("check", "--connect", bench.file, "--artifacts", bench.store.root), trial(bench)):
         answer.refused(f"systems.mine.security: {begin}", said, "uthorization failed", NEEDS.format(needs))
     left = topics(secured[0])
     assert len(left) == (2 if missing == "DELETE" else 0), "who may not remove a topic leaves what the line names"
@@ -149,6 +149,6 @@ def test_a_wrong_password_mechanism_or_protocol_is_one_line_without_the_password
 ) -> None:  # fmt: skip
     monkeypatch.setenv("JOB_PASSWORD", secret)
     bench = bench_of(tmp_path, secured[1], "all", **more)
-    for answer in (call("check", bench.file, "--artifacts", bench.store.root), trial(bench)):
+    for answer in (call("check", "--connect", bench.file, "--artifacts", bench.store.root), trial(bench)):
         answer.refused("systems.mine.bootstrap: the Kafka broker ", " cannot be used: ", said)
         assert secret not in answer.out + answer.err

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
-from streamgauge.config.systems import Semantics, System, resolved
+from streamgauge.config.systems import Reached, Semantics, System, resolved
 from streamgauge.lateness.pace import Pace
 
 HOME = Path(__file__).resolve().parents[3] / ".venvs" / "flink"  # as `make flink` makes it
@@ -81,6 +81,12 @@ class FlinkSettings(System):
 
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, flink_home=self.flink_home))
+
+    def reached(self) -> Iterator[Reached]:
+        if self.flink_home:
+            yield Reached("program", "flink_home", self.flink_home)
+        if self.conf:  # Flink loads jars and agents that its settings name
+            yield Reached("code", "conf", ", ".join(self.conf))
 
     def home(self) -> Path:
         """The folder of Flink's bin, conf and lib. Raises UserError if `make flink` was not run."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
 from streamgauge.base.units import PS, Duration
 from streamgauge.config.field_types import Delay, Model
-from streamgauge.config.systems import System
+from streamgauge.config.systems import Reached, System
 from streamgauge.driver.ids import KINDS
 from streamgauge.kafka import security
 
@@ -206,6 +208,18 @@ class JobSettings(System):
         if self.version is not None and not named:
             raise ValueError("version: neither command nor environment has the place {version}, which tells what runs")
         return self
+
+    def reached(self) -> Iterator[Reached]:
+        yield Reached("program", "command", shlex.join(self.command))
+        if self.environment:
+            yield Reached("program", "environment", ", ".join(self.environment))
+        yield Reached("host", "bootstrap", self.bootstrap)
+        for key, value in self.security.items():
+            if key == security.TOKEN_HOST:
+                yield Reached("host", f"security.{key}", value)
+        for place in ("security", "environment", "command"):
+            for name in dict.fromkeys(variables.named(str(getattr(self, place)))):
+                yield Reached("variable", place, name)
 
     def ids(self, columns: Mapping[str, str]) -> tuple[str, ...]:
         """The columns of answer.key that the source has, unless a time in the key tells the answers of laps apart."""

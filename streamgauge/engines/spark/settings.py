@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Duration
 from streamgauge.config.field_types import Delay
-from streamgauge.config.systems import Semantics, System, resolved
+from streamgauge.config.systems import Reached, Semantics, System, resolved
 from streamgauge.lateness.pace import Pace
 
 JAR = Path(__file__).parents[3] / ".venvs" / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
@@ -101,6 +101,16 @@ class SparkSettings(System):
 
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
+
+    def reached(self) -> Iterator[Reached]:
+        for key, path in (("spark_home", self.spark_home), ("python", self.python)):
+            if path:
+                yield Reached("program", key, path)
+        for key, name in (("master", self.master), ("checkpoints", self.checkpoints or "")):
+            if "://" in name:
+                yield Reached("host", key, name)
+        if self.conf:  # Spark loads jars, plugins and agents that its settings name
+            yield Reached("code", "conf", ", ".join(self.conf))
 
     def home(self) -> Path:
         """Returns spark_home, else the PySpark beside its Python, else the built-in one. Raises UserError."""

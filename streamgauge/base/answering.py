@@ -1,0 +1,46 @@
+"""The first question to a remote store: its answer comes within a stated time, or is an error."""
+
+from __future__ import annotations
+
+import errno
+import queue
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
+
+T = TypeVar("T")
+#: in which a store says whether a file is there, whatever its client tries meanwhile
+FIRST_ANSWER_S = 30.0
+
+
+def answered(name: str, ask: Callable[[], T]) -> T:
+    """Returns what a store answers to the first question about a file. Raises OSError if it takes too long.
+
+    The clients of some stores ask again for minutes, and no signal reaches them meanwhile: so a thread asks.
+    """
+    answers: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put(ask())
+        except Exception as problem:
+            answers.put(problem)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        found = answers.get(timeout=FIRST_ANSWER_S)
+    except queue.Empty:
+        raise TimeoutError(errno.ETIMEDOUT, f"the store has not answered for {FIRST_ANSWER_S:g} s", name) from None
+    if isinstance(found, pa.ArrowException) and not isinstance(found, OSError):
+        raise OSError(errno.EINVAL, short(found), name)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def short(problem: Exception) -> str:
+    """The message in one line of at most 300 characters: for a missing library it lists a hundred folders."""
+    said = " ".join(str(problem).split())
+    return said if len(said) <= 300 else f"{said[:300]}…"

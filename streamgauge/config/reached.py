@@ -1,0 +1,98 @@
+"""Lists the code, programs, hosts and variables that a benchmark file names, and tries none of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from streamgauge.config.benchmark import Benchmark
+from streamgauge.config.metrics import MetricsSink
+from streamgauge.config.nightly import Nightly, Webhook
+from streamgauge.config.systems import Reached
+
+_REMOTE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+:/+.")
+
+
+def is_remote(name: str) -> bool:
+    """True for a name on a store such as s3:// rather than on this machine."""
+    return _REMOTE.match(name) is not None
+
+
+def reached(benchmark: Benchmark) -> tuple[Reached, ...]:
+    """Lists what a run of the file would import, start, connect to, or read from the environment, in its order."""
+    return tuple(dict.fromkeys(_all(benchmark)))
+
+
+def without_own(benchmark: Benchmark) -> Benchmark:
+    """The benchmark without experiments whose stream depends on code that the file names, and without their cells."""
+    experiments = tuple(one for one in benchmark.experiments if not one.delay.is_own)
+    names = {one.name for one in experiments}
+    cells = tuple(cell for cell in benchmark.all_cells() if cell.experiment in names)
+    return benchmark.model_copy(update={"experiments": experiments, "cells": cells})
+
+
+def _all(benchmark: Benchmark) -> Iterator[Reached]:
+    for key in ("files", "expectations"):
+        for name in getattr(benchmark.source, key):
+            yield from _store(f"source.{key}", name)
+    for experiment in benchmark.experiments:
+        where = f"experiments.{experiment.name}.delay"
+        if experiment.delay.is_own:
+            yield Reached("code", f"{where}.distribution", experiment.delay.distribution)
+    for system in benchmark.systems:
+        for one in system.reached():
+            yield Reached(one.kind, f"systems.{system.name}.{one.key}", one.name)
+    if ":" in benchmark.search.verdict:
+        yield Reached("code", "search.verdict", benchmark.search.verdict)
+    for address in benchmark.replay.remote:
+        yield Reached("host", "replay.remote", address)
+    if benchmark.replay.token_variable:
+        yield Reached("variable", "replay.token_variable", benchmark.replay.token_variable)
+    for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
+        yield from _sink(f"metrics.sinks.{number}", sink)
+    if benchmark.nightly:
+        yield from _nightly(benchmark.nightly)
+
+
+def _store(key: str, name: str) -> Iterator[Reached]:
+    if is_remote(name):
+        yield Reached("host", key, _address(name))
+
+
+def _sink(where: str, sink: MetricsSink) -> Iterator[Reached]:
+    if ":" in sink.type:
+        yield Reached("code", f"{where}.type", sink.type)
+    if sink.url:
+        yield Reached("host", f"{where}.url", _address(sink.url))
+    if sink.host:
+        yield Reached("host", f"{where}.host", f"{sink.host}:{sink.port}")
+    for variable in sink.headers_from_env.values():
+        yield Reached("variable", f"{where}.headers_from_env", variable)
+
+
+def _nightly(nightly: Nightly) -> Iterator[Reached]:
+    for key, hook in (("webhook", nightly.webhook), ("heartbeat", nightly.heartbeat)):
+        if hook is not None:
+            yield from _webhook(f"nightly.{key}", hook)
+    if email := nightly.email:
+        yield Reached("host", "nightly.email", f"{email.host}:{email.port}")
+        for variable in filter(None, (email.user_variable, email.password_variable)):
+            yield Reached("variable", "nightly.email", variable)
+    if nightly.apprise_variable:
+        yield Reached("variable", "nightly.apprise_variable", nightly.apprise_variable)
+    for notifier in nightly.notifiers:
+        yield Reached("code", "nightly.notifiers", notifier.notifier)
+
+
+def _webhook(where: str, hook: Webhook) -> Iterator[Reached]:
+    if hook.url:
+        yield Reached("host", f"{where}.url", _address(hook.url))
+    for variable in filter(None, (hook.url_variable, *hook.headers_from_env.values())):
+        yield Reached("variable", where, variable)
+
+
+def _address(url: str) -> str:
+    """Scheme, host and port of a URL: what else is in it may be a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
