@@ -9,6 +9,9 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, Name, Percent, PositiveFloat
 
+#: verdict functions of search/verdict.py
+VERDICTS = ("recovery",)
+
 
 def _has_port(address: str) -> str:
     if not 0 < int(address.rpartition(":")[2]) < 2**16:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import DELAY_PARAMETERS, Benchmark, Replay, System
+from streamgauge.config.measuring import VERDICTS
 from streamgauge.driver.ids import KINDS
 from streamgauge.driver.system import make_system
 from streamgauge.metrics.sinks import SINKS, make_sink
-from streamgauge.search.verdict import BUILT_IN, load
 from streamgauge.workloads import Spec
 
 log = logging.getLogger("streamgauge")
@@ -27,7 +27,7 @@ def check_names(benchmark: Benchmark) -> None:
     """Checks queries, their columns and all other names, without importing a user's module. Raises UserError."""
     for experiment in benchmark.experiments:
         _known(f"experiment {experiment.name}: delay.distribution", experiment.delay.distribution, DELAY_PARAMETERS)
-    _known("search.verdict", benchmark.search.verdict, BUILT_IN, "function")
+    _known("search.verdict", benchmark.search.verdict, VERDICTS, "function")
     for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
         _known(f"metrics.sinks.{number}.type", sink.type, SINKS, "Class")
     for workload in benchmark.workloads:
@@ -56,6 +56,8 @@ def check(benchmark: Benchmark, systems: Collection[str] | None = None) -> None:
 
     This runs that code. systems: names of those that are measured; all if None. Raises UserError.
     """
+    from streamgauge.search.verdict import load
+
     check_names(benchmark)
     for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
         make_sink(sink, f"metrics.sinks.{number}").close()

@@ -49,6 +49,20 @@ nightly: {schedule: "30 1 * * *"}
     "nightly.yaml": "name: nightly\nschedule: nightly" + BASE,
     "weekly.yaml": "name: weekly\nnightly: {schedule: weekly}" + BASE,
     "twin.yaml": "name: plain" + BASE,
+    "stranger.yaml": """
+name: stranger
+description: "{{ 7*7 }} [x](javascript:x)"
+source: {files: ["gs://stranger/{{ 7*7 }}.csv"], time: {column: 0, unit: s}, header: false}
+experiments: [{name: own, target_percent: 5, delay: {distribution: "marker_module:delay"}}]
+workloads: [{name: all, query: passthrough}]
+systems:
+  - {name: own, engine: "marker_module:Engine"}
+  - {name: other, engine: job, bootstrap: "127.0.0.1:1", command: [none], security: {sasl.password: "${NOT_SET}"}}
+search: {verdict: "marker_module:judge"}
+metrics: {sinks: [{type: "marker_module:Sink"}]}
+nightly: {notifiers: [{notifier: marker_module.Notifier}]}
+release: {rate: 100}
+""",
     "notes.txt": "not a benchmark",
 }
 PARSE = """
@@ -113,8 +127,10 @@ def tasks(parsed: Any, name: str) -> dict[str, Any]:
 
 def test_one_dag_per_file_that_loads(parsed: Any) -> None:
     assert sorted(parsed["dags"]) == [
-        "streamgauge-nightly_auction", "streamgauge-release_versions",
-        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster", "streamgauge_turns",
+        "streamgauge-nightly_auction", "streamgauge-nightly_stranger", "streamgauge-release_stranger",
+        "streamgauge-release_versions",
+        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster", "streamgauge_stranger",
+        "streamgauge_turns",
         "streamgauge_versions",
     ]  # fmt: skip
 
@@ -127,6 +143,11 @@ def test_files_that_do_not_load_are_one_import_error_apart_from_the_dags(parsed:
     assert "weekly.yaml: nightly.schedule: found 'weekly', allowed: a cron expression" in message
     assert "twin.yaml: name: found 'plain'" in message
     assert len(message.splitlines()) == 1
+
+
+def test_parsing_imports_nothing_that_a_file_names(parsed: Any) -> None:
+    assert "marker_module" not in parsed["modules"]
+    assert "marker_module" not in str(parsed["errors"]), "nobody has tried"
 
 
 def test_neither_spark_nor_great_expectations_is_imported(parsed: Any) -> None:
