@@ -24,6 +24,7 @@ from streamgauge.cli.profile_text import hints_json
 from streamgauge.config.reached import is_remote, without_own
 
 if TYPE_CHECKING:
+    from streamgauge.spark.reach import Reached
     from streamgauge.text.sample import Sample
 
 ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
@@ -135,7 +136,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     store.require_space(0)  # raises if the store does not answer
     # a file that no run has hashed has no artifacts here: a large one need not be read to say so
     quick = all(near) and store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
-    doubts = reach.check(tried, store, looked, hashed=quick)
+    reached = reach.check(tried, store, looked, hashed=quick, hints=all(near))
 
     def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, Any]:
         if not (quick and known):
@@ -149,7 +150,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
             {"file": file, "size": stat_source(file).st_size if is_near else None}
             for file, is_near in zip(benchmark.source.files, near, strict=True)
         ],
-        "sample": looked and _shown(looked, benchmark.source.tick, doubts),
+        "sample": looked and _shown(looked, benchmark.source.tick, reached),
         "events": state("events", lambda: store.events_key(benchmark)),
         "profile": state("profile", lambda: store.profile_key(benchmark)),
         "experiments": [
@@ -166,14 +167,14 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     }
 
 
-def _shown(looked: Sample, tick: Tick, doubts: list[str]) -> dict[str, Any]:
+def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, Any]:
     first, last = (moment(time, tick) for time in looked.span)
     found = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
     return {
         **found,
         "bad_lines": [line["reason"] for line in looked.bad[:3]],
-        "doubts": looked.doubts + doubts,
-        "hints": hints_json(looked.hints),
+        "doubts": [*looked.doubts, *reached.doubts],
+        "hints": hints_json(looked.hints if reached.hints is None else reached.hints),
     }
 
 

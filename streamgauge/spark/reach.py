@@ -100,16 +100,25 @@ def of_sample(looked: Sample, source: Source) -> Disorder:
     return Disorder(int(out_of_order(times).sum()), len(times), whole=False)
 
 
-def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: bool) -> list[str]:
-    """Doubts whether targets can be reached. Raises Infeasible for one that cannot, if all events tell so.
+@dataclass(frozen=True)
+class Reached:
+    """Doubts whether targets can be reached, and hints of all events, if they were read."""
 
-    hashed: the source's hash is known, or quickly found, hence also what the store has of it.
+    doubts: tuple[str, ...] = ()
+    hints: tuple[Hint, ...] | None = None
+
+
+def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: bool, hints: bool = False) -> Reached:
+    """Doubts and hints. Raises Infeasible for a target that cannot be reached, if all events tell so.
+
+    hashed: the source's hash is known, or quickly found, hence also what the store has of it; hints: a small source
+    is read whole for them, too.
     """
     targets = [e for e in benchmark.experiments if e.fraction is not None and e.on_infeasible == "error"]
     if hashed:
         targets = [e for e in targets if store.find("stream", store.stream_key(benchmark, e)) is None]
-    if looked is None or not targets:
-        return []
+    if looked is None or not (targets or hints):
+        return Reached()
     profile = store.find("profile", store.profile_key(benchmark)) if hashed else None
     tick = benchmark.source.tick
     if profile is not None:
@@ -118,19 +127,22 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
             with _named(experiment):
                 too_low(experiment.fraction or Fraction(0), found["out_of_order"], found["events"])
     elif is_small(benchmark.source):
-        with whole(benchmark.source, benchmark.scale) as (groups, _):
+        with whole(benchmark.source, benchmark.scale) as (groups, found_hints):
             for experiment in targets:
                 with _named(experiment):
                     solution(groups, experiment, tick)
+        return Reached(hints=found_hints)
     else:
         seen = of_sample(looked, benchmark.source)
-        return [
-            f"warning: experiment {e.name}: found target {e.wanted}, but {seen} are out of order already; if all are "
-            "like these, begin with order: event_time, or take target: source"
-            for e in targets
-            if (e.fraction or 0) * 100 < seen.percent
-        ]
-    return []
+        return Reached(
+            tuple(
+                f"warning: experiment {e.name}: found target {e.wanted}, but {seen} are out of order already; if all "
+                "are like these, begin with order: event_time, or take target: source"
+                for e in targets
+                if (e.fraction or 0) * 100 < seen.percent
+            )
+        )
+    return Reached()
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def read(folder: Path, data: str, *more: str) -> tuple[dict[str, Any], str, str]
         ("t,v\n" + rows("{at:%Y%m%d%H%M%S}123,{i}\n"), "%Y%m%d%H%M%S%f", "09:00:00.123Z"),
         (rows("[{at:%Y-%m-%d %H:%M:%S},5] a, b\n", 9) + "[2026-03-25 09:00:09,5] c\n",
          "[%Y-%m-%d %H:%M:%S,%f]", "09:00:00.5Z"),
-        (rows("[{at:%a %b %d %H:%M:%S}.5 2026] [core:error] x\n") + "[Wed Mar 25 09:00:31.5 2026] y\n",
+        (rows("[{at:%a %b %d %H:%M:%S}.5 2026] [core:error] x\n", 9) + rows("[{at:%a %b %d %H:%M:%S}.5 2026] y z\n", 9),
          "[%a %b %d %H:%M:%S.%f %Y]", "09:00:00.5Z"),
         (rows("1.2.3.4 - - [{at:%d/%b/%Y:%H:%M:%S} +0530] \"GET / HTTP/1.1\" 200 {i}\n"),
          "[%d/%b/%Y:%H:%M:%S %z]", "03:30:00Z"),
@@ -111,9 +111,9 @@ def test_kinds_of_ids_and_numbers(tmp_path: Path) -> None:
 
 
 def test_json_lines_whose_first_has_no_time(tmp_path: Path) -> None:
-    source, at, said = read(tmp_path, '{"ts": null}\n{"a": 1}\n' + rows('{{"ts": {s}, "a": {i}}}\n', 60))
+    source, at, said = read(tmp_path, '{"ts": null}\n{"a": 1}\n' + rows('{{"ts": {s}, "a": {i}}}\n', 300))
     assert (source["time"], at) == ({"column": "ts", "unit": "s"}, "2026-03-25T09:00:00Z")
-    assert "60 of 62 lines read" in said
+    assert "300 of 302 lines read" in said
 
 
 @pytest.mark.parametrize(
@@ -133,3 +133,10 @@ def test_json_lines_whose_first_has_no_time(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_refused_in_one_line(tmp_path: Path, name: str, data: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(data)
     run(Call(["init", str(tmp_path / name), "--out", str(tmp_path / "b.yaml")])).refused(f"{name}: ", said)
+
+
+def test_check_hints_at_what_lies_beyond_the_first_lines_of_a_small_file(tmp_path: Path) -> None:
+    read(tmp_path, "ts,v\n" + rows("{s},{i}\n", 1500) + "0,1\n" + rows("{s},{i}\n", 1))
+    plan = run(Call(["check", str(tmp_path / "b.yaml"), "--artifacts", str(tmp_path / "a"), "--json"])).json
+    assert [(hint["kind"], hint["lines"]) for hint in plan["sample"]["hints"]] == [("clock_at_1970", [1502])]
+    assert plan["sample"]["lines"] == 1000
