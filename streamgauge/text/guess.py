@@ -119,6 +119,8 @@ def guess(
         if not others and not any(map(_is_value, first)):
             raise UserError(f"{path}: no line of data, only a header; name a file with data")
         shown = ", ".join(repr(name[:60]) for name in (names or first)[:30])
+        if only is not None and only not in (*(names or ()), *map(str, range(len(first)))) and "," not in only:
+            raise UserError(f"{path}: --time: no column {only!r}; found {len(first)}: {shown}")
         values = ", ".join(repr(values[0][:60]) for values in columns[:30])
         data = f"; first values: {values}" if names else ""
         raise UserError(

@@ -51,7 +51,10 @@ _HANDLED = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
-_OFFSET = re.compile(r"[+-][0-9]{2}:?[0-9]{2}\]?", re.ASCII)
+_OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):?(00|15|30|45)\]?", re.ASCII)
+#: names of columns of offsets, and of those that hold how long something took
+_OFFSET_NAME = re.compile(r"off|zone|tz|utc|gmt", re.IGNORECASE)
+_LONG_NAME = re.compile(r"dur|elapsed|took|delay|length|latency|runtime", re.IGNORECASE)
 _CLOCK = re.compile(
     r"[0-9]{1,2}[:.][0-9]{2}([:.][0-9]{2}([.,:][0-9]{1,9})?)?(\s?[AP]\.?\s?M\.?)?\]?|[0-2][0-9]([0-5][0-9]){2}",
     re.IGNORECASE,
@@ -127,7 +130,7 @@ def times_in(columns: Sequence[Sequence[str]], names: list[str] | None, only: st
             found += _numbers(named[index], filled, hinted=hinted)
         else:
             found += _texts((named[index],), filled, told)
-    for parts in dict.fromkeys((*_by_name(named), *_joinable(columns))):
+    for parts in dict.fromkeys((*_by_name(named), *_joinable(columns, named))):
         if only is None or only in (",".join(str(named[k]) for k in parts), ",".join(map(str, parts))):
             joined = [" ".join(each) for each in zip(*(columns[k] for k in parts), strict=True)]
             found += _texts(tuple(named[k] for k in parts), joined, told)
@@ -145,13 +148,15 @@ def _by_name(names: Sequence[str | int]) -> Iterator[tuple[int, ...]]:
         yield tuple(known)
 
 
-def _joinable(columns: Sequence[Sequence[str]]) -> Iterator[tuple[int, ...]]:
+def _joinable(columns: Sequence[Sequence[str]], names: Sequence[str | int]) -> Iterator[tuple[int, ...]]:
     """Yields columns that may be parts of a time: up to four of a day's, a clock's, those of a year and an offset."""
 
     def all_shaped(shape: re.Pattern[str]) -> list[int]:
         return [index for index, values in enumerate(columns) if _shaped(shape, values)]
 
-    clocks, dates, offsets = all_shaped(_CLOCK), all_shaped(_DATE), all_shaped(_OFFSET)
+    clocks = [index for index in all_shaped(_CLOCK) if not _LONG_NAME.search(str(names[index]))]
+    offsets = [k for k in all_shaped(_OFFSET) if isinstance(names[k], int) or _OFFSET_NAME.search(str(names[k]))]
+    dates = all_shaped(_DATE)
     days, years = set(all_shaped(_DAY)), all_shaped(_YEAR)
     for clock in clocks:
         before = [range(clock - count, clock) for count in (1, 2, 3, 4)]
@@ -210,12 +215,14 @@ def _texts(names: tuple[str | int, ...], values: list[str], known: Told) -> Iter
 
 def _year(pattern: str, first: str, written_s: int) -> int:
     """The latest year in which that time lies before the file was written, a day apart for other zones."""
-    year = datetime.fromtimestamp(written_s, UTC).year
-    try:
-        later = Reader(pattern, "UTC", year)(first) > (written_s + 86400) * 10**9
-    except ValueError:  # the 29th of February in a year that has none
-        later = True
-    return year - later
+    last = datetime.fromtimestamp(written_s, UTC).year
+    for year in range(last, last - 9, -1):
+        try:
+            if Reader(pattern, "UTC", year)(first) <= (written_s + 86400) * 10**9:
+                return year
+        except ValueError:  # the 29th of February in a year that has none
+            continue
+    return last
 
 
 def _column(pattern: str, year: int) -> TimeColumn:

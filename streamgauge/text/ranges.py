@@ -64,6 +64,8 @@ def first_line(path: str, comment: str | None = None) -> First:
                 break
             start, number = start + len(line) + 1, number + 1
         following = rest + _read(handle, _LOOK)
+    if comment is not None and not newline and (not line or line.startswith(comment.encode())):
+        raise UserError(f"{path}: no line of data, only comments; name a file with data")
     if not newline and len(line) >= _STEP and b"\r" not in line:
         raise UserError(f"{path}: no line end in the first {_STEP >> 20} MiB; name a file of text lines")
     inside = line.rstrip(b"\r").find(b"\r") >= 0

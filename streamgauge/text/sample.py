@@ -25,6 +25,7 @@ _ADVICE = {
     "not UTF-8": "convert the file to UTF-8",
     TOO_LONG: "name a file of text lines",
     UNBALANCED: "set source.quote: null if quotes mean nothing",
+    "not a JSON object": "write an object a line, as by: jq -c . objects.json > lines.jsonl",
     "empty line": "remove empty lines",
     f"{beyond.REASON} into 64-bit ns": "times of a finer unit need another source.time.unit",
     "time is not ISO-8601": "times that are numbers need source.time.unit, other ones source.time.format",

@@ -227,7 +227,7 @@ def rows(show: str, count: int = 40) -> str:
          {"separator": " ", "header": False, "time": {"columns": [0, 1]},
           "columns": {f"column_{k}": {"path": k, "type": "string"} for k in (2, 3, 4)}}),
         ("w3c.log", "#Software: x\n#Fields: date time c-ip method\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.1 GET\n")
-         + "#Date: restarted\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.2 GET\n", 5),
+         + "#Date: restarted\n" + rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.2 GET\n"),
          {"separator": " ", "header": False, "comment": "#", "column_names": ["date", "time", "c-ip", "method"],
           "time": {"columns": ["date", "time"]}, "order": "event_time",
           "columns": {"c-ip": "string", "method": "string"}}),

@@ -126,6 +126,7 @@ def test_json_lines_whose_first_has_no_time(tmp_path: Path) -> None:
         ("f.csv", b't,"v\nw"\n' + rows("{s},{i}\n").encode(), "line 1: a quoted name goes on to line 2"),
         ("f.csv", b"t,v\n" + rows('{s},{i}" pipe\n').encode(), "set source.quote: null if quotes mean nothing"),
         ("f.csv", b"\n\n", "no line of data"),
+        ("f.csv", b"# a\n# b\n", "no column reads as a time"),
         ("f.jsonl", b"ts,v\n1,2\n", "found no line with a JSON object, but 'ts,v', allowed: JSON lines"),
         ("f.jsonl", b'{\n  "ts": 1\n}\n', "jq -c . objects.json > lines.jsonl"),
     ],
@@ -140,3 +141,17 @@ def test_check_hints_at_what_lies_beyond_the_first_lines_of_a_small_file(tmp_pat
     plan = run(Call(["check", str(tmp_path / "b.yaml"), "--artifacts", str(tmp_path / "a"), "--json"])).json
     assert [(hint["kind"], hint["lines"]) for hint in plan["sample"]["hints"]] == [("clock_at_1970", [1502])]
     assert plan["sample"]["lines"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("data", "time"),
+    [
+        ("ts,delta\n" + rows("{at:%Y-%m-%d %H:%M:%S},-10{i:02}\n"), {"column": "ts"}),
+        ("ts,tz\n" + rows("{at:%Y-%m-%d %H:%M:%S},-0330\n"),
+         {"columns": ["ts", "tz"], "format": "%Y-%m-%d %H:%M:%S %z"}),
+        ("date,duration\n" + rows("2026-03-1{i},00:0{i}:00\n", 9), {"column": "date"}),
+        ("t,v\n" + rows("Feb 29 {at:%H:%M:%S},{i}\n"), {"column": "t", "format": "%b %d %H:%M:%S", "year": 2024}),
+    ],
+)  # fmt: skip
+def test_what_stands_beside_a_time_is_not_always_a_part_of_it(tmp_path: Path, data: str, time: dict[str, Any]) -> None:
+    assert read(tmp_path, data)[0]["time"] == time
