@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 CONFIDENCE = 0.90
 #: standard deviation of how much a process favours one side, in logarithms. One process does not show it, so it is
@@ -53,6 +52,8 @@ def ratio_of(processes: Sequence[Sequence[float]]) -> Ratio | None:
     With fewer than three processes the interval is that of all blocks, widened by FAVOUR; from three on it is the t
     interval over the processes' own estimates.
     """
+    from scipy.special import ndtri, stdtrit  # whoever reads a ratio needs none of it
+
     logs = [np.asarray(blocks, dtype=float) for blocks in processes if len(blocks)]
     count = sum(len(blocks) for blocks in logs)
     if count < LEAST_BLOCKS:
