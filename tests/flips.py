@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+import tempfile
+from functools import cache
+from pathlib import Path
 
 FLIPS = 150
 
@@ -16,3 +20,43 @@ def flipped(data: bytes, seed: int, flips: int = FLIPS) -> list[bytes]:
         copy[bit // 8] ^= 1 << bit % 8
         copies.append(bytes(copy))
     return copies
+
+
+@cache
+def sound_files() -> tuple[dict[str, bytes], str]:
+    """Returns the files of a small store, by name, and what `results list --json` prints of it."""
+    import yaml
+
+    from streamgauge import config
+    from streamgauge.base.jsonl import write_record
+    from streamgauge.catalog.artifacts import Store
+    from streamgauge.index.result_index import rebuilt
+    from tests.catalog.test_flipped_artifacts import make
+    from tests.catalog.test_flipped_records import BENCHMARK
+    from tests.index.example import three_runs
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "artifacts"
+        runs = three_runs(root)
+        index, _ = rebuilt(f"sqlite:///{root / 'results.db'}", runs)
+        told = json.dumps({"results": index.results()}) + "\n"
+        index.engine.dispose()
+        benchmark = config.parse(config.Benchmark, yaml.safe_load(yaml.safe_dump(BENCHMARK)), "test")
+        write_record(runs[0] / "benchmark.json", benchmark.model_dump(mode="json"))
+        Store(root).made("stream", "k", make)
+        files = (file for file in root.rglob("*") if file.is_file() and file.suffix != ".lock")
+        return {str(file.relative_to(folder)): file.read_bytes() for file in files}, told
+
+
+def replay_is_refused(work: Path) -> str | None:
+    """The line that refuses the stream of sound_files in a folder; None if it is what was written."""
+    from streamgauge.base.errors import UserError
+    from tests.catalog.test_flipped_artifacts import Store, rows_of, table
+
+    try:
+        rows = rows_of(Store(work / "artifacts"))
+    except UserError as problem:
+        return str(problem)
+    if not rows.select(table().schema.names).equals(table()):
+        raise AssertionError("other rows than those that were written")
+    return None

@@ -29,6 +29,8 @@ from typing import Any
 
 import yaml
 
+from tests.flips import flipped, replay_is_refused, sound_files
+
 SECONDS, BYTES = 60.0, 2 << 30
 SOUND: dict[str, Any] = {
     "name": "x",
@@ -65,6 +67,7 @@ class Draw:
     arguments: list[str]
     files: dict[str, bytes] = field(default_factory=dict)
     stdin: bytes = b""
+    told: str = ""  # what it prints if it succeeds, where that is known
 
 
 @dataclass
@@ -301,9 +304,33 @@ def stranger(random: random.Random, host: str = "127.0.0.1:1") -> Draw:
     return Draw(arguments, {"b.yaml": text.encode(), "f.csv": b"t,v\n1,2\n3,4\n2,5\n", **MARKERS})
 
 
+def flipped_bit(random: random.Random) -> Draw:
+    """A file of a sound store in which one bit is another, read by a command."""
+    files, listed = sound_files()
+    readers: dict[str, list[tuple[list[str], str]]] = {
+        "results.db": [(["results", "list", "--json"], listed), (["results", "rebuild"], ""), (["results", "add"], "")],
+        "results.jsonl": [(["results", "rebuild"], ""), (["results", "add"], "")],
+        "benchmark.json": [(["check", "artifacts/runs/night1/benchmark.json"], "")],
+        "part-0.parquet": [(["replay"], "")],
+        "manifest.json": [(["replay"], "")],
+    }
+    name = random.choice([name for name in files if Path(name).name in readers])
+    arguments, told = random.choice(readers[Path(name).name])
+    (data,) = flipped(files[name], random.randrange(2**32), 1)
+    return Draw(arguments, files | {name: data, "f.csv": b"t\n1\n2\n"}, told=told)
+
+
+def _replay(work: Path) -> int:
+    refused = replay_is_refused(work)
+    if refused:
+        print(f"streamgauge: {refused}", file=sys.stderr)
+    return 2 if refused else 0
+
+
 KINDS: dict[str, Callable[[random.Random], Draw]] = {
     "files and options": one_shot, "benchmark files": benchmark, "records": records, "wire messages": wire,
     "strangers": stranger,
+    "flipped bit": flipped_bit,
 }  # fmt: skip
 
 
@@ -363,7 +390,8 @@ def _become(draw: Draw, place: Path, work: Path) -> None:
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode) for n, mode in ((0, "r"), (1, "w"), (2, "w")))
         sys.argv = ["streamgauge", *draw.arguments]
         sys.path.insert(0, str(work))
-        code = _wire(work) if draw.arguments == ["wire"] else _command()
+        own = {"wire": _wire, "replay": _replay}.get(draw.arguments[0])
+        code = own(work) if own else _command()
     except BaseException:
         import traceback
 
@@ -415,6 +443,8 @@ def shortcomings(draw: Draw, end: Ended) -> Iterator[str]:
         yield "no JSON"
     if any(name.startswith(("ran-", "tmp/ran-")) for name in end.left):
         yield "ran code that the file names"
+    if not end.code and draw.told not in ("", end.out):
+        yield "other figures than those that were written"
     if end.seconds > SECONDS:
         yield f"{end.seconds:.0f} s"
     if end.bytes > BYTES:

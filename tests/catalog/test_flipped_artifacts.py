@@ -17,17 +17,20 @@ from streamgauge.driver.replay import load_stream
 from tests.flips import FLIPS, flipped
 
 
-def make(build: Build) -> None:
-    """Writes a small stream of two parts."""
+def table() -> pa.Table:
     times = np.arange(400, dtype=np.int64) * 1_000_003
-    rows = pa.Table.from_arrays(
+    return pa.Table.from_arrays(
         [pa.array(times), pa.array(np.arange(400)), pa.array(times - 7), pa.array([b"%d\n" % n for n in range(400)])],
         schema=STREAM,
     )
+
+
+def make(build: Build) -> None:
+    """Writes a small stream of two parts."""
     build.manifest["files"] = ["part-0.parquet", "part-1.parquet"]
     for number, name in enumerate(build.manifest["files"]):
         with pa.OSFile(str(build.path / name), "wb") as sink, parquet_writer(sink, STREAM) as writer:
-            writer.write_table(rows.slice(200 * number, 200))
+            writer.write_table(table().slice(200 * number, 200))
 
 
 def rows_of(store: Store) -> pa.Table:
