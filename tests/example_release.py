@@ -32,15 +32,15 @@ MANIFEST: dict[str, Any] = {
 }  # fmt: skip
 
 
-def record_release(directory: Path) -> Path:
+def record_release(directory: Path, cell: str = "late5.bids") -> Path:
     """Writes the records as a release check leaves them; returns the directory."""
     directory.mkdir(parents=True)
-    write_json(directory / "release.json", FOUND)
+    write_json(directory / "release.json", {**FOUND, "series": [{**one, "cell": cell} for one in FOUND["series"]]})
     write_json(directory / "manifest.json", MANIFEST)
     for number in range(4):
         for side in ("baseline", "candidate", "control"):
             values = {"cpu": 1.0 + number / 50, "p99": 80.0 + number}
             append_json(directory / "release.jsonl", {
-                "round": number + 1, "side": side, "cell": "late5.bids", "values": values, "void": None, "wrong": None,
+                "round": number + 1, "side": side, "cell": cell, "values": values, "void": None, "wrong": None,
             })  # fmt: skip
     return directory

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import ClassVar, Self, TextIO
 
+from streamgauge.base.printable import printable
+
 #: longest silence where no terminal is, seconds
 EVERY_S = 15.0
 _TICK_S, _REDRAW_S = 0.2, 0.5
@@ -71,7 +73,7 @@ class Live:
             self._spoke = time.monotonic()
             if self._on_terminal:
                 width = (os.get_terminal_size(self._out.fileno()).columns or 80) - 1
-                line = "".join(sign if sign.isprintable() else " " for sign in line)
+                line = printable(line)
                 line = f"{line[: width - 1]}…" if len(line) > width else line
                 self._out.write(f"{_ERASE}{_DIM}{line}{_PLAIN}")
             else:
@@ -89,7 +91,7 @@ def tell(line: str, out: TextIO | None = None) -> None:
     """Prints a line at once, above the live one; on standard output unless another file is given."""
     with _WRITING:
         Live.told()
-        print(line, file=out or sys.stdout, flush=True)
+        print(printable(line), file=out or sys.stdout, flush=True)
 
 
 class Log(logging.Handler):

@@ -10,7 +10,9 @@ from typing import IO, TextIO
 from streamgauge.base.printable import printable
 from streamgauge.base.secrets import masked_text
 
-#: colours, and what moves the cursor for a line of progress: Rich alone writes them, and only to a terminal
+#: modules that alone write _OURS, and only to a terminal
+_TRUSTED = ("rich.", "streamgauge.base.live")
+#: colours, and what moves the cursor for a line of progress
 _OURS = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r)")
 
 
@@ -22,7 +24,7 @@ class Printed(io.TextIOBase):
 
     def write(self, text: str) -> int:
         text = masked_text(text)
-        if self._stream.isatty() and sys._getframe(1).f_globals.get("__name__", "").startswith("rich."):
+        if self._stream.isatty() and sys._getframe(1).f_globals.get("__name__", "").startswith(_TRUSTED):
             parts = _OURS.split(text)
             self._stream.write("".join(one if _OURS.fullmatch(one) else printable(one) for one in parts))
         else:

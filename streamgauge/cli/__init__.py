@@ -16,6 +16,7 @@ from streamgauge import __version__
 from streamgauge.base import printing
 from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.folders import telling_of_a_full_disk
+from streamgauge.base.live import tell
 from streamgauge.base.process_sessions import stoppable
 from streamgauge.cli import (
     driving,
@@ -100,5 +101,5 @@ def main() -> None:
         # a command whose code 2 is an answer has another one for mistakes
         code, lines = max(2, getattr(problem, "exit_code", 2)), usage.told(problem)
     for line in lines:
-        print(f"streamgauge: {line}", file=sys.stderr)
+        tell(f"streamgauge: {line}", sys.stderr)
     sys.exit(code)

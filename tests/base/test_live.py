@@ -13,11 +13,13 @@ import select
 import struct
 import termios
 import time
+from typing import TextIO, cast
 
 import pytest
 
 from streamgauge.base import live
 from streamgauge.base.live import Live, about, tell, took
+from streamgauge.base.printing import Printed
 
 
 def test_a_pipe_gets_a_line_after_each_silence_and_none_while_others_come() -> None:
@@ -48,14 +50,15 @@ class Terminal:
         monkeypatch.setenv("TERM", "xterm")
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-        self.out = open(theirs, "w", encoding="utf-8")  # noqa: SIM115
+        self._file = open(theirs, "w", encoding="utf-8")  # noqa: SIM115
+        self.out = cast("TextIO", Printed(self._file))
 
     def shown(self) -> str:
         """Closes the terminal; returns all that was written to it."""
         text = ""
         while select.select([self._ours], [], [], 0.1)[0]:
             text += os.read(self._ours, 100_000).decode()
-        self.out.close()
+        self._file.close()
         os.close(self._ours)
         return text
 
@@ -63,13 +66,13 @@ class Terminal:
 def test_a_terminal_gets_one_line_that_is_cut_at_its_width_and_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(monkeypatch)
     with Live(lambda: "searching \x1b[31m" + "x" * 100, terminal.out):
-        tell("a line that [stays]", terminal.out)
+        tell("a line that [stays], \x1b[2J", terminal.out)
         time.sleep(0.9)
     shown = terminal.shown()
     erase = "\r\x1b[2K"
-    one = f"{erase}\x1b[2msearching  [31m{'x' * 23}…\x1b[0m"
+    one = f"{erase}\x1b[2msearching \\x1b[31m{'x' * 20}…\x1b[0m"
     assert len(one) - len(erase) - 8 == 39
-    assert shown in {f"{one}{erase}a line that [stays]\r\n{one * count}{erase}" for count in (1, 2)}
+    assert shown in {f"{one}{erase}a line that [stays], \\x1b[2J\r\n{one * count}{erase}" for count in (1, 2)}
 
 
 def test_of_two_the_inner_one_is_shown_and_then_the_outer_one_again(monkeypatch: pytest.MonkeyPatch) -> None:
