@@ -81,7 +81,7 @@ def test_from_one_subtask_to_two(cluster: Cluster, stream: Path, tmp_path: Path,
         cluster.cancel(job)
         seen = talk.observe()
     rows = offered(stream, [count - 1 for count in seen["offered"]])
-    figures = {"stretches": [{"ends": [{"0": 2**62, "1": 2**62}], "watermark_ms": 0}], "rules": asdict(RULES)}
+    figures = {"stretches": [{"ends": [{"0": 2**62, "1": 2**62}], "watermark_ms": None}], "rules": asdict(RULES)}
     found = check(rows, figures, [report["body"] for report in seen["reports"]], spec)
     assert (found.wrong, found.expected_late, rows.num_rows) == (None, 0, COUNT)
     assert found.reported_rows == found.expected_rows > 5
