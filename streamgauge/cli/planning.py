@@ -118,7 +118,9 @@ def check(
     if not connect and plan["reached"]:
         for line in outside.lines(benchmark):
             console.print(f"  names   {line}", soft_wrap=True, markup=False)
-        console.print("  Not checked here: check --connect tries what a run would reach, and runs its code.")
+        console.print(
+            "  Not checked here: check --connect tries what a run would reach, and runs its code.", soft_wrap=True
+        )
 
 
 def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Database = Annotated[
     str | None,
     typer.Option(
-        help="sqlite:///FILE or postgresql://user@host/name",
+        help="sqlite:///FILE or postgresql://host/name",
         envvar="STREAMGAUGE_DATABASE",
         show_default="results.db in the artifacts",
     ),

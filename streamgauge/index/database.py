@@ -33,7 +33,7 @@ def connect(url: str, *, make: bool = True) -> Engine:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # ValueError: the port is not a number
-        raise UserError("--database: not a URL, allowed: sqlite:///FILE or postgresql://user@host/name") from None
+        raise UserError("--database: not a URL, allowed: sqlite:///FILE or postgresql://host/name") from None
     kind = parsed.drivername.split("+")[0]
     if kind not in _DRIVERS:
         raise UserError(f"--database: found {kind!r}, allowed: sqlite or postgresql")
