@@ -43,11 +43,12 @@ def check(model: type[M], raw: Any, place: Callable[[Path], str]) -> M:
         errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
         meant: set[Path] = set()
         for error in errors:
-            path = tuple(error["loc"])
+            # the mark of a form (config/source.py) is no key
+            error["loc"] = path = tuple(part for part in error["loc"] if not str(part).startswith("~"))
             near = _near(error, schema, raw)
             meant |= {(*path[:-1], near)} if near else set()
             problems.setdefault(path, f"unknown key; did you mean {near}?" if near else _message(error, schema, raw))
-        missing = {tuple(error["loc"]) for error in errors if error["type"] == "missing"}
+        missing = {error["loc"] for error in errors if error["type"] == "missing"}
         for path in meant & missing:  # the misspelt key tells it
             del problems[path]
     if found is None or problems:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, field_validator, model_validator
 
 from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.secrets import names_user
@@ -33,6 +33,14 @@ class Column(Model):
 
     path: Place = Field(description="name, path of keys or 0-based index of the column in the source")
     type: Kind = Field(description="string, int64 or float64")
+
+
+def _form(given: object) -> str:
+    """The form in which a column is given, as a mark that no message shows."""
+    return "~column" if isinstance(given, Column | dict) else "~kind"
+
+
+AnyColumn = Annotated[Annotated[Kind, Tag("~kind")] | Annotated[Column, Tag("~column")], Discriminator(_form)]
 
 
 class TimeColumn(Model):
@@ -194,7 +202,7 @@ class Source(Model):
     order: Literal["file", "arrival", "event_time"] = Field(
         default="file", description="order of the events: as in the files, or sorted by arrival or event time"
     )
-    columns: dict[str, Kind | Column] = Field(
+    columns: dict[str, AnyColumn] = Field(
         default_factory=dict,
         description="columns kept beside the line, for keys and values of workloads: a type, or {path: …, type: …}",
     )

@@ -7,7 +7,8 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from streamgauge.driver.clock import Clock
-from streamgauge.driver.ids import UNMARKED, Ids, Marking
+from streamgauge.driver.ids import Ids
+from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.queues import Queues
 from streamgauge.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.driver.schedule import Schedule

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from streamgauge.driver.ids import UNMARKED, Marking
+from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.protocol import MAX_ANSWER, VERSION
 from streamgauge.driver.system import Endpoint
 

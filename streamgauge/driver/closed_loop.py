@@ -12,7 +12,7 @@ from streamgauge.config import Workload
 from streamgauge.driver.client import WireError
 from streamgauge.driver.conversation import LOOK_S, Conversation, Ended, Progress
 from streamgauge.driver.fleet import Drivers
-from streamgauge.driver.ids import UNMARKED, Marking
+from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, nearest
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import SystemUnderTest, TrialSetup

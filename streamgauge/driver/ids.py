@@ -26,17 +26,6 @@ _TOP = 2**63
 
 
 @dataclass(frozen=True)
-class Marking:
-    """The columns that are ids in a trial, and the number of its round. A round of 0 has the values of the stream."""
-
-    columns: tuple[str, ...] = ()
-    round: int = 0
-
-
-UNMARKED = Marking()
-
-
-@dataclass(frozen=True)
 class Turn:
     """A lap of a round: the values of ids are its own."""
 

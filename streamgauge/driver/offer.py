@@ -19,7 +19,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.driver.attempt import Attempt
 from streamgauge.driver.clock import Clock
-from streamgauge.driver.ids import Marking
+from streamgauge.driver.marking import Marking
 from streamgauge.driver.queues import MAX_BATCHES, Queues, fitting_rows
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule

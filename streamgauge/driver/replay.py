@@ -24,7 +24,8 @@ from streamgauge.base.parquet import parquet_file, reading_parquet
 from streamgauge.base.schemas import COLUMN_TYPES
 from streamgauge.base.units import PS, Tick
 from streamgauge.driver.floats import plain_floats
-from streamgauge.driver.ids import UNMARKED, Ids, Marking, Turn
+from streamgauge.driver.ids import Ids, Turn
+from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.schedule import Ints, Loop, Schedule
 
 MAX_BYTES = 2_000_000_000  # of one in-memory stream: Arrow's text offsets are 32 bits

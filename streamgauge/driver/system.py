@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.ids import UNMARKED, Marking
+from streamgauge.driver.marking import UNMARKED, Marking
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
     from streamgauge.base.units import Tick

@@ -9,7 +9,7 @@ from pathlib import Path
 from streamgauge.config import Workload
 from streamgauge.driver.conversation import Conversation, Progress
 from streamgauge.driver.fleet import Drivers
-from streamgauge.driver.ids import UNMARKED, Marking
+from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun
 from streamgauge.driver.schedule import check_rate, check_seconds
 from streamgauge.driver.system import SystemUnderTest, TrialSetup

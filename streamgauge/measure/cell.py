@@ -20,7 +20,7 @@ from streamgauge.config import Benchmark, Cell, Replay, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
 from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
 from streamgauge.driver.fleet import Drivers, DriversMaker, drivers
-from streamgauge.driver.ids import Marking
+from streamgauge.driver.marking import Marking
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.queues import held_rows
 from streamgauge.driver.replay import memory_of_each

@@ -11,7 +11,7 @@ from streamgauge.base.schemas import NEXMARK_IDS
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, Workload
 from streamgauge.driver.fleet import Drivers
-from streamgauge.driver.ids import Marking
+from streamgauge.driver.marking import Marking
 from streamgauge.driver.observed import TrialRun
 from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.workloads import Spec, find

@@ -17,6 +17,7 @@ def test_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "source": {"files": "clicks.csv", "separator": ";", "time": {"column": "ts", "unit": "ms"},
                    "columns": {"user": "string"}},
         "lines": 2, "read": 2, "doubts": [], "hints": [],
+        "disorder": {"events": 2, "out_of_order": 0, "whole": True}, "experiments": ["as_it_came", "late20"],
     }  # fmt: skip
     assert Path("clicks.yaml").exists()
 

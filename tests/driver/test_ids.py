@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.ids import Ids, Marking, Turn
+from streamgauge.driver.ids import Ids, Turn
+from streamgauge.driver.marking import Marking
 from streamgauge.driver.replay import Feed, Replay, offered_rows
 from streamgauge.driver.schedule import schedule
 from tests.driver.conftest import stream_of

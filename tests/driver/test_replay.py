@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.ids import Marking
+from streamgauge.driver.marking import Marking
 from streamgauge.driver.replay import Before, Feed, Passing, Replay, densified, load_stream
 from streamgauge.driver.schedule import schedule
 from tests.driver.conftest import COLUMNS, stream_of

@@ -14,7 +14,7 @@ import pytest
 from streamgauge.config import Replay, Workload
 from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.ids import Marking
+from streamgauge.driver.marking import Marking
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.job import following, life

@@ -1,0 +1,16 @@
+"""Names the columns that are ids in a trial, and its round; apart from what changes them, as systems import it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Marking:
+    """The columns that are ids in a trial, and the number of its round. A round of 0 has the values of the stream."""
+
+    columns: tuple[str, ...] = ()
+    round: int = 0
+
+
+UNMARKED = Marking()
