@@ -20,6 +20,7 @@ from streamgauge.base import places
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl
 from streamgauge.base.places import Remote, place
+from streamgauge.base.seals import sealed
 from streamgauge.catalog import artifacts
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
@@ -100,7 +101,7 @@ def test_the_batch_half_makes_on_a_store_what_it_makes_on_a_disk(spark: Any, roo
         assert there[stage].key == own.key
         assert not there[stage].reused
     mine, theirs = here["generate"].manifest, there["generate"].manifest
-    names = {"files", "csv_files"}
+    names = {"files", "csv_files", "digests"}
     assert {k: v for k, v in theirs.items() if k not in {"folder", *names}} == {
         k: v for k, v in mine.items() if k not in names
     }
@@ -211,7 +212,7 @@ def test_a_manifest_whose_answer_is_lost_takes_nothing_with_it(
     root: str, monkeypatch: pytest.MonkeyPatch, arrived: bool
 ) -> None:
     store, key = Store(root), f"unclear-{arrived}"
-    write = artifacts.write_json
+    write = artifacts.write_record
 
     def cut(path: Path, value: Any) -> None:
         last = path == store.path("stream", key) / "manifest.json"
@@ -225,7 +226,7 @@ def test_a_manifest_whose_answer_is_lost_takes_nothing_with_it(
             (built.path / "part").write_bytes(b"whole")
             built.manifest["files"] = ["part"]
 
-    monkeypatch.setattr(artifacts, "write_json", cut)
+    monkeypatch.setattr(artifacts, "write_record", cut)
     with pytest.raises(UserError, match="time-out"):
         build()
     if arrived:
@@ -242,7 +243,7 @@ def test_a_log_on_a_store_keeps_every_line_of_every_writer_in_order(root: str) -
     for record in records:
         append_json(log, record)
     assert read_jsonl(log) == records
-    assert log_bytes(log) == b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in records)
+    assert log_bytes(log) == b"".join(json.dumps(sealed(one), ensure_ascii=False).encode() + b"\n" for one in records)
     for _ in range(2):
         delete_log(log)
         assert (read_jsonl(log), log_bytes(log)) == ([], b"")
