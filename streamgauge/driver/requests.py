@@ -71,6 +71,10 @@ class Drops(_Request):
     late: Whole = 0
 
 
+#: by which a mean of wall clocks may be off that was formed in floats of 64 bits
+_ROUNDED_NS = 1000
+
+
 class Body(_Request):
     """The report of one epoch. An engine may add keys about its batch."""
 
@@ -120,7 +124,7 @@ class Body(_Request):
             counted = (self.event_latency if name == "event_latency" else self.processing_latency)["count"]
             if counted > self.rows:
                 raise ValueError(f"{name}: found {counted} latencies of {self.rows} rows, allowed: one a row")
-        if walls and mean is not None and not walls[0] <= mean <= walls[1]:
+        if walls and mean is not None and not walls[0] - _ROUNDED_NS <= mean <= walls[1] + _ROUNDED_NS:
             raise ValueError(f"emitted_mean_wall_ns: found {mean}, allowed: {walls[0]} to {walls[1]}, as emitted")
         return self
 

@@ -165,7 +165,7 @@ def _body(timed: Timed, part: slice, clock: Sequence[int] | None) -> dict[str, A
         "event_latency": event.to_dict(),
         "processing_latency": processing.to_dict(),
         "emitted_wall_ns": [int(appended[0]), int(appended[-1])],
-        "emitted_mean_wall_ns": int(appended[0] + (appended - appended[0]).mean()),
+        "emitted_mean_wall_ns": int(appended[0]) + int((appended - appended[0]).mean()),
         "clock_offset_ns": None if clock is None else list(clock),
         "split": False,  # a group commits what it has answered, so no hand-over is known
         "batch": {},
