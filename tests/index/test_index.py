@@ -343,7 +343,7 @@ def test_an_older_schema_is_told_and_upgraded_without_loss(url: str, tmp_path: P
     ("url", "said"),
     [
         ("postgresql://me:secret@127.0.0.1:1/results",
-         r"postgresql\S*://me:\*\*\*@127.0.0.1:1/results: the database does not answer"),
+         r"postgresql\S*://\*\*\*@127.0.0.1:1/results: the database does not answer"),
         ("mysql://x/y", "found 'mysql', allowed: sqlite or postgresql"),
         ("nonsense", "not a URL"),
         ("postgresql://me@host:54a32/results", "not a URL"),
