@@ -26,8 +26,7 @@ from streamgauge.config import Replay, System, Workload
 from streamgauge.driver.client import Connection
 from streamgauge.driver.fleet import Fleet
 from streamgauge.driver.system import SystemUnderTest, TrialSetup, Unsupported, make_system
-from streamgauge.oracle.batches import Rules, logs_of
-from streamgauge.oracle.check import late_reported
+from streamgauge.oracle.batches import Rules, late_reported, logs_of
 from streamgauge.oracle.checksum import checksum
 from streamgauge.oracle.duck import answer, size_and_hash
 from streamgauge.oracle.late_rows import expectation

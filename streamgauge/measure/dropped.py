@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from streamgauge.driver.observed import TrialRun
-from streamgauge.oracle.batches import Rules
-from streamgauge.oracle.check import late_reported
+from streamgauge.oracle.batches import Rules, late_reported
 
 
 @dataclass(frozen=True)

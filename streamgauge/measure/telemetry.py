@@ -30,7 +30,7 @@ def done(measured: Measured) -> None:
     """Adds an ended trial to the totals over all trials, records its latencies in ns, and pushes all metrics."""
     seen = measured.observation
     state(seen.rate_events_per_s, seen.offered, seen.taken)
-    from streamgauge.oracle.check import late_reported
+    from streamgauge.oracle.batches import late_reported
 
     details = measured.run.details
     late = late_reported(details.get("system", {}), details.get("epochs", ()))

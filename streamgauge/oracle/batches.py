@@ -99,3 +99,15 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
     if len(numbers) and found.max() >= len(logs):
         raise ValueError("some offered rows were taken by no batch")
     return found
+
+
+def late_reported(figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]]) -> int | None:
+    """Late drops by the engine's own account: records of its micro-batches, its reports, or its own counter.
+
+    None if `late_dropped`, the counter, is None: the engine has lost it.
+    """
+    if "late_dropped" in figures and figures["late_dropped"] is None:
+        return None
+    in_batches = sum(int(batch["dropped"]) for batch in figures.get("batches", ()))
+    in_reports = sum(int((body.get("batch") or {}).get("late", 0)) for body in reports)
+    return in_batches + in_reports + int(figures.get("late_dropped", 0))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgauge.oracle.batches import Rules, logs_of
+from streamgauge.oracle.batches import Rules, late_reported, logs_of
 from streamgauge.oracle.duck import size_and_checksum
 from streamgauge.oracle.late_rows import expectation
 from streamgauge.workloads import Spec
@@ -73,15 +73,3 @@ def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[
         late_events=wanted.late_events,
         early_events=wanted.early_events,
     )
-
-
-def late_reported(figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]]) -> int | None:
-    """Late drops by the engine's own account: records of its micro-batches, its reports, or its own counter.
-
-    None if `late_dropped`, the counter, is None: the engine has lost it.
-    """
-    if "late_dropped" in figures and figures["late_dropped"] is None:
-        return None
-    in_batches = sum(int(batch["dropped"]) for batch in figures.get("batches", ()))
-    in_reports = sum(int((body.get("batch") or {}).get("late", 0)) for body in reports)
-    return in_batches + in_reports + int(figures.get("late_dropped", 0))

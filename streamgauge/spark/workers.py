@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
 from streamgauge.base.memory import keep_pages
-from streamgauge.base.places import opened, publish
+from streamgauge.base.parquet import parquet_file
+from streamgauge.base.places import publish
 from streamgauge.base.process_sessions import postponed
 
 T = TypeVar("T")
@@ -84,7 +85,9 @@ class Forked:
 
     def sort(self, files: list[Path], keys: list[str], schema: pa.Schema, scratch: Path, parts: int) -> list[Path]:
         """Sorts in memory, which takes about three times the rows' size."""
-        whole = pa.concat_tables([pq.read_table(opened(file), schema=schema) for file in files])
+        whole = pa.concat_tables(
+            [parquet_file(file).read(schema.names).select(schema.names).cast(schema) for file in files]
+        )
         # all lines together may have more than 2 GiB, which is what 32-bit offsets reach
         whole = whole.cast(pa.schema([field.with_type(_LARGE.get(field.type, field.type)) for field in schema]))
         whole = whole.combine_chunks()
