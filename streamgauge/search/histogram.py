@@ -142,8 +142,10 @@ class Histogram:
         ends = Histogram()
         ends.add(np.array([self.min, self.max]))
         used = np.flatnonzero(ends._counts)
-        between = self.count * self.min <= self.sum <= self.count * self.max
-        return between and (used[0], used[-1]) == (buckets[0], buckets[-1])
+        least, most = self.count * self.min, self.count * self.max
+        if not least <= self.sum <= most:
+            self.sum = least + (self.sum - least) % 2**64  # a sum of 64 bits has wrapped in the JVM
+        return self.sum <= most and (used[0], used[-1]) == (buckets[0], buckets[-1])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Histogram) and self.to_dict() == other.to_dict()
