@@ -51,6 +51,7 @@ def events(directory: Path, times: list[int], rows_per_file: int = 50, rows_per_
         )
         pq.write_table(table, directory / names[-1], row_group_size=rows_per_group)
     manifest = {"files": names, "tick": "ns", "columns": {"key": "string"}, "arrival": True, "quarantined": 0}
+    manifest["in_file"] = {"events": len(times), "out_of_order": 0, "hints": []}
     return Artifact("events", "test", directory, manifest)
 
 

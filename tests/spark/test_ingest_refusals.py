@@ -37,7 +37,7 @@ def test_a_missing_file(workers: Workers, tmp_path: Path) -> None:
         (b"a;t;b\n1;2;3\n", "no column 't'; found 1: 'a;t;b'; the separator ',' does not occur there"),
         (b"a,b\n1,2\n", "no column 't'; found 2: 'a', 'b'"),
         (b"t\n1\n\xff\n\xfe\n", "line 3: not UTF-8: '\ufffd'; 2 of 3 lines are bad, allowed: 0.5 of them"),
-        ("t\n1\n".encode("utf-16"), "not UTF-8"),
+        ("t\n1\n".encode("utf-16"), "line 1: its text is UTF-16 or UTF-32, or no text, allowed: UTF-8"),
         (b"t\n2013-01-01\nx\n", "line 2: time is not a number of s: '2013-01-01'; 2 of 2 lines are bad"),
     ],
 )
