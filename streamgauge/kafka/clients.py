@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -123,7 +126,6 @@ class Topics:
         from confluent_kafka import KafkaError, KafkaException
 
         try:
-            # librdkafka may abort the process when a broker leaves in the middle of such a request
             self._admin.list_topics(timeout=LOOK_S)
         except KafkaException:
             return False
@@ -137,9 +139,8 @@ class Topics:
                 gone = False
             except KafkaException as problem:
                 gone = gone and problem.args[0].code() in over
-        for future in self._admin.delete_consumer_groups(list(groups)).values() if groups else ():
-            with suppress(KafkaException, TimeoutError):  # the broker forgets a group without members by itself
-                future.result(TIMEOUT_S)
+        if groups:
+            forget_groups(self._access, groups)
         return gone
 
     def names(self) -> set[str]:
@@ -150,13 +151,42 @@ class Topics:
     def assigned(self, group: str) -> Counter[str]:
         """Number of partitions of each topic that members of a consumer group have."""
         with told(self._access, f"the group {group} cannot be described"):
-            about = self._admin.describe_consumer_groups([group], request_timeout=LOOK_S)[group].result()
-        taken = {
-            (place.topic, place.partition)
-            for member in about.members
-            for place in (member.assignment.topic_partitions if member.assignment else [])
-        }
+            # deprecated, but describe_consumer_groups aborts the process when the coordinator leaves
+            groups = self._admin.list_groups(group, timeout=LOOK_S)
+        members = [member for group in groups if group.protocol_type == "consumer" for member in group.members]
+        taken = {place for member in members for place in members_share(member.assignment)}
         return Counter(topic for topic, _ in taken)
+
+
+def forget_groups(access: Access, groups: Collection[str]) -> None:
+    """Removes consumer groups where it can; the broker forgets a group without members by itself, days later.
+
+    This is done in a process of its own: librdkafka aborts if the group's coordinator leaves meanwhile.
+    """
+    task = json.dumps({"bootstrap": access.bootstrap, "security": dict(access.security), "groups": sorted(groups)})
+    with suppress(subprocess.TimeoutExpired):
+        command = [sys.executable, "-m", "streamgauge.kafka.groups"]
+        subprocess.run(command, input=task, text=True, capture_output=True, timeout=2 * TIMEOUT_S, check=False)
+
+
+def members_share(assignment: bytes) -> list[tuple[str, int]]:
+    """Topic and partition of each place in a member's assignment, which is Kafka's ConsumerProtocolAssignment.
+
+    A member that has none yet has no places.
+    """
+    view, share = memoryview(assignment), list[tuple[str, int]]()
+
+    def number(size: int) -> int:
+        nonlocal view
+        value, view = int.from_bytes(view[:size], "big", signed=True), view[size:]
+        return value
+
+    number(2)  # the version; what later ones add stands behind
+    for _ in range(number(4)):
+        length = number(2)
+        topic, view = str(view[:length], "utf-8", "replace"), view[length:]
+        share += [(topic, number(4)) for _ in range(number(4))]
+    return share
 
 
 def ends(access: Access, topic: str, partitions: int) -> list[int]:
