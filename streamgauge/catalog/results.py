@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from streamgauge.base.jsonl import DAMAGED_LINE, append_json, numbered_jsonl
 from streamgauge.catalog.run_log import environment
+from streamgauge.search.claims import mark_of
 
 T = TypeVar("T")
 
@@ -51,6 +52,15 @@ class Result:
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     machine: dict[str, Any] = field(default_factory=lambda: environment()["machine"])
     software: dict[str, Any] = field(default_factory=lambda: environment()["software"])
+
+    @property
+    def text(self) -> str:
+        """The value with its claim's mark, its unit and interval, and why it is void; a dash without a value."""
+        if self.value is None:
+            return "—"
+        between = "" if self.low is None or self.high is None else f" ({self.low:,.6g} to {self.high:,.6g})"
+        void = "" if self.valid else f"  void: {self.reason}"
+        return f"{mark_of(self.claim)} {self.value:,.6g} {self.unit}{between}{void}".lstrip()
 
 
 #: what identifies a machine; the rest of what is recorded of it may change with an update, as software does

@@ -57,13 +57,15 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List measured figures, oldest first."""
+    from streamgauge.search.claims import mark_of
+
     rows = _existing(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
     if as_json:
         typer.echo(json.dumps({"results": rows}))
         return
     for row in rows:
         what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode"))
-        value = "—" if row["value"] is None else f"{row['value']:,.6g}"
+        value = "—" if row["value"] is None else f"{mark_of(row['claim'])} {row['value']:,.6g}".lstrip()
         void = "" if row["valid"] else f"  void: {row['reason']}"
         typer.echo(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")
     typer.echo(f"{len(rows)} results")

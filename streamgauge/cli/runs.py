@@ -63,7 +63,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
         scope = " ".join(stage.scope.values())
         typer.echo(f"{stage.state:8} {took:>10}  {stage.stage} {scope}{f': {stage.error}' if stage.error else ''}")
     for one in figures:
-        typer.echo(f"{_name(one)}  {_value(one)}")
+        typer.echo(f"{_name(one)}  {one.text}")
     for compared in comparisons(path):
         typer.echo(f"{compared.experiment} {compared.workload} {compared.system}: {compared.sentence}")
     for cell, loss in losses(path).items():
@@ -90,7 +90,7 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
         return
     for key, row in zip(shared, rows, strict=True):
         ratio = "" if row["ratio"] is None else f"  × {row['ratio']:.3f}"
-        typer.echo(f"{row['figure']}  {_value(one[key])} → {_value(other[key])}{ratio}")
+        typer.echo(f"{row['figure']}  {one[key].text} → {other[key].text}{ratio}")
 
 
 def _nothing_shared(before: str, after: str, artifacts: Path) -> str:
@@ -170,12 +170,5 @@ def _name(one: results.Result) -> str:
     return " ".join([one.experiment, one.workload, one.system, one.mode, one.metric])
 
 
-def _value(one: results.Result) -> str:
-    if one.value is None:
-        return "—"
-    between = "" if one.low is None or one.high is None else f" ({one.low:,.6g} to {one.high:,.6g})"
-    return f"{one.value:,.6g} {one.unit}{between}{'' if one.valid else f'  void: {one.reason}'}"
-
-
 def _record(one: results.Result) -> dict[str, Any]:
-    return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit}
+    return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit, "claim": one.claim}

@@ -18,7 +18,7 @@ from streamgauge.catalog.results import MEASURED
 from streamgauge.index.result_index import Row
 
 _FLOATS = ("value", "low", "high")
-_TEXTS = ("series_key", *MEASURED, "at", "run_id", "reason", "config_hash", "machine", "software")
+_TEXTS = ("series_key", *MEASURED, "at", "run_id", "reason", "claim", "config_hash", "machine", "software")
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in _TEXTS),

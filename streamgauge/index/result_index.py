@@ -234,14 +234,20 @@ def _wanted(query: Select[Any], wanted: dict[str, str | None]) -> Select[Any]:
 
 
 def _row(row: Any) -> Row:
-    """Row as a plain dict; JSON columns are parsed, and the series' key is there once. Raises ValueError."""
+    """Row as a plain dict; JSON columns are parsed, the series' key is there once, and the claim has its own key.
+
+    Raises ValueError.
+    """
     found = dict(row._mapping)
     if (checksum := found.pop("crc32", None)) and checksum != _checksum(found):
         raise ValueError(f"the checksum of a row of run {found['run_id']!r} does not match")
     if "machine" in found and "key" in found and found["key"] != _hash_of(found):
         raise ValueError(f"the key of series {found['key']!r} does not match")
     found.pop("key", None) if "series_key" in found else None
-    return {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in found.items()}
+    parsed: Row = {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in found.items()}
+    if "software" in parsed:
+        parsed["claim"] = parsed["software"].pop("claim", "")
+    return parsed
 
 
 def _with_checksum(row: Row) -> Row:

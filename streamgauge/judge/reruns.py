@@ -17,6 +17,7 @@ from streamgauge.measure.latency import figures_of, load_name, results_of
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search_stage import PER_UNIT, RATE
 from streamgauge.measure.searcher import Searcher
+from streamgauge.search.claims import claim_of
 
 log = logging.getLogger("streamgauge")
 
@@ -93,8 +94,9 @@ def of_cell(
                     bench.stop()
                     settings = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
                     answer = Searcher(bench, settings, token).run()
-                    rates = {RATE: answer[RATE], PER_UNIT: answer["events_per_yardstick_unit"]}
-                    found |= {metric: rate for metric, rate in rates.items() if rate}
+                    if claim_of(answer).rate_events_per_s is not None:
+                        rates = {RATE: answer[RATE], PER_UNIT: answer["events_per_yardstick_unit"]}
+                        found |= {metric: rate for metric, rate in rates.items() if rate}
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return {metric: value for metric, value in found.items() if metric in wanted}

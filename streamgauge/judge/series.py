@@ -12,6 +12,7 @@ from streamgauge.judge.changes import SEGMENT, Change, find
 from streamgauge.judge.reruns import Subject
 from streamgauge.judge.suspects import SELF, SUSPECT_ALPHA, suspects
 from streamgauge.measure.search_stage import PER_UNIT, RATE
+from streamgauge.search.claims import mark_of
 
 State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
 
@@ -53,7 +54,8 @@ class Series:
 
     @property
     def name(self) -> str:
-        return f"{self.row['benchmark']} {self.subject.name} {self.metric}"
+        mark = mark_of(self.sound[-1]["claim"]) if self.sound else ""
+        return f"{self.row['benchmark']} {self.subject.name} {self.metric}{f' ({mark})' if mark else ''}"
 
     @property
     def sound(self) -> list[Row]:

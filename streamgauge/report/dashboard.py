@@ -19,6 +19,7 @@ from streamgauge.index import Index
 from streamgauge.judge.changes import SEGMENT
 from streamgauge.report import standing
 from streamgauge.report.blocks import (
+    MISSING,
     Block,
     Cell,
     Chart,
@@ -36,6 +37,7 @@ from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, lin
 from streamgauge.report.curves import Curve, Row, curve_of, moment_of
 from streamgauge.report.layout import fill, publish
 from streamgauge.report.metric_names import for_people
+from streamgauge.search.claims import mark_of
 
 _RANK: list[State] = ["plain", "good", "open", "bad"]
 #: a pause between points longer than this many times the usual one is drawn as a gap
@@ -58,7 +60,10 @@ def build(index: Index, out: Path) -> list[str]:
         ]
         sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
     nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
-    lead = "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure."
+    lead = (
+        "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure. "
+        "A hollow point is a rate that is not proven."
+    )
     publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], outcome, sections))
     return [f"{what}: {reason}" for _, what, reason in outcome.problems]
 
@@ -87,6 +92,8 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
     what = " ".join(
         str(curve.series[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
     )
+    if curve.sound and (mark := mark_of(curve.sound[-1]["claim"])):
+        what += f" ({mark})"
     if curve.is_output:
         metric = str(curve.series["metric"])
         return [
@@ -126,7 +133,7 @@ def _summary(curves: list[Curve]) -> Section:
         rows.append([
             f"{query}, {experiment}", Text(curve.name, hint=_machine(curve)), for_people(str(curve.series["metric"])),
             _told(curve, len(changes), _worst(curve)), _spark(curve),
-            number(last["value"] if last else None, _unit(curve)), _limits_cell(curve),
+            _value(last, _unit(curve)) if last else MISSING, _limits_cell(curve),
         ])  # fmt: skip
     columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise, and what is missing"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
@@ -195,7 +202,7 @@ def _part(title: str, curves: list[Curve]) -> Section:
         traces.append(line(
             name, [_when(p) for p in shown], [p["value"] if is_sound(p) else None for p in shown], nth,
             mode="lines+markers", connectgaps=False, legendgroup=name,
-            marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 6},
+            marker={"symbol": _symbols(shown, nth), "size": 6},
         ))  # fmt: skip
         at = [curve.sound[change.index] for change in curve.found.changes] if not curve.is_output else []
         if at:
@@ -207,7 +214,7 @@ def _part(title: str, curves: list[Curve]) -> Section:
                            "line": {"width": 2, "color": "#1b2430"}},
             })  # fmt: skip
         rows += [
-            [_date(p), name, number(p["value"]), p["run_id"], _engines(p), None if p["valid"] else p["reason"] or None]
+            [_date(p), name, _value(p), p["run_id"], _engines(p), None if p["valid"] else p["reason"] or None]
             for p in curve.points
         ]
     table = Table(["when", "system", unit, "run", "engines", "void because"], rows)
@@ -215,6 +222,17 @@ def _part(title: str, curves: list[Curve]) -> Section:
         return Section("", title, blocks=[table])
     zero = {"rangemode": "tozero"} if curves[0].is_output else {}
     return Section("", title, blocks=[Chart(title, figure(traces, axis("", type="date"), axis(unit, **zero)), table)])
+
+
+def _value(point: functional.Point, unit: str = "") -> str:
+    """The figure with its unit, and the mark of a rate that is not proven before it."""
+    return f"{mark_of(point['claim'])} {number(point['value'], unit)}".lstrip()
+
+
+def _symbols(points: list[Row], nth: int) -> list[str]:
+    """A series' symbol at each point, hollow where the rate is not proven."""
+    symbol = SYMBOLS[nth % len(SYMBOLS)]
+    return [f"{symbol}-open" if mark_of(point["claim"]) else symbol for point in points]
 
 
 def _engines(point: functional.Point) -> str | None:

@@ -139,14 +139,15 @@ def _cells(cells: list[CellRecord]) -> Table:
                 cell.workload,
                 cell.system,
                 _rate(record) if record.rate else _no_rate(record),
+                record.claim.kind if record.search else MISSING,
                 " ".join([between(record.interval), *_covers(record)]),
                 Text(limit, hint=meaning) if limit else MISSING,
                 f"{number(p99, 'ms')} at\u00a0{share(last['fraction'])}" if p99 is not None else MISSING,
                 Text(record.output, _OUTPUT.get(record.output, "open")) if record.search else MISSING,
             ]
         )  # fmt: skip
-    columns = ["experiment", "workload", "system", "rate (events/s)", "90\u202f% interval", "limited by"]
-    return Table([*columns, "p99 latency", "output"], rows, "Cells", cards=True)
+    columns = ["experiment", "workload", "system", "rate (events/s)", "claim", "90\u202f% interval"]
+    return Table([*columns, "limited by", "p99 latency", "output"], rows, "Cells", cards=True)
 
 
 def _covers(record: CellRecord) -> list[str]:
@@ -155,8 +156,7 @@ def _covers(record: CellRecord) -> list[str]:
 
 
 def _rate(record: CellRecord) -> Text:
-    mark = f" ({record.claim.mark})" if record.claim.mark else ""
-    return Text(f"{number(record.rate)}{mark}", "good" if record.proven else "open", hint=record.claim.sentence)
+    return Text(number(record.rate), "good" if record.proven else "open", hint=record.claim.sentence)
 
 
 def _no_rate(record: CellRecord) -> Text:

@@ -16,6 +16,11 @@ WIDEST = 2.0
 _TOO_WIDE = f"its interval is too wide, beyond a factor of {WIDEST:g}"
 
 
+def mark_of(kind: str) -> str:
+    """The word that stands beside a rate wherever it is shown; empty if the rate is proven, absent, or no rate."""
+    return kind if kind in ("at least", "estimated") else ""
+
+
 class Claim(BaseModel):
     """Claim about a rate: a figure only where one is allowed, and the sentence that explains it."""
 
@@ -30,8 +35,7 @@ class Claim(BaseModel):
 
     @property
     def mark(self) -> str:
-        """The word that stands beside the rate wherever it is shown; empty if the rate is proven or absent."""
-        return self.kind if self.kind in ("at least", "estimated") else ""
+        return mark_of(self.kind)
 
 
 class _Facts(BaseModel):

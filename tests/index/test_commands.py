@@ -17,7 +17,9 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.index import default_url, export, garbage_collection, index_run
+from streamgauge.index import Index, default_url, export, garbage_collection, index_run
+from streamgauge.judge.series import Series
+from streamgauge.report import dashboard
 from streamgauge.report.runs_page import render
 from tests.command import Answer, Call, run
 from tests.index import example
@@ -42,6 +44,40 @@ def test_rebuild_list_and_export(tmp_path: Path) -> None:
     assert parquet["value"].to_list() == [100.0, 100.0, 50000.0, 110.25, None, 100.0]
     assert [row["value"] for row in rows] == ["100", "100", "50000", "110.25", "", "100"]
     assert [row["reason"] for row in rows] == parquet["reason"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("kind", "mark", "shown"),
+    [("proven", "", "54,321"), ("at least", "at least", "54,321"), ("estimated", "estimated", "54,321"),
+     ("contradicted", "", None)],
+)  # fmt: skip
+def test_a_rate_bears_its_claim_in_lists_exports_nights_and_curves(
+    tmp_path: Path, kind: str, mark: str, shown: str | None
+) -> None:
+    value = 54_321.0 if shown else None
+    rate = {"metric": "sustainable_rate_events_per_s", "unit": "events/s", "claim": kind, "valid": shown is not None}
+    example.run(tmp_path, "n1", example.result("n1", value, **rate))
+    example.run(tmp_path, "n2", example.result("n2", value, at="2026-03-02T02:00:00+00:00", **rate))
+    call(tmp_path, "rebuild")
+    marked = f"{mark} {shown}".lstrip() if shown else "—"
+    assert f"sustainable_rate_events_per_s {marked} events/s" in call(tmp_path, "list").out
+    for name in ("out.csv", "out.parquet"):
+        call(tmp_path, "export", "--out", str(tmp_path / name))
+    read = (polars.read_csv(tmp_path / "out.csv"), polars.read_parquet(tmp_path / "out.parquet"))
+    assert [table["claim"].to_list() for table in read] == [[kind] * 2] * 2
+    assert [table["value"].to_list() for table in read] == [[value] * 2] * 2
+    if shown:
+        compared = run(Call(["runs", "compare", "n1", "n2", "--artifacts", str(tmp_path)])).out
+        assert compared.count(f"{marked} events/s") == 2
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    (row,) = index.series()
+    night = Series(row, index.history(row["key"]), []).name
+    assert night.endswith(f"events_per_s ({mark})" if mark else "events_per_s")
+    dashboard.build(index, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text().replace("\u202f", ",").replace("\u00a0", " ")
+    assert page.count(f"{marked} events/s") == (1 if shown else 0)
+    assert ("circle-open" in page) is (mark != "")
+    assert "54,321" in page if shown else "54,321" not in page
 
 
 def test_an_exported_reason_is_no_formula(tmp_path: Path) -> None:

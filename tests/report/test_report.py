@@ -317,17 +317,17 @@ def test_headline_says_how_many_cells_were_measured_and_voids_a_wrong_output(mea
     assert said[which + 1] == "the output differs from DuckDB's answer: the figure is void"
 
 
-def test_cells_row_has_rate_interval_limit_p99_of_the_highest_sound_fraction_and_output(measured: Page) -> None:
-    rows = [row for row in measured.rows if len(row) == 8 and row[1] == "sum"]
+def test_cells_row_has_rate_claim_interval_limit_p99_of_the_highest_sound_fraction_and_output(measured: Page) -> None:
+    rows = [row for row in measured.rows if len(row) == 9 and row[1] == "sum"]
     assert [cell.replace("\u2060", "") for cell in rows[0]] == [
-        "ordered", "sum", "rocksdb", "40 000", "38 416 – 41 649 of 2 processes", "batch cap", "2 400 ms at 100 %",
-        "right",
+        "ordered", "sum", "rocksdb", "40 000", "proven", "38 416 – 41 649 of 2 processes", "batch cap",
+        "2 400 ms at 100 %", "right",
     ]  # fmt: skip
-    assert rows[1][4].replace("\u2060", "") == "19 409 – 20 609 of the fit alone"
-    assert rows[1][5] == "allowed age"
-    assert rows[2][6:] == ["1 440 ms at 90 %", "right"]  # at 100 % it did not settle
-    assert rows[3][6:] == ["1 440 ms at 90 %", "wrong"]
-    assert rows[4][3:] == ["—", "—", "—", "—", "—"]
+    assert rows[1][5].replace("\u2060", "") == "19 409 – 20 609 of the fit alone"
+    assert rows[1][6] == "allowed age"
+    assert rows[2][7:] == ["1 440 ms at 90 %", "right"]  # at 100 % it did not settle
+    assert rows[3][7:] == ["1 440 ms at 90 %", "wrong"]
+    assert rows[4][3:] == ["—"] * 6
 
 
 def test_a_latency_run_that_did_not_settle_is_a_doubt_with_its_reason(measured: Page) -> None:
