@@ -16,6 +16,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
 from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.claims import claimed_folder
 from streamgauge.driver.ports import free_port
 from streamgauge.spark.session import check_master
 
@@ -34,16 +35,24 @@ def ui(
 ) -> int:
     """Serves Airflow on 127.0.0.1 until Ctrl-C or SIGTERM; port 0 takes a free one.
 
-    Raises UserError when the port is taken or a service ends by itself; stops all of them in any case.
+    Raises UserError when the port is taken, another process serves these artifacts or a service ends by itself; stops
+    all of them in any case.
     """
     store = Store(artifacts)
     if not home.benchmark_files(Path(configs)):
         raise UserError(f"{configs}: found no benchmark file (.yaml, .yml or .json); name the folder that has them")
     if master:
         check_master(master)
-    port = free_port(port)
     base = here(store.root) / "airflow" / "ui"
-    environment = home.environment(base, store.root, Path(configs).absolute(), master) | {
+    with claimed_folder(base, f"Airflow of {store.root}", "choose another --artifacts"):
+        port = free_port(port)
+        environment = home.environment(base, store.root, Path(configs).absolute(), master) | _settings(base, port)
+        environment.pop("STREAMGAUGE_RUN_ID", None)
+        return _served(environment, base, port, say)
+
+
+def _settings(base: Path, port: int) -> dict[str, str]:
+    return {
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
@@ -58,7 +67,10 @@ def ui(
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",  # a dead scheduler's tasks soon go on
     }
-    environment.pop("STREAMGAUGE_RUN_ID", None)
+
+
+def _served(environment: dict[str, str], base: Path, port: int, say: Callable[[str], None]) -> int:
+    """Runs the services until Ctrl-C or SIGTERM, then stops them."""
     started: list[process_sessions.Leader] = []
     with process_sessions.stoppable():
         try:

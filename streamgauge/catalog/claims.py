@@ -1,4 +1,4 @@
-"""Keeps a run to one command at a time: a second one of the same name would end or mix up what the first measures.
+"""Keeps a run, or an Airflow, to one command at a time: a second one would end or mix up what the first has begun.
 
 A claim is the operating system's lock, so it ends with its holder, however that ends. Of artifacts on a remote store,
 it lies in this machine's folder for them.
@@ -40,13 +40,20 @@ def claimed(run: Path, *, shared: bool = False) -> Iterator[dict[str, str]]:
     shared: other shared claims may be held at the same time, as by the stages of one DAG run.
     Raises UserError, which names the holder, if somebody else has claimed the run.
     """
-    file = here(run) / _FILE
-    ours = {CLAIM: str(file.absolute())}
+    ours = {CLAIM: str((here(run) / _FILE).absolute())}
     if os.environ.get(CLAIM) == ours[CLAIM]:
         yield ours
         return
+    with claimed_folder(here(run), f"run {run.name}", "name another run", shared=shared):
+        yield ours
+
+
+@contextmanager
+def claimed_folder(folder: Path, what: str, instead: str, *, shared: bool = False) -> Iterator[None]:
+    """Claims a folder of this machine in a `with` block; what, instead: for the message, as in `claimed`."""
+    file = folder / _FILE
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as problem:
         raise as_user_error(problem, file) from None
@@ -54,9 +61,9 @@ def claimed(run: Path, *, shared: bool = False) -> Iterator[dict[str, str]]:
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"run {run.name}: {_holder(file)}; wait for its end, or name another run") from None
+            raise UserError(f"{what}: {_holder(file)}; wait for its end, or {instead}") from None
         _write(descriptor)
-        yield ours
+        yield
     finally:
         os.close(descriptor)
 

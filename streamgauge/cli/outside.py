@@ -13,7 +13,10 @@ from streamgauge.base.printable import printable
 from streamgauge.config import Benchmark
 from streamgauge.config.reached import reached
 
-_WORDS = {"code": "runs the code", "program": "starts", "host": "connects to", "variable": "reads the variable"}
+_WORDS = {
+    "code": "runs the code", "program": "starts", "host": "connects to", "variable": "reads the variable",
+    "secret": "shows every user of this host",
+}  # fmt: skip
 
 
 def lines(benchmark: Benchmark) -> Iterator[str]:

@@ -49,12 +49,12 @@ class Semantics:
 
 @dataclass(frozen=True)
 class Reached:
-    """Something beyond a benchmark file that a run of it imports, starts, connects to, or reads.
+    """Something beyond a benchmark file that a run of it imports, starts, connects to, reads, or shows to others.
 
-    key: of the file. name: a module, a command, an address or a variable.
+    key: of the file. name: a module, a command, an address, a variable, or what a secret stands in.
     """
 
-    kind: Literal["code", "program", "host", "variable"]
+    kind: Literal["code", "program", "host", "variable", "secret"]
     key: str
     name: str
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.airflow.services import ui
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.claims import CLAIM, claimed
 from tests.command import Call, run
@@ -101,3 +102,14 @@ def test_each_command_is_refused_before_anything_starts(bench: Bench, command: l
         answer = run(Call([name, str(bench.file), "--artifacts", str(bench.store.root), *options, "r"]))
         answer.refused(f"run r: process {process.pid} on host ")
     assert [file.name for file in bench.store.run("r").iterdir()] == [".claim.json"]
+
+
+def test_a_second_airflow_of_the_same_artifacts_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").touch()
+    with held(tmp_path / "a" / "airflow" / "ui", "alone") as process:
+        said = (
+            rf"Airflow of {tmp_path}/a: process {process.pid} on host \S+ has worked on it since \S+; wait for its end"
+        )
+        with pytest.raises(UserError, match=rf"^{said}, or choose another --artifacts$"):
+            ui(tmp_path, tmp_path / "a", port=1)
+    assert [file.name for file in (tmp_path / "a" / "airflow" / "ui").iterdir()] == [".claim.json"]

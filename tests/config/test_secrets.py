@@ -30,9 +30,10 @@ from streamgauge.base.jsonl import append_json
 from streamgauge.base.places import place
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.config import Benchmark, keep, load, of_run, schema
+from streamgauge.config import Benchmark, Cell, keep, load, of_run, schema
 from streamgauge.engines.spark import submit
 from streamgauge.engines.spark.settings import SparkSettings
+from streamgauge.measure.settings_hash import settings_hash
 from streamgauge.report import build
 from streamgauge.spark.session import session_conf
 from tests.command import Call, run
@@ -257,6 +258,14 @@ def test_no_line_that_is_printed_shows_a_secret(marked: Path) -> None:
         assert [mark for mark in (*MARKS, "Mk30secret") if mark in answer.out + answer.err] == []
 
 
+def test_a_secret_that_everybody_on_the_host_will_see_is_told_before_it_is(marked: Path) -> None:
+    said = "shows every user of this host a secret among its arguments  (systems.job.command)"
+    assert said in run(Call(["check", str(marked)])).out
+    marked.write_text(marked.read_text().replace('--api-key, Mk07secret, "--token=Mk08secret", ', ""))
+    told = run(Call(["check", str(marked)]))
+    assert (told.code, "starts python" in told.out, said in told.out) == (0, True, False)
+
+
 def test_a_log_line_and_a_stack_trace_show_no_secret(marked: Path) -> None:
     load(marked)
     told = io.StringIO()
@@ -284,6 +293,19 @@ def test_escape_codes_of_a_file_are_printed_as_text(tmp_path: Path) -> None:
     assert "events\\x1b[2J.csv" in answer.out
     refused = run(Call(["check", str(tmp_path / "no\x1b[31mfile.yaml")]))
     assert "\x1b" not in refused.err
+
+
+def test_no_hash_of_settings_depends_on_a_secret(marked: Path) -> None:
+    """The hash of a short secret can be guessed, and stands in every record of a figure."""
+    text = marked.read_text()
+    for system in ("spark", "flink", "job", "own"):
+        cell = Cell(experiment="late", workload="all", system=system)
+        first = settings_hash(load(marked), cell)
+        marked.write_text(re.sub(r"Mk(\d\d)secret", r"Zz\1hidden", text))
+        assert settings_hash(load(marked), cell) == first
+        marked.write_text(text.replace("t, unit: s", "t, unit: ms"))
+        assert settings_hash(load(marked), cell) != first
+        marked.write_text(text)
 
 
 # -- how they travel

@@ -1,8 +1,8 @@
 """Tests an Airflow with scheduler and API server over two nights.
 
 The first night's stage is killed, then hangs, is ended and told of. The next one runs, and Airflow is killed in the
-middle of its search. Started again, it ends the orphan and brings the night to its end. Retries of single tasks:
-test_service.py.
+middle of its search. Started again, it ends the orphan and brings the night to its end. A second one is refused, and
+SIGTERM ends it. Retries of single tasks: test_service.py. What a killed command leaves: test_store.py.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.run_log import RunLog
+from tests.command import Call, run
 from tests.e2e.processes import KNOWN_CELL, alive, left_behind, wait_for, write_config
 from tests.e2e.rest import come_up, start_ui
 
@@ -237,3 +238,16 @@ def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_a
     assert stored["sustainable_rate_events_per_s"] == 2000
     assert "event_latency_ms_p50_at_50pct" in stored
     assert (nights.artifacts / "dashboard.html").stat().st_size > 0
+
+
+def test_a_second_airflow_is_refused_and_the_first_ends_by_sigterm_with_all_that_it_has_started(
+    nights: Nights, started: Started
+) -> None:
+    said = run(Call(["ui", str(started.place / "configs"), "--artifacts", str(nights.artifacts), "--port", "0"]))
+    said.refused(f"Airflow of {nights.artifacts}: process {started.process.pid} on host ")
+    services = family(psutil.Process(started.process.pid))
+    assert len(services) > 3
+    started.process.terminate()
+    assert started.process.wait(timeout=60) == 0
+    assert not any(map(alive, services))
+    assert left_behind(nights.artifacts) == []

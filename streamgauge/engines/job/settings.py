@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from streamgauge.base import variables
+from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
 from streamgauge.base.units import PS, Duration
@@ -211,6 +211,8 @@ class JobSettings(System):
 
     def reached(self) -> Iterator[Reached]:
         yield Reached("program", "command", shlex.join(self.command))
+        if secrets.masked({"command": self.command}) != {"command": list(self.command)}:
+            yield Reached("secret", "command", "a secret among its arguments")
         if self.environment:
             yield Reached("program", "environment", ", ".join(self.environment))
         yield Reached("host", "bootstrap", self.bootstrap)
