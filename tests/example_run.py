@@ -11,7 +11,7 @@ from streamgauge.base.jsonl import append_json, write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
 from streamgauge.lateness.loss import Loss
-from tests.example_search import System, recovery, search, windows
+from tests.example_search import System, compared, recovery, search, windows
 
 S = 10**9
 DAY0 = 1_357_016_400 * S  # 2013-01-01T05:00:00Z
@@ -190,7 +190,10 @@ def record_cells(r: Recorder) -> None:
         for number, (purpose, part) in enumerate((("below", 0.9), ("above", 1.1)), len(lines) + 1):
             one = trial(number, purpose, part * of.rate, of.rate)
             append_json(place / "trials.jsonl", one)
-        write_json(place / "search.json", search(of, len(lines)) | {"lost_at_own_speed": asdict(LOSS)})
+        more = {"lost_at_own_speed": asdict(LOSS)}
+        if cell.experiment == "late20" and cell.system == "rocksdb":
+            more |= compared(cell, "ordered", 0.93, 0.02)
+        write_json(place / "search.json", search(of, len(lines)) | more)
         r.stage("search", seconds=60, outcome={"artifact": "search"}, **scope)
         runs = [latency(fraction, of.rate, wrong=nth == 3 and fraction == 1) for fraction in FRACTIONS]
         if nth == 2:

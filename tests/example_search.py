@@ -6,6 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from streamgauge.config import Cell
+from streamgauge.search.comparison import Comparison
+from streamgauge.stats.paired import Ratio
+
 AGE_S = 10.0
 PLAN = "e8a3c1d94b72f056"
 #: half the width of the interval of a fit, on logarithms
@@ -92,6 +96,13 @@ def recovery(number: int, purpose: str, rate: float, capacity: float, age_s: flo
                            "verdict": {"outcome": outcome, "reason": told["reason"], "figures": told["figures"]},
                            "correct": True}}  # fmt: skip
     return told
+
+
+def compared(cell: Cell, against: str, ratio: float, half: float) -> dict[str, Any]:
+    """Part of search.json about the comparison with the first stream of the process: six blocks of one process."""
+    found = Ratio(ratio, ratio * math.exp(-half), ratio * math.exp(half), 6, 1)
+    base = cell.model_copy(update={"experiment": against})
+    return {"compared": Comparison.of(cell, base, found).model_dump(mode="json")}
 
 
 def search(of: System, count: int) -> dict[str, Any]:

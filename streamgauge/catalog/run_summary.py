@@ -10,6 +10,7 @@ from streamgauge.base.jsonl import read_record
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, Result
 from streamgauge.catalog.run_log import RunLog, StageRecord
+from streamgauge.search.claims import Claim
 from streamgauge.search.comparison import Comparison
 
 PAGE = "index.html"
@@ -54,14 +55,20 @@ def search_of(cell: Path) -> dict[str, Any]:
 
 def comparisons(path: Path) -> list[Comparison]:
     """Returns the comparisons of the cells of a run that shared their processes, by the cell's name."""
-    searches = (search_of(file.parent) for file in sorted(path.glob("cells/*/search.json")))
-    return [Comparison.model_validate(found["compared"]) for found in searches if "compared" in found]
+    searches = _searches(path)
+    claims = {name: Claim.model_validate(found["claim"]) for name, found in searches.items() if "claim" in found}
+    compared = (Comparison.model_validate(found["compared"]) for found in searches.values() if "compared" in found)
+    return [one.among(claims) for one in compared]
 
 
 def losses(path: Path) -> dict[str, dict[str, Any]]:
     """Returns what each searched cell of a run loses at its stream's own speed, by the cell's name."""
-    searches = {file.parent.name: search_of(file.parent) for file in sorted(path.glob("cells/*/search.json"))}
+    searches = _searches(path)
     return {name: found["lost_at_own_speed"] for name, found in searches.items() if "lost_at_own_speed" in found}
+
+
+def _searches(path: Path) -> dict[str, dict[str, Any]]:
+    return {file.parent.name: search_of(file.parent) for file in sorted(path.glob("cells/*/search.json"))}
 
 
 def figures(path: Path) -> dict[tuple[str, ...], Result]:
@@ -78,8 +85,3 @@ def shared(before: dict[tuple[str, ...], Result], after: dict[tuple[str, ...], R
         and before[key].benchmark == one.benchmark
         and results.identity(before[key].machine) == results.identity(one.machine)
     ]
-
-
-def ratio(before: Result, after: Result) -> float | None:
-    """Ratio after / before; None without both values."""
-    return after.value / before.value if before.value and after.value is not None else None

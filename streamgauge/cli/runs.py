@@ -74,23 +74,23 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
 
 @runs.command()
 def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
-    """Compare the figures that two runs share: both values with their intervals, and the ratio after / before.
+    """Show the figures that two runs share side by side, with their intervals.
 
-    With one run on each side, a difference cannot be told from the noise between runs.
+    With one run on each side, a difference cannot be told from the noise between runs, so no ratio is formed.
 
     Use `streamgauge release-check` for a verdict.
     """
     one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
     if not (shared := run_summary.shared(one, other)):
         raise UserError(_nothing_shared(before, after, artifacts))
-    rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key]),
-             "ratio": run_summary.ratio(one[key], other[key])} for key in shared]  # fmt: skip
+    rows = [
+        {"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared
+    ]  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"before": before, "after": after, "figures": rows}))
         return
     for key, row in zip(shared, rows, strict=True):
-        ratio = "" if row["ratio"] is None else f"  × {row['ratio']:.3f}"
-        typer.echo(f"{row['figure']}  {one[key].text} → {other[key].text}{ratio}")
+        typer.echo(f"{row['figure']}  {one[key].text} → {other[key].text}")
 
 
 def _nothing_shared(before: str, after: str, artifacts: Path) -> str:

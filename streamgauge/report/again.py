@@ -64,7 +64,7 @@ def _before(records: Records) -> Block:
         shared = run_summary.shared(theirs, mine)
         if shared:
             rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
-            columns = ["cell", "figure", "before", "its interval", "now", "its interval", "now ÷ before"]
+            columns = ["cell", "figure", "before", "its interval", "now", "its interval"]
             noise = "With one run on each side, a difference cannot be told from the noise between runs."
             told = f"{path.name} was the run before. {noise}"
             return Table(columns, rows, told, cards=True)
@@ -73,7 +73,6 @@ def _before(records: Records) -> Block:
 
 def _row(key: tuple[str, ...], before: Result, now: Result) -> list[Cell]:
     experiment, workload, system, _, metric = key
-    ratio = run_summary.ratio(before, now)
     name, values = f"{experiment}, {workload}, {system}", (before, now)
     shown = [part for one in values for part in (number(one.value, one.unit), between((one.low, one.high)))]
-    return [Text(name), for_people(metric), *shown, None if ratio is None else f"{ratio:.3f}"]
+    return [Text(name), for_people(metric), *shown]

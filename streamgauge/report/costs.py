@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from streamgauge.report import semantics
 from streamgauge.report.blocks import Block, Cell, Chart, Hole, Table, number
 from streamgauge.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
-from streamgauge.report.degrees import Ratio, axes, by_line, common_rates, kept, line_of
+from streamgauge.report.degrees import axes, by_line, common_rates, comparison, line_of
 from streamgauge.report.run_records import CellRecord, Json, Records
+from streamgauge.search.comparison import Comparison
 
 Value = Callable[[CellRecord], float | None]
 _X = "out-of-order events (%)"
@@ -24,8 +25,22 @@ class Costs:
         rates = common_rates(self.cells)
         self.common = rates[0] if rates else None
 
-    def kept(self, record: CellRecord) -> Ratio | None:
-        return kept(record, self.base.get(line_of(record)))
+    def kept(self, record: CellRecord) -> Comparison | None:
+        """The comparison with the least disordered stream; None if no process measured both in turns."""
+        found = comparison(self.records, record)
+        return found if found and found.against == self.axes.base else None
+
+    def part(self, record: CellRecord) -> float | None:
+        """The part of the base's rate that is kept: 1 of the base itself, where another cell is compared with it."""
+        if self.base.get(line_of(record)) is record:
+            others = (one for one in self.cells if line_of(one) == line_of(record))
+            return 1.0 if any(found.ratio for one in others if (found := self.kept(one))) else None
+        found = self.kept(record)
+        return found.ratio if found else None
+
+    def part_ends(self, record: CellRecord) -> tuple[float, float] | None:
+        found = self.kept(record)
+        return found.interval if found else None
 
     def factor(self, record: CellRecord) -> float:
         return self.axes.factors[record.cell.experiment]

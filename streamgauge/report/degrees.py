@@ -1,24 +1,16 @@
-"""Costs of disorder, as numbers: ratios of rates of the same rounds, axes of experiments, events lost, state."""
+"""Costs of disorder, as numbers: ratios of rates of one process, axes of experiments, events lost, state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from streamgauge.config import Experiment
-from streamgauge.report.model import estimates, ratio
 from streamgauge.report.run_records import CellRecord, Json, Records, Stream, is_sound
 from streamgauge.report.trials import batches_of
-from streamgauge.search.estimate import geometric_mean, interval
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """A rate over the rate of the same workload and system at the least disorder."""
-
-    value: float
-    interval: tuple[float, float] | None
-    rounds: tuple[float, ...]  # the ratio of each round in which both were measured
+from streamgauge.search.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -76,26 +68,13 @@ def line_of(record: CellRecord) -> tuple[str, str]:
     return record.cell.workload, record.cell.system
 
 
-def kept(record: CellRecord, base: CellRecord | None) -> Ratio | None:
-    """The rate over the base's, from rounds in which both have an estimate; None if either has no sound rate.
-
-    A machine that is slow for a while is so for both of a round, which therefore cancels. The interval is Student's t
-    on logarithms of the rounds' ratios. Of one round it follows from both intervals.
-    """
-    if base is None or not (is_rate(record) and is_rate(base)):
+def comparison(records: Records, record: CellRecord) -> Comparison | None:
+    """The comparison of a cell's rate with that of the first stream of its process; None without one."""
+    try:
+        compared = Comparison.model_validate((record.search or {}).get("compared"))
+    except ValidationError:  # it was not compared, or its record is damaged
         return None
-    own, other = (estimates(one.search or {}) for one in (record, base))
-    rounds = tuple(
-        own[process].rate_events_per_s / other[process].rate_events_per_s for process in sorted(own.keys() & other)
-    )
-    if record is base:
-        return Ratio(1.0, None, rounds)
-    if len(rounds) > 1:
-        return Ratio(geometric_mean(rounds), interval(rounds), rounds)
-    assert record.rate
-    assert base.rate
-    found, between = ratio(record.rate, base.rate, record.interval, base.interval)
-    return Ratio(found, between, rounds)
+    return compared.among({one.cell.name: one.claim for one in records.cells})
 
 
 def is_rate(record: CellRecord) -> bool:

@@ -22,7 +22,6 @@ from streamgauge.report.blocks import (
 )
 from streamgauge.report.costs import Costs, Value, chart
 from streamgauge.report.degrees import (
-    Ratio,
     at_common_rate,
     at_own_rate,
     is_rate,
@@ -65,45 +64,29 @@ def _whole(make: Callable[[Costs], Section], costs: Costs) -> Section:
 
 
 def _outcome(costs: Costs) -> Outcome:
-    """The ratios at the highest degree, in the file's order."""
+    """The comparisons at the highest degree, in the file's order."""
     records, last = costs.records, costs.axes.degrees[-1]
     told = []
     for record in costs.cells:
         if record.cell.experiment == last and (found := costs.kept(record)):
-            told.append(f"{', '.join(line_of(record))} {_ratio(found)}")
+            told.append(f"{', '.join(line_of(record))}: {found.sentence}")
     degree = f"{costs.axes.factors[last]:.4g}\u202f%"
-    sentence = f"No rate was measured both at {degree} of disorder and at the least"
+    sentence = f"What {degree} of disorder costs is not known: no process measured it in turns with the least"
     if told:
-        shares = "; ".join(told)
-        sentence = (
-            f"With {degree} of the events out of order, each system keeps this part of its in-order rate: {shares}"
-        )
+        sentence = f"With {degree} of the events out of order, {'; '.join(told)}"
     whole = outcome(records)
     return Outcome(whole.state, sentence, [one for one in whole.problems if one[0] != "plain"])
 
 
-def _ratio(found: Ratio) -> str:
-    if found.interval is None:
-        return f"{found.value:.2f}"
-    return f"{found.value:.2f} ({found.interval[0]:.2f} to {found.interval[1]:.2f})"
-
-
 def _rates(costs: Costs) -> Section:
-    rounds = costs.records.benchmark.search.processes
     lead = (
         "Each point is the sustainable rate over that of the same engine and state store on the stream in order, so 1 "
         "means that disorder costs nothing. The bars are 90\u202f% intervals."
     )
     note = (
-        f"Each ratio is the geometric mean over {rounds} rounds. A round measures both with fresh processes. Its "
-        "interval is Student's t on the logarithms of the rounds' ratios."
+        "Both streams were measured in turns in one process, and each ratio is formed within a block of windows. Rates "
+        "of two processes are not compared, as fresh processes differ by 3 to 8\u202f%."
     )
-    if rounds == 1:
-        note = "Each ratio is of one round. Its interval follows from the fits alone, without the spread of processes."
-    if rounds == 2:
-        note += " Of two rounds it is wide: t is 6.3. Raise search.processes for a narrower one."
-    if not costs.records.benchmark.search.in_turns:
-        note += " The cells of this run did not take turns, so the machine's drift is part of the ratios."
     return Section(
         "rates", "What of the rate is kept", lead,
         [attempt("Rate kept", _kept, costs), Note(note), attempt("Rate", _absolute, costs), *_unmeasured(costs)],
@@ -111,21 +94,13 @@ def _rates(costs: Costs) -> Section:
 
 
 def _kept(costs: Costs) -> Block:
-    def value(record: CellRecord) -> float | None:
-        found = costs.kept(record)
-        return found.value if found else None
-
-    def ends(record: CellRecord) -> tuple[float, float] | None:
-        found = costs.kept(record)
-        return found.interval if found else None
-
     def more(record: CellRecord) -> list[Cell]:
         found = costs.kept(record)
-        rounds = ", ".join(f"{one:.3f}" for one in found.rounds) if found else ""
-        return [between(ends(record) or (None, None)), rounds or MISSING]
+        ends = between(costs.part_ends(record) or (None, None))
+        return [ends, *((found.blocks, found.processes) if found else (MISSING, MISSING))]
 
-    columns = ("90\u202f% interval", "ratio of each round")
-    return chart(costs, "Rate over the rate in order", "rate / rate in order", value, ends=ends,
+    columns = ("90\u202f% interval", "blocks", "processes")
+    return chart(costs, "Rate over the rate in order", "rate / rate in order", costs.part, ends=costs.part_ends,
                   columns=columns, more=more)  # fmt: skip
 
 
@@ -145,12 +120,20 @@ def _absolute(costs: Costs) -> Block:
 
 
 def _unmeasured(costs: Costs) -> list[Block]:
-    """Says which cells have no rate of their own."""
+    """Says which cells have no ratio, and why."""
     found: list[Block] = []
     for record in costs.cells:
+        if costs.part(record) is not None:
+            continue
         if not is_rate(record):
             why = record.claim.sentence if record.search else costs.records.why(record.search_status)
-            found.append(Hole(f"No ratio of {record.cell.name}", why))
+        elif record is costs.base.get(line_of(record)):
+            why = "no other rate was measured in turns with it in one process"
+        elif compared := costs.kept(record):
+            why = compared.reason
+        else:
+            why = f"no process measured it in turns with {costs.axes.base}; list that experiment first"
+        found.append(Hole(f"No ratio of {record.cell.name}", why))
     return found
 
 
@@ -261,20 +244,12 @@ def _delays(costs: Costs) -> Section:
         "own delay. While the longest delay is shorter, no event can be late; beyond, it decides what is lost."
     )
 
-    def value(record: CellRecord) -> float | None:
-        found = costs.kept(record)
-        return found.value if found else None
-
-    def ends(record: CellRecord) -> tuple[float, float] | None:
-        found = costs.kept(record)
-        return found.interval if found else None
-
     x = "longest delay / watermark's delay"
     charts = [
         attempt("Lost", chart, costs, "Events lost by the longest delay", "lost (% of all events)",
                 lambda r: share_lost(lost(r)), names=names, x=x, at=costs.times_watermark),
-        attempt("Rate", chart, costs, "Rate kept by the longest delay", "rate / rate in order", value, ends=ends,
-                names=names, x=x, at=costs.times_watermark),
+        attempt("Rate", chart, costs, "Rate kept by the longest delay", "rate / rate in order", costs.part,
+                ends=costs.part_ends, names=names, x=x, at=costs.times_watermark),
     ]  # fmt: skip
     return Section("delays", "How far is late", lead, charts)
 

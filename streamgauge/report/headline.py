@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from streamgauge.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
-from streamgauge.report.degrees import out_of_order_percent
-from streamgauge.report.model import limited_by, ratio
+from streamgauge.report.degrees import comparison, out_of_order_percent
+from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import CellRecord, Records, is_sound
 from streamgauge.search.claims import WIDEST
-from streamgauge.search.comparison import Comparison
 
 #: cells whose tiles are shown; a table below has all
 MOST = 6
@@ -38,6 +37,8 @@ def _tiles(record: CellRecord) -> Tiles:
     cell = record.cell
     # an ordinary space, so that a long rate breaks before its unit
     shown = f"{number(record.rate)} events/s" if record.rate else MISSING
+    if record.rate and record.interval_of == "the fit alone":
+        shown += " (one process)"
     if record.claim.is_too_wide:
         rate = f"too wide, beyond a factor of {WIDEST:g}"
     if record.claim.mark:
@@ -67,11 +68,12 @@ def _sentence(records: Records, record: CellRecord) -> Note:
     percent = next((out_of_order_percent(s) for s in records.streams if s.experiment.name == cell.experiment), None)
     disorder = "events in order" if not percent else f"{percent:g}\u202f% of the events out of order"
     takes = f"takes {'at least ' if record.claim.kind == 'at least' else ''}{number(record.rate)} events a second"
-    said = [f"With {disorder}, {cell.system} {takes} without falling ever further behind{_cost(records, record)}."]
+    cost = _cost(records, record)
+    said = [f"With {disorder}, {cell.system} {takes} without falling ever further behind{cost}."]
     if not record.proven:
-        said = [f"With {disorder}, {cell.system} takes an estimated {number(record.rate)} events a second."]
+        said = [f"With {disorder}, {cell.system} takes an estimated {number(record.rate)} events a second{cost}."]
         if record.claim.is_too_wide:
-            said = [f"With {disorder}, the rate of {cell.system} is known only roughly."]
+            said = [f"With {disorder}, the rate of {cell.system} is known only roughly{cost}."]
         is_short = search.get("outcome") == "unproven" and records.benchmark.search.proof_steps
         advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
         said.append(f"{record.claim.sentence}{advice}")
@@ -85,21 +87,13 @@ def _sentence(records: Records, record: CellRecord) -> Note:
 
 
 def _cost(records: Records, record: CellRecord) -> str:
-    """Cost of disorder: the rate relative to that of the first experiment, if that one is in order."""
+    """Sentence that says what disorder costs against the first stream, which is in order, or that it is not known."""
+    if compared := comparison(records, record):
+        return f"; {compared.sentence}"
     if not records.streams or out_of_order_percent(records.streams[0]):
         return ""
-    first = records.streams[0].experiment
-    if first.name == record.cell.experiment:
+    first = records.streams[0].experiment.name
+    cell = record.cell
+    if first == cell.experiment or cell.model_copy(update={"experiment": first}) not in records.benchmark.all_cells():
         return ""
-    same = (one for one in records.cells if one.cell.experiment == first.name
-            and (one.cell.workload, one.cell.system) == (record.cell.workload, record.cell.system))  # fmt: skip
-    base = next(same, None)
-    if base is not None and (compared := (record.search or {}).get("compared")):
-        return f"; {Comparison.model_validate(compared).sentence}"
-    if base is None or not base.proven or not record.rate or not base.rate:
-        return ""
-    if not all("process" in one.interval_of and one.interval_of != "1 processes" for one in (base, record)):
-        return f"; how that compares with {first.name} is not known, as single processes differ by 3 to 8\u202f%"
-    found, interval = ratio(record.rate, base.rate, record.interval, base.interval)
-    between_ = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
-    return f", {found:.2f} of what it takes of {first.name}{between_}"
+    return f"; how that compares with {first} is not known, as fresh processes differ by 3 to 8\u202f%"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
 
 from streamgauge.report.blocks import count, number
 from streamgauge.report.run_records import Json
@@ -77,17 +76,3 @@ def settled_age(trial: Json) -> float | None:
     seen = trial.get("observation") or {}
     samples = seen.get("samples") or seen.get("clock") or []
     return verdict.settled_age([(sample["at_s"], sample["age_s"]) for sample in samples])
-
-
-def ratio(rate: float, base: float, interval: Sequence[float | None], base_interval: Sequence[float | None]) -> tuple[
-    float, tuple[float, float] | None
-]:  # fmt: skip
-    """Returns rate ÷ base and its interval; None in place of the interval if an end of either is missing.
-
-    On logarithms, the half width is the root of the sum of both squared half widths.
-    """
-    both = [end for end in (*interval, *base_interval) if end]
-    if len(both) < 4:
-        return rate / base, None
-    half = math.hypot(math.log(both[1] / both[0]) / 2, math.log(both[3] / both[2]) / 2)
-    return rate / base, (rate / base * math.exp(-half), rate / base * math.exp(half))

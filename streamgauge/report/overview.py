@@ -16,7 +16,8 @@ from streamgauge.report.blocks import (
     percent,
     share,
 )
-from streamgauge.report.degrees import wanted
+from streamgauge.report.degrees import comparison, wanted
+from streamgauge.report.metric_names import for_people
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import (
     CellRecord,
@@ -30,6 +31,7 @@ from streamgauge.report.run_records import (
     load_of,
     one_line,
 )
+from streamgauge.search.comparison import Comparison
 
 #: of how many cells the names stand in one line
 _FEW = 3
@@ -71,6 +73,8 @@ def summary(records: Records) -> Section:
     tables = [_experiments(records.streams)]
     if records.cells:
         tables.append(_cells(records.cells))
+    if compared := [one for cell in records.cells if (one := comparison(records, cell))]:
+        tables.append(_comparisons(compared))
     return Section("summary", "Summary", blocks=list(tables))
 
 
@@ -148,6 +152,18 @@ def _cells(cells: list[CellRecord]) -> Table:
         )  # fmt: skip
     columns = ["experiment", "workload", "system", "rate (events/s)", "claim", "90\u202f% interval"]
     return Table([*columns, "limited by", "p99 latency", "output"], rows, "Cells", cards=True)
+
+
+def _comparisons(compared: list[Comparison]) -> Table:
+    """Ratios of figures that one process measured in turns."""
+    rows: list[list[Cell]] = []
+    for one in compared:
+        names = (one.experiment, one.against, one.workload, one.system, for_people(one.metric))
+        ends = (one.ratio, *(one.interval or (None, None)))
+        shown = (MISSING if end is None else f"{end:.4f}" for end in ends)
+        rows.append([*names, *shown, one.blocks, one.processes, one.reason or MISSING])
+    columns = ["experiment", "against", "workload", "system", "metric", "ratio", "90\u202f% from", "to"]
+    return Table([*columns, "blocks", "processes", "not known because"], rows, "Comparisons", cards=True)
 
 
 def _covers(record: CellRecord) -> list[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamgauge.report.blocks import MISSING, Block, Cell, Chart, Hole, Note, Section, Table, between, number, share
+from streamgauge.report.blocks import Block, Cell, Chart, Hole, Note, Section, Table, between, number, share
 from streamgauge.report.charts import SYMBOLS, axis, figure, line
 from streamgauge.report.degrees import factor
-from streamgauge.report.model import ratio
 from streamgauge.report.run_records import CellRecord, Json, Records, is_sound
 
 #: the page of what disorder costs, beside this one
@@ -37,36 +36,15 @@ def section(records: Records) -> Section:
 
 
 def _rates(cells: list[CellRecord], factors: dict[str, float]) -> Block:
-    """Charts the rates with their intervals.
-
-    If the first experiment is the least disordered, the table adds each rate's ratio to that experiment's.
-    """
-    first = next(iter(factors))
+    """Charts the rates with their intervals."""
     note = "The bars are 90\u202f% intervals."
-    columns: tuple[str, ...] = ("90\u202f% interval", "claim")
-    base: dict[tuple[str, str], CellRecord] = {}
-    if factors[first] == min(factors.values()):
-        base = {_line_of(cell): cell for cell in cells if cell.cell.experiment == first and _sound_rate(cell)}
-        columns += (f"of the rate of {first}", "its 90\u202f% interval")
-        note += " The table has the ratio of each rate to that of the least disordered stream."
+    columns = ("90\u202f% interval", "claim")
 
     def more(cell: CellRecord) -> list[Cell]:
-        if not base:
-            return [between(cell.interval), cell.claim.kind]
-        return [between(cell.interval), cell.claim.kind, *_relative(cell, base.get(_line_of(cell)))]
+        return [between(cell.interval), cell.claim.kind]
 
     title = "Sustainable rate against disorder"
     return _chart(cells, factors, title, "events/s", _sound_rate, bars=True, columns=columns, more=more, note=note)
-
-
-def _relative(cell: CellRecord, base: CellRecord | None) -> list[Cell]:
-    """Table cells with the ratio of a cell's rate to the base's and its 90 % interval: see `ratio`."""
-    if base is None or not base.rate or not cell.rate:
-        return [MISSING, MISSING]
-    if cell is base:
-        return [number(1), MISSING]
-    found, interval = ratio(cell.rate, base.rate, cell.interval, base.interval)
-    return [f"{found:.3f}", f"{interval[0]:.3f}\u00a0–\u2060\u00a0{interval[1]:.3f}" if interval else MISSING]
 
 
 def _sound_rate(cell: CellRecord) -> float | None:

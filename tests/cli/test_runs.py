@@ -74,22 +74,26 @@ def test_show(artifacts: Path) -> None:
     ) in call(artifacts, "runs", "show", "two").out
     compared = {"experiment": "late", "against": "ordered", "workload": "w", "system": "s", "ratio": 0.9}
     compared |= {"interval": [0.88, 0.92], "blocks": 6, "processes": 1}
-    write_json(cell / "search.json", {"compared": compared})
+    for name, more in (("late", {"compared": compared}), ("ordered", {})):
+        (cell := artifacts / "runs" / "two" / "cells" / f"{name}.w.s").mkdir()
+        claim = {"kind": "estimated", "sentence": "", "rate_events_per_s": 900.0}
+        write_json(cell / "search.json", {"claim": claim, **more})
     [shown] = call(artifacts, "runs", "show", "two", "--json").json["comparisons"]
-    assert shown == compared | {"metric": "sustainable_rate_events_per_s"}
+    assert shown == compared | {"metric": "sustainable_rate_events_per_s", "reason": ""}
     assert "late w s: against ordered it costs 10.0% (8.0% to 12.0%)" in call(artifacts, "runs", "show", "two").out
     call(artifacts, "runs", "show", "three").refused("run: found 'three', allowed: an existing run (empty, one, two)")
 
 
 def test_compare(artifacts: Path) -> None:
     found = call(artifacts, "runs", "compare", "one", "two", "--json").json
-    assert [(row["figure"], row["ratio"]) for row in found["figures"]] == [
-        ("e w s streaming sustainable_rate_events_per_s", 0.9)
-    ]
+    [row] = found["figures"]
+    assert (row["figure"], row["before"]["value"], row["after"]["value"]) == (
+        "e w s streaming sustainable_rate_events_per_s", 1000, 900,
+    )  # fmt: skip
+    assert "ratio" not in row, "two runs were not measured in turns"
     told = call(artifacts, "runs", "compare", "one", "two").out
     assert told == (
-        "e w s streaming sustainable_rate_events_per_s  "
-        "1,000 events/s (900 to 1,100) → 900 events/s (810 to 990)  × 0.900\n"
+        "e w s streaming sustainable_rate_events_per_s  1,000 events/s (900 to 1,100) → 900 events/s (810 to 990)\n"
     )
     call(artifacts, "runs", "compare", "one", "empty").refused("one and empty: found no figure that counts in both")
 

@@ -1,4 +1,4 @@
-"""The page of what disorder costs: ratios of the same rounds, both axes, what is lost, what is unknown."""
+"""The page of what disorder costs: ratios of windows in turns, both axes, what is lost, what is unknown."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.report import build, degrees, disorder, semantics
 from streamgauge.report.blocks import Chart, Hole, Table, Text
@@ -34,23 +35,35 @@ def charts(section: Any) -> dict[str, Chart]:
     return {plain(block.title): block for block in section.blocks if isinstance(block, Chart)}
 
 
-def test_a_ratio_is_of_the_same_round_so_a_slow_one_cancels(records: Records) -> None:
+def test_a_ratio_is_of_windows_in_turns_and_never_of_two_rates(records: Records) -> None:
     found = charts(disorder._rates(Costs(records)))["Rate over the rate in order"]
     assert [trace["name"] for trace in found.figure["data"]] == ["sum, micro", "sum, rows"]
     micro, rows = found.figure["data"]
     assert micro["x"] == rows["x"] == pytest.approx([0, 20, 50], abs=0.01)
-    # the machine was half as fast in the second round, but the ratios hardly differ
-    one, other = 36 / 40, 17 / 20
-    assert micro["y"] == pytest.approx([1, math.sqrt(one * other), math.sqrt(30 / 40 * 14 / 20)])
-    half = 6.3138 * abs(math.log(one / other)) / 2  # Student's t of one degree of freedom; sd/√2 is half the distance
-    assert micro["error_y"]["array"][1] == pytest.approx(micro["y"][1] * (math.exp(half) - 1), rel=1e-3)
-    assert micro["error_y"]["arrayminus"][1] == pytest.approx(micro["y"][1] * (1 - math.exp(-half)), rel=1e-3)
-    assert rows["y"][2] == pytest.approx(0.5)
-    assert rows["error_y"]["array"][2] == pytest.approx(0, abs=1e-9)
+    assert micro["y"] == [1, 0.9, 0.75]
+    assert micro["error_y"]["array"] == pytest.approx([0, 0.9 * (math.exp(0.03) - 1), 0.75 * (math.exp(0.03) - 1)])
+    assert micro["error_y"]["arrayminus"][1] == pytest.approx(0.9 * (1 - math.exp(-0.03)))
+    assert rows["y"] == [1, 0.8, 0.5]
     table = [[plain(cell) for cell in row] for row in found.table.rows]
-    assert [(row[0], row[-1]) for row in table[:3]] == [
-        ("ordered", "1.000, 1.000"), ("late20", "0.900, 0.850"), ("late50", "0.750, 0.700")
-    ]  # fmt: skip
+    assert [(row[0], *row[-3:]) for row in table[:2]] == [
+        ("ordered", "—", "—", "—"),
+        ("late20", "0.8734 – 0.9274", "6", "1"),
+    ]
+
+
+def test_without_windows_in_turns_there_are_rates_and_no_ratio(records: Records) -> None:
+    for file in records.directory.glob("cells/*/search.json"):
+        write_json(file, {key: value for key, value in json.loads(file.read_text()).items() if key != "compared"})
+    records = Records(records.benchmark, records.store, RUN)
+    section = disorder._rates(Costs(records))
+    assert list(charts(section)) == ["Sustainable rate"]
+    holes = {block.what: block.why for block in section.blocks if isinstance(block, Hole)}
+    assert (
+        holes["No ratio of late20.sum.micro"]
+        == "no process measured it in turns with ordered; list that experiment first"
+    )
+    assert holes["No ratio of ordered.sum.rows"] == "no other rate was measured in turns with it in one process"
+    assert "What 50 % of disorder costs is not known" in plain(disorder.render(records))
 
 
 def test_experiments_are_sorted_into_degrees_and_delays(records: Records) -> None:
@@ -60,7 +73,7 @@ def test_experiments_are_sorted_into_degrees_and_delays(records: Records) -> Non
     far = charts(disorder._delays(Costs(records)))
     lost, rate = far["Events lost by the longest delay"], far["Rate kept by the longest delay"]
     assert (lost.figure["data"][0]["x"], lost.figure["data"][0]["y"]) == ([0.5, 4], [0, 3])
-    assert rate.figure["data"][1]["y"] == pytest.approx([0.8, math.sqrt(60 / 80 * 31 / 40)])
+    assert rate.figure["data"][1]["y"] == [0.8, 0.8]
 
 
 def test_loads_lost_events_and_state_are_told_and_what_is_unknown_is_called_so(records: Records) -> None:
@@ -126,5 +139,5 @@ def test_the_page_is_reached_from_the_run_s(records: Records) -> None:
     index = build(records.benchmark, Store(records.directory.parents[1]), RUN)
     assert 'href="disorder.html"' in index.read_text()
     page = (index.parent / "disorder.html").read_text()
-    assert "each system keeps this part of its in-order rate: sum, micro 0.72 (0.58 to 0.90); sum, rows 0.50" in page
+    assert "sum, micro: against ordered it costs 25.0% (22.7% to 27.2%); sum, rows: against ordered" in page
     assert "This machine has 2 cores" in page

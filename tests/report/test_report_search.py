@@ -13,9 +13,9 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
-from streamgauge.report import cells_section, sweep
+from streamgauge.report import cells_section, overview, sweep
 from streamgauge.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
-from streamgauge.report.model import limited_by, ratio, settled_age
+from streamgauge.report.model import limited_by, settled_age
 from streamgauge.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
@@ -242,35 +242,32 @@ def test_settled_age_is_the_median_of_the_second_half() -> None:
     assert settled_age({}) is None
 
 
-def test_what_disorder_costs_is_a_ratio_with_its_interval(records: Records) -> None:
+def test_rates_stand_side_by_side_without_a_ratio(records: Records) -> None:
     found = sweep.section(records).blocks[0]
     assert isinstance(found, Chart)
-    assert plain(found.note).startswith("The bars are 90 % intervals.")
-    shown = {(row[0], row[3]): [plain(cell) for cell in row[5:]] for row in found.table.rows}
-    assert shown["ordered", "rocksdb"] == ["38 416 – 41 649", "proven", "1", "—"]
-    # half widths on logarithms: 2·ln(1/0.98) each over two processes, 0.03 each of a fit
-    two, fit = 2 * math.log(1 / 0.98) * math.sqrt(2), 0.03 * math.sqrt(2)
-    for system, value, half in (("rocksdb", 1 / 3, two), ("hdfs", 0.5, fit)):
-        low, high = value * math.exp(-half), value * math.exp(half)
-        assert shown["late20", system][2:] == [f"{value:.3f}", f"{low:.3f} – {high:.3f}"]
-
-
-def test_ratio_without_an_interval_has_none() -> None:
-    assert ratio(3.0, 4.0, (2.0, 4.0), (None, None)) == (0.75, None)
-
-
-def test_disorder_has_no_ratio_where_the_first_stream_is_not_the_least_disordered(records: Records) -> None:
-    turned = records.benchmark.model_copy(update={"experiments": tuple(reversed(records.benchmark.experiments))})
-    found = sweep.section(Records(turned, Store(records.directory.parents[1]), RUN)).blocks[0]
-    assert isinstance(found, Chart)
     assert [plain(column) for column in found.table.columns[5:]] == ["90 % interval", "claim"]
+    shown = {(row[0], row[3]): [plain(cell) for cell in row[5:]] for row in found.table.rows}
+    assert shown["ordered", "rocksdb"] == ["38 416 – 41 649", "proven"]
 
 
-def test_a_void_rate_is_not_compared(records: Records) -> None:
-    again = rewrite(records, "ordered.sum.hdfs/search.json", lambda search: search.update(correct=False))
-    found = sweep.section(again).blocks[0]
-    assert isinstance(found, Chart)
-    assert [(row[0], row[3], row[7]) for row in found.table.rows if row[3] == "hdfs"] == [("late20", "hdfs", "—")]
+def comparisons(records: Records) -> list[list[str]]:
+    tables = [
+        one for one in overview.summary(records).blocks if isinstance(one, Table) and one.caption == "Comparisons"
+    ]
+    return [[plain(cell) for cell in row] for table in tables for row in table.rows]
+
+
+def test_a_comparison_is_of_windows_in_turns_and_void_with_either_rate(records: Records) -> None:
+    about = ["late20", "ordered", "sum", "rocksdb", "sustainable rate"]
+    assert comparisons(records) == [[*about, "0.9300", "0.9116", "0.9488", "6", "1", "—"]]
+    void = rewrite(records, "ordered.sum.rocksdb/search.json", lambda search: search.update(correct=False))
+    assert comparisons(void) == [[*about, "—", "—", "—", "6", "1", "ordered has no rate that counts"]]
+    bound = rewrite(
+        records, "ordered.sum.rocksdb/search.json", lambda s: s.update(correct=True, outcome="all_sustained")
+    )
+    assert comparisons(bound)[0][-1] == "ordered may carry more than was offered"
+    damaged = rewrite(records, "late20.sum.rocksdb/search.json", lambda search: search.update(compared={"ratio": "x"}))
+    assert comparisons(damaged) == []
 
 
 @pytest.mark.parametrize("constraint", ["age", "batch cap", "queue memory", "system", "driver's ceiling"])
