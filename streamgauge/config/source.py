@@ -85,6 +85,11 @@ class TimeColumn(Model):
         return self.columns if self.column is None else (self.column,)
 
     @property
+    def is_local(self) -> bool:
+        """True if times without an offset are those of a zone whose clocks may be changed."""
+        return self.unit is None and self.zone != "UTC" and "%z" not in (self.format or "")
+
+    @property
     def is_iso(self) -> bool:
         """True if times are read as ISO-8601, which is the default without unit and format."""
         return self.unit is None and self.format is None

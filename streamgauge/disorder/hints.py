@@ -21,6 +21,7 @@ Kind = Literal[
     "ahead",  # a few events, after which many are late
     "newest_first",  # the file begins with its latest event
     "hour_twice",  # local times of the hour that a zone has twice
+    "hour_skipped",  # local times of the hour that a zone does not have
     "constant_time",  # all events at one instant
     "whole_days",  # dates without a time of day
 ]
@@ -58,6 +59,21 @@ class Place(BaseModel):
     file: str
     first_seq: int
     first_line: int
+
+
+class Skipped(BaseModel):
+    """Events whose local time does not exist, as clocks were put forward: their number, and the first seqs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    events: int = 0
+    seqs: tuple[int, ...] = ()
+
+    def and_then(self, more: Skipped) -> Skipped:
+        return Skipped(events=self.events + more.events, seqs=(*self.seqs, *more.seqs)[:LISTED])
+
+
+NONE_SKIPPED = Skipped()
 
 
 class InFile(BaseModel):

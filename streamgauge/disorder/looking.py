@@ -12,7 +12,7 @@ from streamgauge.base.units import PS, Tick, moment, show_ticks, ticks_per_secon
 from streamgauge.config import TimeColumn
 from streamgauge.disorder.blocks import Blocks, Count, Kept, Region
 from streamgauge.disorder.far_times import Far, far
-from streamgauge.disorder.hints import LISTED, UNIT_NAMES, Hint, InFile, Kind, Place, named
+from streamgauge.disorder.hints import LISTED, NONE_SKIPPED, UNIT_NAMES, Hint, InFile, Kind, Place, Skipped, named
 from streamgauge.disorder.zones import offset_s, repeated_hours
 
 #: most events that are looked for as the few that make others late
@@ -30,6 +30,7 @@ class Origin:
     places: tuple[Place, ...] = ()
     rows: bool = False
     """rows of Parquet rather than lines"""
+    skipped: Skipped = NONE_SKIPPED
 
 
 def in_file(blocks: Blocks, origin: Origin) -> InFile:
@@ -60,6 +61,7 @@ class _Look:
             if not newest_first:
                 self._ahead()
             self._hour_twice()
+            self._hour_skipped()
             self._whole_days()
         return InFile(events=self._all.events, out_of_order=self._all.out_of_order, hints=tuple(self._hints))
 
@@ -136,7 +138,7 @@ class _Look:
 
     def _hour_twice(self) -> None:
         time = self._origin.time
-        if time.unit is not None or time.zone == "UTC" or "%z" in (time.format or ""):
+        if not time.is_local:
             return
         per_s = ticks_per_second(self._origin.tick)
         low, high = self._blocks.span
@@ -155,6 +157,16 @@ class _Look:
                     number,
                     rows,
                 )
+
+    def _hour_skipped(self) -> None:
+        if number := self._origin.skipped.events:
+            placed = self._placed(self._origin.skipped.seqs)
+            do, them = ("time does", "it") if number == 1 else ("times do", "them")
+            text = (
+                f"{number:,} {do} not exist in {self._origin.time.zone} ({self._words(placed, number)}), as clocks are "
+                f"put forward over {them}; the offset before that is taken"
+            )
+            self._hints.append(self._hint("hour_skipped", text, number, placed))
 
     def _whole_days(self) -> None:
         """Tells of dates without a time of day, if there are at least two events for each day of the span."""
@@ -229,22 +241,29 @@ class _Look:
 
     def _lines(self, rows: Sequence[int], events: int) -> str:
         """Words for the lines of those rows, the first of so many events."""
-        lines = [(place.file, number) for place, number in self._located(rows)]
+        return self._words(self._placed(self._blocks.seqs_at(rows)), events)
+
+    def _words(self, placed: Sequence[tuple[Place, int]], events: int) -> str:
+        lines = [(place.file, number) for place, number in placed]
         word = "event" if not self._origin.places else "row" if self._origin.rows else "line"
         return named(lines, events, word, several=len(self._origin.places) > 1)
 
-    def _located(self, rows: Sequence[int]) -> list[tuple[Place, int]]:
-        """File and number of the line of each row; of generated events, their number from 1."""
+    def _placed(self, seqs: Sequence[int]) -> list[tuple[Place, int]]:
+        """File and number of the line of each event; of generated events, their number from 1."""
         places = self._origin.places or (Place(file="", first_seq=0, first_line=1),)
         begins = [place.first_seq for place in places]
         found = []
-        for seq in self._blocks.seqs_at(rows):
+        for seq in seqs:
             place = places[bisect_right(begins, seq) - 1]
             found.append((place, seq - place.first_seq + place.first_line))
         return found
 
     def _add(self, kind: Kind, text: str, events: int, rows: Sequence[int] = (), without: int | None = None) -> None:
-        found = self._located(rows)
-        files = tuple(place.file for place, _ in found) if len(self._origin.places) > 1 else ()
-        lines = tuple(line for _, line in found)
-        self._hints.append(Hint(kind=kind, text=text, lines=lines, files=files, events=events, without=without))
+        self._hints.append(self._hint(kind, text, events, self._placed(self._blocks.seqs_at(rows)), without))
+
+    def _hint(
+        self, kind: Kind, text: str, events: int, placed: Sequence[tuple[Place, int]], without: int | None = None
+    ) -> Hint:
+        files = tuple(place.file for place, _ in placed) if len(self._origin.places) > 1 else ()
+        lines = tuple(line for _, line in placed)
+        return Hint(kind=kind, text=text, lines=lines, files=files, events=events, without=without)

@@ -1,7 +1,8 @@
-"""Hours that a time zone has twice, when its clocks are put back."""
+"""Hours that a time zone has twice, when its clocks are put back, or skips, when they are put forward."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -31,18 +32,32 @@ def offset_s(zone: str, at_s: int) -> int:
 def repeated_hours(zone: str, low_s: int, high_s: int) -> list[Repeated]:
     """The repeated local times whose first occurrence lies, at least in part, in [low, high]."""
     found: list[Repeated] = []
+    for change, offset, after in _changes(zone, low_s, high_s):
+        begin, end = change - (offset - after), change + (offset - after)
+        if after < offset and begin <= high_s and change > low_s:
+            first, last = (_EPOCH + timedelta(seconds=second + offset) for second in (begin, change))
+            found.append(Repeated(begin, change, end, f"{first:%Y-%m-%d %H:%M} and {last:%H:%M}"))
+    return found
+
+
+def skipped_hours(zone: str, low_s: int, high_s: int) -> list[tuple[int, int]]:
+    """(first, end) in local seconds of what the zone skips, if its times, as they are read, lie in [low, high]."""
+    return [
+        (change + offset, change + after)
+        for change, offset, after in _changes(zone, low_s, high_s)
+        if after > offset and change <= high_s and change + after - offset > low_s
+    ]
+
+
+def _changes(zone: str, low_s: int, high_s: int) -> Iterator[tuple[int, int, int]]:
+    """Yields each change of the zone's offset from a week before `low_s` on: its second, and the offsets around it."""
     at, offset = low_s - _STEP_S, offset_s(zone, low_s - _STEP_S)
     while at < high_s + 86400:
         following = at + _STEP_S
         after = offset_s(zone, following)
-        if after < offset:
-            change = _change(zone, at, following, offset)
-            begin, end = change - (offset - after), change + (offset - after)
-            if begin <= high_s and change > low_s:
-                first, last = (_EPOCH + timedelta(seconds=second + offset) for second in (begin, change))
-                found.append(Repeated(begin, change, end, f"{first:%Y-%m-%d %H:%M} and {last:%H:%M}"))
+        if after != offset:
+            yield _change(zone, at, following, offset), offset, after
         at, offset = following, after
-    return found
 
 
 def _change(zone: str, low_s: int, high_s: int, offset: int) -> int:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from streamgauge.config import Source
 from streamgauge.disorder.blocks import Blocks
 from streamgauge.disorder.definitions import Times
-from streamgauge.disorder.hints import InFile, Place
+from streamgauge.disorder.hints import InFile, Place, Skipped
 from streamgauge.disorder.looking import Origin, in_file
 from streamgauge.disorder.row_groups import column_array, read, read_times, row_groups
 from streamgauge.spark.workers import Workers
@@ -36,7 +36,9 @@ class _Tasks:
         return None
 
 
-def measure(workers: Workers, files: Sequence[Path], source: Source, places: Sequence[Place]) -> InFile:
+def measure(
+    workers: Workers, files: Sequence[Path], source: Source, places: Sequence[Place], skipped: Skipped
+) -> InFile:
     """Measures the events of these files, given in the order of the source, in flat memory."""
     groups = row_groups(files)
 
@@ -46,5 +48,5 @@ def measure(workers: Workers, files: Sequence[Path], source: Source, places: Seq
     def seqs(number: int) -> Times:
         return column_array(read([groups[number]], ["seq"]), "seq")
 
-    origin = Origin(source.tick, source.time, tuple(places), rows=source.format == "parquet")
+    origin = Origin(source.tick, source.time, tuple(places), source.format == "parquet", skipped)
     return in_file(Blocks(groups, times, seqs, _Tasks(workers)), origin)

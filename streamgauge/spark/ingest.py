@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
@@ -30,7 +31,7 @@ from streamgauge.base.units import ticks_per_second
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
-from streamgauge.disorder.hints import Place
+from streamgauge.disorder.hints import NONE_SKIPPED, Place, Skipped
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.spark import in_file
 from streamgauge.spark.workers import Workers
@@ -79,7 +80,8 @@ def _build(
         source_lines, limit, wrote = _read(workers, benchmark, splits, path, split_bytes, lines)
     parts = [path / name for step in wrote for name in step.parts]
     quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
-    as_read = in_file.measure(workers, parts, source, _places(wrote))
+    skipped = reduce(Skipped.and_then, (step.skipped for step in wrote), NONE_SKIPPED)
+    as_read = in_file.measure(workers, parts, source, _places(wrote), skipped)
     if splits:
         out = beyond.hints(splits[0].layout, _bad_lines(path / quarantine, beyond.REASON))
         as_read = as_read.model_copy(update={"hints": (*as_read.hints, *out)})
@@ -195,6 +197,7 @@ class Wrote:
     quarantine: list[str]
     lines: int = 0
     place: Place | None = None
+    skipped: Skipped = NONE_SKIPPED
 
 
 def _count(split: Split) -> int:
@@ -227,12 +230,13 @@ def _write(step: Step) -> Wrote:
     """Parses one split and writes its parts; each appears under its name only when it is whole."""
     split, parts, quarantine = step.split, list[Future[str]](), list[Future[str]]()
     _check_unchanged(split)
-    done, cut = 0, step.take if step.take != step.lines else None
+    done, cut, skipped = 0, step.take if step.take != step.lines else None, NONE_SKIPPED
     with ThreadPoolExecutor(1) as writer:  # of a packed file, which is one split, some lines are parsed meanwhile
         for number, data in enumerate(split.blocks(step.block_bytes)):
             if cut is not None and done + data.count(b"\n") > cut:
                 data = first_lines(data, cut - done)
             parsed = parse(data, split.layout, step.first_seq + done)
+            skipped = skipped.and_then(parsed.skipped)
             for one in (*parts[-1:], *quarantine[-1:]):  # one block's parts at most wait in memory
                 one.result()
             begin = step.directory / f"{step.number:05d}-{number:05d}"
@@ -250,7 +254,7 @@ def _write(step: Step) -> Wrote:
                 break
     _check_unchanged(split, as_expected=step.take is None or done == step.take)
     place = Place(file=split.path, first_seq=step.first_seq, first_line=step.first_line)
-    return Wrote([one.result() for one in parts], [one.result() for one in quarantine], done, place)
+    return Wrote([one.result() for one in parts], [one.result() for one in quarantine], done, place, skipped)
 
 
 def _places(wrote: list[Wrote]) -> list[Place]:

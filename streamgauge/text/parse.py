@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 from streamgauge.base.arrow import Ints, Mask, bools, int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import events_schema
+from streamgauge.base.units import ticks_per_second
 from streamgauge.config import Source, TimeColumn
+from streamgauge.disorder.hints import LISTED, NONE_SKIPPED, Skipped
+from streamgauge.disorder.zones import skipped_hours
 from streamgauge.text import json_lines
 from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Lines, spread, texts, with_points
 from streamgauge.text.numbers import integers
@@ -53,6 +56,9 @@ class Layout:
 BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
 
 
+#: a zone whose clocks are never changed, and how much it is behind UTC
+_AWAY, _AWAY_S = "Etc/GMT+12", 12 * 3600
+
 COMMENT = "comment"
 TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
 #: bytes that the quarantine keeps of a line that is too long; file and line number tell where the rest is
@@ -65,6 +71,7 @@ class Parsed:
 
     events: pa.Table  # schema of the layout
     bad: pa.Table | None  # schema BAD, where there are any
+    skipped: Skipped = NONE_SKIPPED
 
 
 def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
@@ -165,13 +172,14 @@ class _Block:
             columns.append(getattr(self, f"_{kind}")(name, index))
         events = pa.Table.from_arrays(columns, schema=layout.schema)
         at = np.flatnonzero(self._why)
+        skipped = self._skipped(first_seq, columns[1].to_numpy())
         if not len(at):
-            return Parsed(events, None)
+            return Parsed(events, None, skipped)
         reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
         shown = np.where(long, _SHOWN, np.diff(lines.offsets) - 1)
         text = texts(lines.buffer, lines.offsets[:-1][at], shown[at])
         bad = pa.Table.from_arrays([int64s(at), reasons, text], schema=BAD)
-        return Parsed(events.filter(bools(self._why == 0)), bad)
+        return Parsed(events.filter(bools(self._why == 0)), bad, skipped)
 
     def _blame(self, lines: Mask, reason: str) -> None:
         if lines.any():
@@ -211,6 +219,23 @@ class _Block:
             self._blame(codes == UNREADABLE, f"time is not {wanted}")
             self._blame(codes == OUT_OF_RANGE, f"time does not fit into 64-bit {self._source.tick}")
         return int64s(values)
+
+    def _skipped(self, first_seq: int, times: Ints) -> Skipped:
+        """The events of an hour that the zone does not have; a midnight may be a date alone."""
+        column, per_s, good = self._source.time, ticks_per_second(self._source.tick), self._why == 0
+        if not (column.is_local and good.any()):
+            return NONE_SKIPPED
+        hours = skipped_hours(column.zone, int(times[good].min()) // per_s, int(times[good].max()) // per_s)
+        if not hours:
+            return NONE_SKIPPED
+        # read as of another zone, the times without an offset tell what is written, and the others are the same
+        _, elsewhere, _ = self._times(column.model_copy(update={"zone": _AWAY}), self._layout.time)
+        local_s = elsewhere // per_s - _AWAY_S
+        within = np.logical_or.reduce([(local_s >= first) & (local_s < end) for first, end in hours])
+        skipped = np.flatnonzero(
+            good & within & (elsewhere != times) & (elsewhere % (86400 * per_s) != _AWAY_S * per_s)
+        )
+        return Skipped(events=len(skipped), seqs=(skipped[:LISTED] + first_seq).tolist())
 
     def _arrival(self) -> pa.Array:
         assert self._source.arrival is not None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -112,6 +115,56 @@ def test_times_that_do_not_fit(tmp_path: Path, time: dict[str, Any], odd: str, w
     made = benchmark(file, time={"column": "t", **time})
     assert measured(Forked(), tmp_path / "store", [file], time={"column": "t", **time}).hints[-1:] == (hint,)
     assert sample(made.source).hints[-1:] == (hint,)
+
+
+#: zone, and a second close to which its clocks are put forward
+FORWARD = [
+    ("Europe/Berlin", "2025-03-30T01:00:00"), ("Europe/London", "2025-03-30T01:00:00"),
+    ("America/New_York", "2025-03-09T07:00:00"), ("Australia/Lord_Howe", "2025-10-04T15:30:00"),
+    ("America/Sao_Paulo", "2018-11-04T03:00:00"), ("Asia/Kolkata", "2025-03-30T01:00:00"),
+    ("UTC", "2025-03-30T01:00:00"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("zone", "around"), FORWARD)
+@pytest.mark.parametrize("written_as", ["%Y-%m-%d %H:%M:%S", "%d.%m.%Y %H.%M.%S,%f", "iso", "iso with offset"])
+def test_hours_that_a_zone_skips(tmp_path: Path, zone: str, around: str, written_as: str) -> None:
+    """Python's own zones are the oracle: a local time exists if it comes back from UTC as it was."""
+    draw = Random(7)
+    begin = datetime.fromisoformat(around) - timedelta(hours=15)
+    local = sorted(begin + timedelta(minutes=draw.randrange(30 * 60), seconds=draw.randrange(60)) for _ in range(400))
+    lines = [2 + n for n, at in enumerate(local) if at.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+             .astimezone(ZoneInfo(zone)).replace(tzinfo=None) != at]  # fmt: skip
+    if written_as.startswith("iso"):
+        time: dict[str, Any] = {"column": "t", "iso": True, "zone": zone}
+        texts = [f"{at.isoformat()}{'Z' if 'offset' in written_as else ''}" for at in local]
+        lines = lines if written_as == "iso" else []
+    else:
+        time = {"column": "t", "format": written_as, "zone": zone}
+        texts = [at.strftime(written_as) for at in local]
+    file = written(tmp_path / "f.csv", "t;n\n" + "".join(f"{text};{n}\n" for n, text in enumerate(texts)))
+    given = {"time": time, "separator": ";"}
+    told = [hint for hint in sample(benchmark(file, **given).source).hints if hint.kind == "hour_skipped"]
+    assert [(hint.events, hint.lines) for hint in told] == ([(len(lines), tuple(lines[:5]))] if lines else [])
+    if lines:
+        assert f"times do not exist in {zone} (lines {lines[0]}, {lines[1]}" in told[0].text
+
+
+def test_a_skipped_hour_in_several_files_and_tasks(tmp_path: Path) -> None:
+    hours = [f"2025-03-30T{hour:02}:30:00" for hour in range(12)]
+    sources = [written(tmp_path / f"{name}.csv", "\n".join(["t", *hours]) + "\n") for name in "ab"]
+    time = {"column": "t", "iso": True, "zone": "Europe/Berlin"}
+    *_, hint = measured(Forked(), tmp_path / "store", sources, time=time).hints
+    assert (hint.kind, hint.events, hint.lines) == ("hour_skipped", 2, (4, 4))
+    assert hint.files == tuple(map(str, sources))
+
+
+def test_a_date_alone_is_no_skipped_hour(tmp_path: Path) -> None:
+    """Clocks were put forward at midnight there."""
+    days = "".join(f"2018-11-{day:02}\n" for day in range(1, 9))
+    file = written(tmp_path / "f.csv", "t\n" + days)
+    time = {"column": "t", "format": "%Y-%m-%d", "zone": "America/Sao_Paulo"}
+    assert sample(benchmark(file, time=time).source).hints == ()
 
 
 def test_departures_give_no_hint(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: (kind, version) -> what it makes of the source below
 MADE = {
-    ("events", 5): "bf6130164c35d65b",
+    ("events", 6): "bf6130164c35d65b",
     ("profile", 3): "6becdb151cf9460e",
     ("stream", 2): "226cd929c911eec7",
 }
