@@ -44,7 +44,7 @@ STAGES: tuple[Stage, ...] = (
           "and checks every answer",
           "nexmark"),
     Stage("turns", ("stream", "validation"), "turns", "benchmark", True,
-          "with `search.in_turns`: searches in rounds, one process of each cell a round; then measures latency",
+          "with several experiments: searches in rounds, whose cells share a process; then measures latency",
           always=True, in_turns=True),
     Stage("search", ("stream", "validation"), "search", "cell", True,
           "finds the highest rate that the system sustains", in_turns=False),

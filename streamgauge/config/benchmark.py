@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
@@ -105,6 +106,26 @@ class Benchmark(Model):
                 raise ValueError(f"cells: found {cell.name} twice ({_parts(other)}; {_parts(cell)}); names must differ")
             found[cell.name] = cell
         return self
+
+    @model_validator(mode="after")
+    def _take_turns(self) -> Self:
+        """Decides `search.in_turns` for all runs of this file, whichever experiments they choose."""
+        if self.search.in_turns is None:
+            shares = any(len(group) > 1 for group in self.sharing(self.all_cells()))
+            search = self.search.model_copy(update={"in_turns": shares and self.nightly is None})
+            object.__setattr__(self, "search", search)  # the model is frozen for everybody else
+        return self
+
+    def sharing(self, cells: Sequence[Cell]) -> list[list[Cell]]:
+        """Cells in their order, those together that share their processes: they differ in their stream alone.
+
+        Drivers that were started by hand serve one stream each, and so does a job's topic: their cells share none.
+        """
+        groups: dict[tuple[str, ...], list[Cell]] = {}
+        for cell in cells:
+            alone = bool(self.replay.remote) or self.system(cell.system).engine == "job"
+            groups.setdefault((cell.workload, cell.system, cell.experiment if alone else ""), []).append(cell)
+        return list(groups.values())
 
     def experiment(self, name: str) -> Experiment:
         return pick(self.experiments, name, "experiment")

@@ -130,10 +130,11 @@ class Search(Model):
         default=1,
         description="fresh systems, each with a ladder of its own; from 2 on the interval covers their spread",
     )
-    in_turns: bool = Field(
-        default=False,
-        description="search the cells in rounds, with one fresh process of each cell in a round, so that a slow hour "
-        "of the machine affects all cells alike; false: one cell after another",
+    in_turns: bool | None = Field(
+        default=None,
+        description="search the cells in rounds, with one process of each cell in a round; cells that differ only in "
+        "their stream share it; false: one cell after another; by default true where cells share one, and there are "
+        "no nights",
     )
     min_rate: PositiveFloat = Field(
         default=1.0,

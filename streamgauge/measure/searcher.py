@@ -74,7 +74,6 @@ class Searcher:
         """Measures until the answer stands."""
         done = self.turn(self._settings.processes)
         assert done is not None
-        log.info("%.6g events/s: %s", done.rate_events_per_s, done.reason)
         return done
 
     def turn(self, process: int) -> Done | None:
@@ -100,6 +99,7 @@ class Searcher:
     def answer(self, done: Done) -> dict[str, Any]:
         """Returns the content of search.json."""
         assert self.ceiling is not None
+        log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
         return self._answer(done, self._limits_now, self.ceiling)
 
     @property

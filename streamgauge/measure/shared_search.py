@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config import Benchmark, Cell
+from streamgauge.config import Cell, Search
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.searcher import Going, Searcher, measurements
 from streamgauge.search.comparison import Comparison
@@ -21,38 +21,30 @@ from streamgauge.search.shared import AllDone, Compared, Measured, Turn, run_sha
 log = logging.getLogger("streamgauge")
 
 
-def groups(benchmark: Benchmark, cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells in their order, those together that share their processes: of one workload on one system.
+def turn(
+    bench: ReadyCell, settings: Search, token: int, directories: Sequence[Path], keys: Sequence[str], process: int
+) -> list[dict[str, Any]] | None:
+    """Searches all cells of a ready group until that process is complete.
 
-    Drivers that were started by hand serve one stream each, so their cells share none.
+    Returns the content of search.json of each cell once all answers stand, else None. A search that was killed goes on
+    after its last measurement, in a fresh process; whole blocks stay.
     """
-    made: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in cells:
-        key = (cell.workload, cell.system, cell.experiment if benchmark.replay.remote else "")
-        made.setdefault(key, []).append(cell)
-    return list(made.values())
-
-
-def search(
-    bench: ReadyCell, benchmark: Benchmark, token: int, directories: Sequence[Path], keys: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Searches all cells of a ready group; returns the content of search.json of each.
-
-    A search that was killed goes on after its last measurement, in a fresh process; whole blocks stay.
-    """
-    going, settings = Going(), benchmark.search
+    going = Going()
     searchers = []
     for cell, directory, key in zip(bench.cells, directories, keys, strict=True):
         bench.turn_to(cell)
         searchers.append(Searcher(bench, settings, token, directory, key, going))
     bench.turn_to(bench.cells[0])
+    if len(searchers) == 1:
+        done = searchers[0].turn(process)
+        return None if done is None else [searchers[0].answer(done)]
     limits = searchers[0].prepare()
     for searcher in searchers[1:]:
         searcher.prepare(searchers[0])
 
-    def measure(turn: Turn) -> Measurement:
-        bench.turn_to(bench.cells[turn.cell])
-        return searchers[turn.cell].measure(turn.step)
+    def measure(due: Turn) -> Measurement:
+        bench.turn_to(bench.cells[due.cell])
+        return searchers[due.cell].measure(due.step)
 
     known = [
         (record["number"], Measured(cell, one))
@@ -60,12 +52,15 @@ def search(
         for record, one in zip(searcher.records, measurements(searcher.records), strict=True)
     ]
     ordered = [one for _, one in sorted(known, key=lambda pair: pair[0])]
-    done = run_shared(settings, limits, len(searchers), measure, ordered)
+    all_done = run_shared(settings, limits, len(searchers), measure, ordered, process)
     bench.end_loop()
-    return [
-        searcher.answer(own) | compared(bench.cells, number, done)
-        for number, (searcher, own) in enumerate(zip(searchers, done.cells, strict=True))
-    ]
+    if all_done is None:
+        return None
+    answers = []
+    for number, (searcher, own) in enumerate(zip(searchers, all_done.cells, strict=True)):
+        bench.turn_to(bench.cells[number])
+        answers.append(searcher.answer(own) | compared(bench.cells, number, all_done))
+    return answers
 
 
 def compared(cells: Sequence[Cell], number: int, done: AllDone) -> dict[str, Any]:

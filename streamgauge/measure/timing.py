@@ -31,6 +31,10 @@ class Pace:
     """part of search.warmup_seconds that a system needs"""
     windows: float
     """lengths of windows that a ladder takes"""
+    change_s: float
+    """from one stream to another, in cells that share a process"""
+    blocks: float
+    """part of search.blocks that are measured"""
     loads: float
     """part of the loads of a proof that are tried"""
     trials: float
@@ -43,9 +47,9 @@ class Pace:
 
 
 #: a host slower than any that was tried, where everything takes as long as it may: for timeouts
-LONGEST = Pace(60.0, 2e6, 1.0, 32.0, 1.0, 3.0, 1.0, 10.0, 2_000.0)
+LONGEST = Pace(60.0, 2e6, 1.0, 32.0, 20.0, 2.0, 1.0, 3.0, 1.0, 10.0, 2_000.0)
 #: fitted to runs of configs/ on two cores: for people
-USUAL = Pace(12.0, 20e6, 0.8, 22.0, 0.5, 0.8, 2.0, 4.0, 20_000.0)
+USUAL = Pace(12.0, 20e6, 0.8, 22.0, 3.5, 1.2, 0.5, 0.8, 2.0, 4.0, 20_000.0)
 
 
 def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
@@ -56,7 +60,9 @@ def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> f
         case "latency":
             return latency_seconds(benchmark, pace)
         case "turns":
-            return len(benchmark.all_cells()) * (search_seconds(benchmark, pace) + latency_seconds(benchmark, pace))
+            sizes = [len(group) for group in benchmark.sharing(benchmark.all_cells())]
+            latency_s = len(benchmark.all_cells()) * latency_seconds(benchmark, pace)
+            return latency_s + sum(search_seconds(benchmark, pace, size) for size in sizes)
         case "nexmark":
             queries = len(benchmark.suite.queries or range(_NEXMARK_QUERIES))
             systems = max(1, len(benchmark.systems))
@@ -70,12 +76,16 @@ def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> f
             return pace.start_s + _source_bytes(benchmark) * benchmark.scale / pace.bytes_per_s
 
 
-def search_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
-    """Estimates the seconds of the search for one cell."""
+def search_seconds(benchmark: Benchmark, pace: Pace = LONGEST, cells: int = 1) -> float:
+    """Estimates the seconds of the search for one cell, or for so many that share their processes."""
     settings = benchmark.search
-    ladder = pace.start_s + pace.warm * settings.warmup_seconds + pace.windows * settings.window_seconds
+    in_blocks = 2 * pace.blocks * settings.blocks if cells > 1 else 0.0
+    window_s = settings.window_seconds + (pace.change_s if cells > 1 else 0.0)
+    ladders_s = cells * (pace.windows + in_blocks) * window_s
     trial = pace.trials * (settings.recovery_seconds + settings.max_age.seconds)
-    return pace.start_s + settings.processes * (ladder + 2 * pace.loads * settings.proof_steps * trial)
+    proofs_s = cells * 2 * pace.loads * settings.proof_steps * trial
+    process_s = pace.start_s + pace.warm * settings.warmup_seconds + ladders_s + proofs_s
+    return pace.start_s + settings.processes * process_s
 
 
 def latency_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:

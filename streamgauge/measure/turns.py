@@ -24,7 +24,7 @@ from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import latency, search_stage, shared_search, timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.lock import measuring
-from streamgauge.measure.searcher import Searcher, earlier
+from streamgauge.measure.searcher import earlier
 from streamgauge.measure.settings_hash import plan_key
 
 log = logging.getLogger("streamgauge")
@@ -37,16 +37,15 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
     """
     rounds = benchmark.search.processes
     failed: dict[Cell, Exception] = {}
-    groups = shared_search.groups(benchmark, cells)
+    groups = benchmark.sharing(cells)
     expected_s = timing.stage_seconds(BY_NAME["turns"], benchmark)
     with measuring(f"{run_log.path.name} turns", expected_s=expected_s) as token:
         for number, group in product(range(1, rounds + 1), groups):
-            turn = rounds if len(group) > 1 else number  # all of its processes follow each other
-            if group[0] in failed or not any(_is_due(benchmark, store, run_log, cell, turn) for cell in group):
+            if group[0] in failed or not any(_is_due(benchmark, store, run_log, cell, number) for cell in group):
                 continue
             log.info("round %d of %d: %s", number, rounds, ", ".join(cell.name for cell in group))
             try:
-                _turn(benchmark, store, run_log, group, turn, token)
+                _turn(benchmark, store, run_log, group, number, token)
             except Exception as problem:
                 log.info("  failed: %s", problem)
                 failed |= dict.fromkeys(group, problem)
@@ -58,8 +57,8 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
 
 
 def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[Cell], number: int, token: int) -> None:
-    """Measures one process of a cell, or all of a group, and after the last one latency; records each as a stage."""
-    path, last = run_log.path, number == benchmark.search.processes
+    """Measures one process of a group, and after the last one latency; records each cell's part as a stage."""
+    path = run_log.path
     directories = [search_stage.cell_directory(path, cell) for cell in group]
     for directory in directories:
         directory.mkdir(parents=True, exist_ok=True)
@@ -71,13 +70,9 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[C
             bench = stack.enter_context(ready(benchmark, store, group[0], work, others=group[1:]))
             for outcome in outcomes:
                 outcome |= {"turn": number, "of": benchmark.search.processes}
-            if not last:
-                Searcher(bench, benchmark.search, token, directories[0], keys[0]).turn(number)
+            answers = shared_search.turn(bench, benchmark.search, token, directories, keys, number)
+            if answers is None:
                 return
-            if len(group) == 1:
-                answers = [Searcher(bench, benchmark.search, token, directories[0], keys[0]).run()]
-            else:
-                answers = shared_search.search(bench, benchmark, token, directories, keys)
             for cell, outcome, answer in zip(group, outcomes, answers, strict=True):
                 found = search_stage.publish(benchmark, cell, path, answer)
                 outcome |= {"rate_events_per_s": found[search_stage.RATE], "reason": found["reason"]}

@@ -95,11 +95,14 @@ def run_shared(
     limits: Limits,
     cells: int,
     measure: Callable[[Turn], Measurement],
-    measured: Sequence[Measured] = (),
-) -> AllDone:
-    """Measures turn by turn until all cells have their answer. The simulated and the real system run this loop."""
+    measured: Sequence[Measured],
+    process: int,
+) -> AllDone | None:
+    """Measures turn by turn until that process is complete, and returns None; returns the answers once all stand."""
     known = list(measured)
     while isinstance(turn := next_turn(settings, limits, cells, known), Turn):
+        if turn.step.process > process:
+            return None
         known.append(Measured(turn.cell, measure(turn)))
     return turn
 

@@ -179,5 +179,7 @@ def shared_search(
         process.turn_to(own[turn.cell], turn.step.rows if isinstance(turn.step, Hold) else 1)
         return _measured(process, turn.step, settings)
 
-    done = run_shared(settings, Limits(continuous=streams[0].continuous), len(streams), measure)
+    limits = Limits(continuous=streams[0].continuous)
+    done = run_shared(settings, limits, len(streams), measure, (), settings.processes)
+    assert done is not None
     return done, sum(process.clock_s for process, _ in processes.values())

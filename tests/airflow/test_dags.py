@@ -27,8 +27,8 @@ systems: [{name: one}, {name: two}]
 """
 FILES = {
     "plain.yaml": "name: plain\ndescription: the plain one\nschedule: '0 3 * * *'" + BASE,
-    "celled.yml": "name: celled" + BASE + CELLS,
-    "turns.yaml": "name: turns\nsearch: {in_turns: true}" + BASE + CELLS,
+    "celled.yml": "name: celled\nsearch: {in_turns: false}" + BASE + CELLS,
+    "turns.yaml": "name: turns" + BASE + CELLS,
     "poster.json": json.dumps(
         {
             "dataSource": {"file": "data.csv", "seperator": ","},

@@ -31,7 +31,7 @@ def test_stages_are_those_that_the_benchmark_has(tmp_path: Path) -> None:
     store = Store(tmp_path / "artifacts")
     record_example(store, benchmark(tmp_path / "source.csv", **CELLS))
     stages = list(dict.fromkeys(row[0] for row in shown(store, tmp_path, "Stages") if row[0]))
-    assert stages == ["ingest", "analyze", "generate", "validate", "search", "latency", "report"]
+    assert stages == ["ingest", "analyze", "generate", "validate", "turns", "report"]
 
 
 def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_was_right(tmp_path: Path) -> None:

@@ -433,3 +433,29 @@ def test_what_is_compared_is_judged_at_a_tenth() -> None:
         "processing_latency_ms_p50": 0.1, "processing_latency_ms_p99": 0.1, "system_cpu_us_per_event": 0.1,
     }  # fmt: skip
     assert config.Release(rate=10, compare=("cpu",)).tolerance == {"system_cpu_us_per_event": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("more", "in_turns"),
+    [
+        ({}, True),
+        ({"search": {"in_turns": False}}, False),
+        ({"nightly": {}}, False),
+        ({"nightly": {}, "search": {"in_turns": True}}, True),
+        ({"replay": {"remote": ["a:1"]}}, False),
+        ({"cells": [{"experiment": "e", "workload": "w", "system": "s"}]}, False),
+        ({"workloads": []}, False),
+        ({"systems": [{"name": "s", "engine": "job", "command": ["a"], "bootstrap": "b:1"}]}, False),
+    ],
+)
+def test_cells_take_turns_where_they_share_a_process_and_there_are_no_nights(
+    more: dict[str, object], in_turns: bool
+) -> None:
+    two = [{"name": name, "target_percent": 0} for name in "ef"]
+    text = {
+        "name": "b", "source": {"files": "a.csv", "time": {"column": "t"}}, "experiments": two,
+        "workloads": [{"name": "w", "query": "passthrough"}], "systems": [{"name": "s"}],
+    }  # fmt: skip
+    benchmark = config.parse(config.Benchmark, text | more, "b.yaml")
+    assert benchmark.search.in_turns is in_turns
+    assert config.Overrides(experiments=("e",)).apply(benchmark).search.in_turns is in_turns

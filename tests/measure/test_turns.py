@@ -129,6 +129,7 @@ def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_t
     kept = [w for own in windows.values() for w in own if w["purpose"] == "pair"]
     assert sorted({(w["block"], w["life"]) for w in kept}) == [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 2)]
     found = {one.experiment: json.loads((cell_directory(log.path, one) / "search.json").read_text()) for one in cells}
+    assert [found[name]["cell"]["experiment"] for name in "ef"] == ["e", "f"]
     assert "compared" not in found["e"]
     compared = found["f"]["compared"]
     about = {"experiment": "f", "against": "e", "workload": "all", "system": "a", "processes": 1}
