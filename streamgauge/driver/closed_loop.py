@@ -14,6 +14,7 @@ from streamgauge.driver.conversation import LOOK_S, Conversation, Ended, Progres
 from streamgauge.driver.fleet import Drivers
 from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.observed import Bounds, TrialRequest, TrialRun, nearest
+from streamgauge.driver.replay import LARGEST
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
 from streamgauge.search.records import Batch
@@ -54,8 +55,25 @@ class ClosedLoop:
         self._request = TrialRequest(OVERLOAD, LONGEST_LADDER_S)
         self._beyond_us, self._continuous = beyond_us, continuous
         self._begun, self._held, self._stream = False, 0, 0
+        self._first: int | None = None  # latest time of the stream's first loop, ticks
         self.invalid: str | None = None
         self.taken = False  # any row
+
+    def spent(self) -> bool:
+        """True once half of the times that fit into 64 bits are used: a further window may not end before the rest is.
+
+        A month of events that is offered a hundred times a second reaches that, at nanoseconds, in a quarter of a
+        minute.
+        """
+        if not self._begun or self.invalid is not None:
+            return False
+        try:
+            latest = max(status["latest"] for status in self._talk.status())
+        except WireError:
+            return False  # the window says why
+        if self._first is None:
+            self._first = latest
+        return latest > self._first + (LARGEST - self._first) // 2
 
     def window(
         self,

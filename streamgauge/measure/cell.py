@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -153,7 +152,7 @@ class ReadyCell:
         while not is_warm(settings, windows, is_continuous=limits.continuous):
             step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
             early = sum(w.seconds for w in windows) < UNPINNED * settings.warmup_seconds
-            windows.append(self.window(replace(step, purpose="compile") if early else step, token=token))
+            windows.append(self.window(dataclasses.replace(step, purpose="compile") if early else step, token=token))
             if windows[-1].invalid:
                 log.info("  the warm-up ended: %s", windows[-1].invalid)
                 break
@@ -202,8 +201,7 @@ class ReadyCell:
 
     def frozen(self) -> AbstractContextManager[None]:
         """A context in which nothing of the system runs, where its adapter can do that."""
-        frozen = getattr(self._system, "frozen", nullcontext)
-        return cast("AbstractContextManager[None]", frozen())
+        return cast("AbstractContextManager[None]", getattr(self._system, "frozen", nullcontext)())
 
     def end_loop(self) -> None:
         """Ends the closed loop's query, if one runs."""
@@ -215,6 +213,8 @@ class ReadyCell:
                 self.stop()
 
     def _closed_loop(self, token: int) -> ClosedLoop:
+        if self._loop is not None and self._loop.spent():
+            self.end_loop()  # the next query begins with the stream's own times
         if self._loop is None:
             system = self._started()
             self._again(self.fleet.start)
