@@ -68,7 +68,7 @@ class ClosedLoop:
         if not self._begun or self.invalid is not None:
             return False
         try:
-            latest = max(status["latest"] for status in self._talk.status())
+            latest: int = max(status["latest"] for status in self._talk.status())
         except WireError:
             return False  # the window says why
         if self._first is None:

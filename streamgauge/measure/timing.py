@@ -61,7 +61,7 @@ def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> f
             return latency_seconds(benchmark, pace)
         case "turns":
             sizes = [len(group) for group in benchmark.sharing(benchmark.all_cells())]
-            latency_s = len(benchmark.all_cells()) * latency_seconds(benchmark, pace)
+            latency_s = len(benchmark.all_cells()) * latency_seconds(benchmark, pace, warm=True)
             return latency_s + sum(search_seconds(benchmark, pace, size) for size in sizes)
         case "nexmark":
             queries = len(benchmark.suite.queries or range(_NEXMARK_QUERIES))
@@ -80,20 +80,20 @@ def search_seconds(benchmark: Benchmark, pace: Pace = LONGEST, cells: int = 1) -
     """Estimates the seconds of the search for one cell, or for so many that share their processes."""
     settings = benchmark.search
     in_blocks = 2 * pace.blocks * settings.blocks if cells > 1 else 0.0
-    window_s = settings.window_seconds + (pace.change_s if cells > 1 else 0.0)
-    ladders_s = cells * (pace.windows + in_blocks) * window_s
+    changes = pace.windows / 6 + 0.75 * in_blocks if cells > 1 else 0.0  # every second window has another stream
+    ladders_s = cells * ((pace.windows + 1.5 * in_blocks) * settings.window_seconds + changes * pace.change_s)
     trial = pace.trials * (settings.recovery_seconds + settings.max_age.seconds)
     proofs_s = cells * 2 * pace.loads * settings.proof_steps * trial
     process_s = pace.start_s + pace.warm * settings.warmup_seconds + ladders_s + proofs_s
     return pace.start_s + settings.processes * process_s
 
 
-def latency_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
-    """Estimates the seconds of the latency runs of one cell."""
+def latency_seconds(benchmark: Benchmark, pace: Pace = LONGEST, *, warm: bool = False) -> float:
+    """Estimates the seconds of the latency runs of one cell. warm: the process of its search goes on."""
     settings = benchmark.latency
     runs = len(settings.fractions) + len(settings.rates)
-    warm = pace.start_s + pace.warm * benchmark.search.warmup_seconds
-    return warm + runs * (pace.run * settings.seconds + pace.start_s)
+    before_s = 0.0 if warm else pace.start_s + pace.warm * benchmark.search.warmup_seconds
+    return before_s + runs * (pace.run * settings.seconds + pace.start_s)
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:
