@@ -123,7 +123,7 @@ class Benchmark(Model):
         """
         groups: dict[tuple[str, ...], list[Cell]] = {}
         for cell in cells:
-            alone = bool(self.replay.remote) or self.system(cell.system).engine == "job"
+            alone = bool(self.replay.remote) or not self.system(cell.system).shares
             groups.setdefault((cell.workload, cell.system, cell.experiment if alone else ""), []).append(cell)
         return list(groups.values())
 

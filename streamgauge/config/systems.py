@@ -91,6 +91,11 @@ class System(Model):
         return False
 
     @property
+    def shares(self) -> bool:
+        """True if one process of it may serve several streams in turns."""
+        return True
+
+    @property
     def every_column(self) -> bool:
         """True if the driver sends it all declared columns, not only those of the query."""
         return False

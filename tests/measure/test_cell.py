@@ -250,7 +250,7 @@ def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: 
 
 
 def test_a_ladder_goes_on_where_the_times_of_a_query_run_out(tmp_path: Path) -> None:
-    """Of a stream of five years, 58 loops fit into 64 bits of nanoseconds; these windows take more."""
+    """58 loops of a stream of five years fit into 64 bits of nanoseconds; these windows take more."""
     ms = [*range(1999), 5 * 365 * 86_400_000]
     bench = write_bench(tmp_path, capacity=40_000, ms=ms, search=NO_WARMUP)
     with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:

@@ -233,6 +233,10 @@ class JobSettings(System):
         return tuple(name for name in key if columns.get(name) in KINDS)
 
     @property
+    def shares(self) -> bool:
+        return False  # a topic has the rows of one stream
+
+    @property
     def every_column(self) -> bool:
         return True
 
