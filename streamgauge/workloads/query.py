@@ -41,6 +41,7 @@ class Query:
     # for each frame, the rows that it reads, as column -> values; none: all
     reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
     lag: int = 0  # by how many windows an engine's watermark may lie behind at its last operator
+    multiple: int = 0  # the largest multiple of a bid's price that it forms in 64 bits
     rule: Rule = Rule()
     features: tuple[str, ...] = ()
     differs: str = ""  # how it differs from the question as it is asked elsewhere

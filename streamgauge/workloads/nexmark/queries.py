@@ -35,6 +35,7 @@ QUERIES = (
         "Currency conversion",
         "every bid with its price in another currency",
         columns=(*_BID, "extra"),
+        multiple=89,
         differs="whole numbers, rounded down, as in Beam",
     ),
     _simple(
@@ -82,6 +83,7 @@ QUERIES = (
         "average price of a seller's last 10 sales, with every sale",
         "the seller's closed auctions so far and the bids that won them",
         columns=_SALE,
+        multiple=10,
         late="event",
         reads=({"kind": ("auction", "bid")},),
         features=("transformWithState", "event-time timer", "chained stateful operators"),
@@ -161,6 +163,7 @@ QUERIES = (
         "Calculation",
         "bids of middling price: price, time of day, and a count by a user's function",
         columns=(*_BID, "extra"),
+        multiple=89,
         features=("user-defined function", "filter"),
         differs="the price in whole numbers, as in q1; the function is Python's, over Arrow",
     ),

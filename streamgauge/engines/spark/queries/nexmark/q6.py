@@ -34,7 +34,7 @@ class LastSales(StatefulProcessor):
         for row in sorted(rows, key=lambda row: (row.expires, row.auction)):
             prices = [*prices, row.price][-LAST:]
             walls = [max(walls[0], row.event_wall), max(walls[1], row.offered_wall)]
-            yield result(key[0], row.auction, len(prices), sum(prices) / len(prices), *walls)
+            yield result(key[0], row.auction, len(prices), float(sum(prices)) / len(prices), *walls)
         self._state.update((prices, *walls))
 
     def close(self) -> None:
