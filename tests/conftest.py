@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from streamgauge.spark.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]
+#: real event files, see the README there
+DATA = ROOT / "tests" / "data"
 #: what each file took when it was last timed (scripts/test_seconds.py)
 SECONDS = ROOT / "tests" / "seconds.json"
 hypothesis.settings.register_profile("ours", deadline=None)  # a busy machine is no fault
@@ -124,6 +127,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=rank)
 
 
+def is_made(target: str, file: Path) -> None:
+    """Fails where something is not there that `make test` makes beforehand."""
+    if not file.exists():
+        pytest.fail(f"`make {target}` was not run: {file} does not exist", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def flink_is_made() -> None:
+    from streamgauge.engines.flink.settings import HOME, JAR
+
+    is_made("flink", HOME / "pyflink" / "lib" / JAR)
+
+
+@pytest.fixture(scope="session")
+def jvm_link_is_made() -> None:
+    from streamgauge.engines.spark.settings import JAR
+
+    is_made("jvm-link", JAR)
+
+
 @pytest.fixture(scope="session")
 def _spark_ends() -> Iterator[None]:
     yield
@@ -164,14 +187,20 @@ everywhere = pytest.mark.parametrize(
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """The one Kafka broker of all tests that do not break it, if `make kafka` was run."""
+    """The one Kafka broker of all tests that do not break it."""
     from streamgauge.kafka.broker import HOME, Broker
 
-    if not (HOME / ".ready").exists():
-        pytest.skip("`make kafka` was not run")
-    made = Broker(tmp_path_factory.mktemp("broker"))
-    yield made
-    made.stop()
+    is_made("kafka", HOME / ".ready")
+    broker = Broker(tmp_path_factory.mktemp("broker"))
+    yield broker
+    broker.stop()
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """A file of tests/data/, which is kept packed, in that folder."""
+    file = folder / name
+    file.write_bytes(gzip.decompress((DATA / f"{name}.gz").read_bytes()))
+    return file
 
 
 @pytest.fixture(scope="session")

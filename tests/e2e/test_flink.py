@@ -25,7 +25,7 @@ from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.flink.flink_system import FlinkSystem
-from streamgauge.engines.flink.settings import HOME, JAR, FlinkSettings
+from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.oracle.check import Check, check
 from streamgauge.workloads import Spec, find
@@ -38,7 +38,7 @@ from tests.e2e.streams import late_stream, offered
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not (HOME / "pyflink" / "lib" / JAR).exists(), reason="`make flink` was not run"),
+    pytest.mark.usefixtures("flink_is_made"),
 ]
 ABOUT = {"key": "carrier", "value": "flight"}
 WORKLOADS = {

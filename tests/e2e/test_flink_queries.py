@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +21,13 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.driver.fleet import Fleet
 from streamgauge.engines.flink import flink_system
 from streamgauge.engines.flink.queries import QUERIES, REFUSED
-from streamgauge.engines.flink.settings import HOME, JAR
 from streamgauge.workloads import Spec, find, registry
 from tests.e2e.flink import Proxied
 
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not (HOME / "pyflink" / "lib" / JAR).exists(), reason="`make flink` was not run"),
+    pytest.mark.usefixtures("flink_is_made"),
 ]
 SECOND_US = 1_000_000
 AUCTIONS, WINDOWED = 3_000, 600
@@ -105,6 +105,42 @@ def test_the_answer_is_duckdb_s(
     assert bool(record.late_drops_reported) is loses
     assert record.rows is not None
     assert record.rows > (0 if late or name in DAYS else 3)
+
+
+@pytest.fixture(scope="module")
+def before_1970(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, tuple[pa.Table, Fleet]]]:
+    """Rows of 1960 that pass a midnight, a fifth of them late, and a driver that offers them, by (is Nexmark)."""
+    work = tmp_path_factory.mktemp("before")
+    asked_for = benchmark(AUCTIONS, 1, 20.0)
+    settings = asked_for.source.nexmark
+    assert settings is not None
+    begun = settings.model_copy(update={"base_time": datetime(1960, 1, 1, 23, 59, 20, tzinfo=UTC)})
+    source = asked_for.source.model_copy(update={"nexmark": begun})
+    events = make_events(Store(work / "store"), asked_for.model_copy(update={"source": source})).rows
+    earlier = -10 * 365 * 86_400 * SECOND_US
+    other = windowed(late=True)
+    for name, by in (("event_time", earlier * 1000), ("event_ts", earlier)):
+        place = other.schema.get_field_index(name)
+        moved = pc.add(other[name].cast(pa.int64()), by).cast(other.schema.field(place).type)
+        other = other.set_column(place, other.schema.field(place), moved)
+    with served(events, NEXMARK, work / "nexmark") as auctions, served(other, COLUMNS, work / "other") as fleet:
+        yield {True: (events, auctions), False: (other, fleet)}
+
+
+@pytest.mark.parametrize(
+    "name", ["nexmark.q14", "nexmark.q15", "nexmark.q20", "chained_windows", "sessions", "outer_join"]
+)
+def test_before_1970_the_answer_is_duckdb_s_or_refused(
+    one_flink: Proxied, before_1970: dict[bool, tuple[pa.Table, Fleet]], tmp_path: Path, name: str
+) -> None:
+    nexmark = name.startswith("nexmark.")
+    rows, fleet = before_1970[nexmark]
+    columns = {column: NEXMARK[column] for column in find(name).columns} if nexmark else COLUMNS
+    record = asked(one_flink, fleet, SPECS_OF[name], columns, rows, tmp_path)
+    if name == "nexmark.q20":  # an interval join
+        assert (record.status, str(record.why)[:34]) == ("unsupported", "flink's interval join takes a wate")
+    else:
+        assert (record.status, record.why, bool(record.rows)) == ("correct", None, True)
 
 
 #: what the engine is told instead: a watermark a millisecond off, windows that hold their end, rows that it never sees

@@ -18,7 +18,6 @@ from streamgauge.driver.replay import load_stream, offered_rows
 from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.flink.cluster import Cluster
 from streamgauge.engines.flink.flink_system import RULES, argument
-from streamgauge.engines.flink.settings import HOME, JAR
 from streamgauge.oracle.check import check
 from streamgauge.workloads import Spec
 from tests.driver.conftest import COLUMNS, stream_table
@@ -28,7 +27,7 @@ from tests.e2e.processes import wait_for
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not (HOME / "pyflink" / "lib" / JAR).exists(), reason="`make flink` was not run"),
+    pytest.mark.usefixtures("flink_is_made"),
 ]
 RATE, COUNT = 5_000.0, 20_000
 ABOUT = {"name": "w", "key": "carrier", "value": "flight"}

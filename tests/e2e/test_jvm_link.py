@@ -22,7 +22,7 @@ from streamgauge.driver.trial import run_trial
 from streamgauge.engines.flink.settings import FlinkSettings
 from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.engines.spark import settings
-from streamgauge.engines.spark.settings import JAR, SparkSettings
+from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.oracle.check import Check, check
 from streamgauge.workloads import Spec
 from tests.driver.conftest import COLUMNS
@@ -30,7 +30,7 @@ from tests.e2e.during import DuringATrial, our_processes
 from tests.e2e.streams import late_stream, offered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-built = pytest.mark.skipif(not JAR.exists(), reason="`make jvm-link` was not run")
+built = pytest.mark.usefixtures("jvm_link_is_made")
 TUMBLING = {"query": "windowed_aggregation", "window": "1s", "watermark": "1s"}
 PATIENT = Bounds(max_slip_s=10, drain_s=120)
 

@@ -28,6 +28,7 @@ from streamgauge.kafka import publisher
 from streamgauge.kafka.broker import HOME, Broker
 from streamgauge.kafka.clients import Access
 from streamgauge.measure import search_stage, searcher
+from tests.conftest import is_made
 from tests.driver.conftest import artifact
 from tests.e2e.relay import Relay
 from tests.e2e.test_kafka import JOB, settings, started, topics, trial
@@ -137,8 +138,7 @@ class Mortal:
 
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
-    if not (HOME / ".ready").exists():
-        pytest.skip("`make kafka` was not run")
+    is_made("kafka", HOME / ".ready")
     work, behind = tmp_path_factory.mktemp("mortal"), free_port()
     (disk := work / "disk").mkdir()
     mounted = not subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)], check=False).returncode

@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 from streamgauge.driver.ports import free_port
 from streamgauge.kafka.broker import HOME, Broker
 from tests.cli.test_cli import call
+from tests.conftest import is_made
 from tests.e2e.test_kafka import JOB, SQL, topics
 from tests.measure.benches import Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
@@ -51,8 +52,7 @@ def rights(user: str, kind: ResourceType, names: tuple[str, ...]) -> list[AclBin
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, str]]:
     """A broker, and its address for users with passwords; at the other one everybody may do everything."""
-    if not (HOME / ".ready").exists():
-        pytest.skip("`make kafka` was not run")
+    is_made("kafka", HOME / ".ready")
     secured = f"127.0.0.1:{free_port()}"
     broker = Broker(
         tmp_path_factory.mktemp("secured"),

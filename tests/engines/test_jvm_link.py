@@ -12,13 +12,12 @@ import pytest
 
 from streamgauge.engines.spark.application import LINKS
 from streamgauge.engines.spark.connections import options_of, salts_of
-from streamgauge.engines.spark.settings import JAR
 from streamgauge.engines.spark.sink import MeasuringSink
 from streamgauge.engines.spark.source import Link
 from streamgauge.oracle.checksum import checksum
 from tests.engines.hand import HandDriver, row, sentinel, table
 
-pytestmark = [pytest.mark.spark, pytest.mark.skipif(not JAR.exists(), reason="`make jvm-link` was not run")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("jvm_link_is_made")]
 
 #: a column of each type that a result may have, with nulls, both zeros, a NaN and letters of several bytes
 TYPES = (

@@ -8,7 +8,7 @@ import io
 import random
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,12 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.spark import ingest
-from tests.conftest import ROOT, everywhere
+from tests.conftest import everywhere, unpacked
 from tests.spark.ingesting import bad, benchmark, rows, written
 
 if TYPE_CHECKING:
     from streamgauge.spark.workers import Workers
 
-SHARED = ROOT.parent / "shared" / "data"
 SECOND = 10**9
 
 
@@ -233,29 +232,8 @@ def nanoseconds(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * SECOND
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets lie beside the repository, not in it")
-@pytest.mark.parametrize(
-    ("name", "source", "events", "late"),
-    [
-        ("nycflights13_by_actual_departure.csv.gz",
-         {"time": {"column": "sched", "format": "%Y-%m-%d %H:%M:%S"}}, 328_521, 194_327),
-        ("nycflights13_jan_by_actual_departure.csv", {"time": {"column": "sched", "iso": True}}, 26_475, 14_878),
-        ("usgs_quakes_by_update.csv", {"time": {"column": "time_ms", "unit": "ms"}}, 1_707, 1_295),
-        ("commits.txt.gz",
-         {"time": {"column": 0, "format": "%a, %d %b %Y %H:%M:%S %z"}, "header": False, "separator": "|"},
-         4_916, 4_915),
-    ],
-)  # fmt: skip
-def test_real_files_have_the_disorder_that_their_readme_states(
-    workers: Workers, tmp_path: Path, name: str, source: dict[str, Any], events: int, late: int
-) -> None:
-    artifact = ingest.run(workers, benchmark(SHARED / name, **source), Store(tmp_path))
-    assert (artifact.manifest["events"], out_of_order(artifact)) == (events, late)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets lie beside the repository, not in it")
 def test_quoted_commas_of_the_earthquakes(workers: Workers, tmp_path: Path) -> None:
-    file = SHARED / "usgs_quakes_by_update.csv"
+    file = unpacked("usgs_quakes_by_update.csv", tmp_path)
     wanted = benchmark(file, time={"column": "time_ms", "unit": "ms"}, columns={"place": "string", "mag": "float64"})
     found = [(row["place"], row["mag"]) for row in rows(ingest.run(workers, wanted, Store(tmp_path)))]
     with open(file, newline="") as handle:

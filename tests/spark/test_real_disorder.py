@@ -1,4 +1,4 @@
-"""Ingest and analyze on the real data sets: the figures that their README states, computed without Streamgauge."""
+"""Ingest and analyze on real data sets: the figures that their README states, and DuckDB's, without Streamgauge."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.spark import ingest
 from streamgauge.spark.analyze import measure
-from tests.conftest import ROOT
+from tests.conftest import DATA, unpacked
 from tests.spark.ingesting import benchmark
 
 if TYPE_CHECKING:
     from streamgauge.spark.workers import Workers
 
-SHARED = ROOT.parent / "shared" / "data"
-pytestmark = [
-    pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets lie beside the repository, not in it"),
-]
 MS = 10**6
 MINUTE = 60_000 * MS
 SCHEDULE = {"column": "sched", "format": "%Y-%m-%d %H:%M:%S"}
@@ -35,16 +32,28 @@ def profile(workers: Workers, root: Path, file: Path, **source: Any) -> dict[str
     return measure(workers, ingest.run(workers, benchmark(file, **source), Store(root), split_bytes=200_000))
 
 
+def late_by_duckdb(file: Path, time: str) -> tuple[int, int]:
+    """(events, events below the largest time before them) of a CSV file; time: SQL over its columns."""
+    with duckdb.connect() as base:
+        base.execute("set threads = 1")
+        base.execute(f"create table events as select row_number() over () as n, {time} as t from read_csv('{file}')")
+        before = "max(t) over (order by n rows between unbounded preceding and 1 preceding)"
+        (found,) = base.execute(
+            f"select count(*), count(*) filter (t < latest) from (select t, {before} as latest from events)"
+        ).fetchall()
+    return found
+
+
 @pytest.mark.parametrize(
-    ("name", "source", "events", "late", "delays"),
+    ("name", "source", "sql", "events", "late", "delays"),
     [
-        ("nycflights13_by_actual_departure.csv.gz", {"time": SCHEDULE}, 328_521, 194_327,
+        ("nycflights13_by_actual_departure.csv.gz", {"time": SCHEDULE}, "sched", 328_521, 194_327,
          (10 * MINUTE, 210 * MINUTE, 1_300 * MINUTE)),
-        ("nycflights13_jan_by_actual_departure.csv", {"time": SCHEDULE}, 26_475, 14_878,
+        ("nycflights13_jan_by_actual_departure.csv", {"time": SCHEDULE}, "sched", 26_475, 14_878,
          (10 * MINUTE, 195 * MINUTE, 1_300 * MINUTE)),
-        ("usgs_quakes_by_update.csv", {"time": {"column": "time_ms", "unit": "ms"}}, 1_707, 1_295,
+        ("usgs_quakes_by_update.csv", {"time": {"column": "time_ms", "unit": "ms"}}, "time_ms", 1_707, 1_295,
          (31_283_780 * MS, 373_819_560 * MS, 575_377_336 * MS)),  # its README interpolates p99: 362,202 s
-        ("commits.txt.gz", COMMITS, 4_916, 4_915, None),
+        ("commits.txt.gz", COMMITS, None, 4_916, 4_915, None),
     ],
 )  # fmt: skip
 def test_counts_and_delays_of_every_file(
@@ -52,20 +61,24 @@ def test_counts_and_delays_of_every_file(
     tmp_path: Path,
     name: str,
     source: dict[str, Any],
+    sql: str | None,
     events: int,
     late: int,
     delays: tuple[int, int, int] | None,
 ) -> None:
-    found = profile(workers, tmp_path, SHARED / name, **source)
+    file = DATA / name if name.endswith(".gz") else unpacked(name, tmp_path)
+    found = profile(workers, tmp_path, file, **source)
     assert (found["events"], found["out_of_order"], found["quarantined"]) == (events, late, 0)
     kinds = [hint["kind"] for hint in found["in_file"]["hints"]]
     assert kinds == (["newest_first"] if name == "commits.txt.gz" else [])
+    if sql is not None:
+        assert late_by_duckdb(file, sql) == (events, late)
     if delays is not None:
         assert tuple(found["delay"][key] for key in ("p50", "p99", "max")) == delays  # nearest rank
 
 
 def test_the_commits_in_the_order_in_which_they_were_made(workers: Workers, tmp_path: Path) -> None:
-    with gzip.open(SHARED / "commits.txt.gz", "rt") as handle:
+    with gzip.open(DATA / "commits.txt.gz", "rt") as handle:
         lines = handle.read().splitlines()
     (tmp_path / "reversed.txt").write_text("\n".join(reversed(lines)) + "\n")
     found = profile(workers, tmp_path, tmp_path / "reversed.txt", **COMMITS)

@@ -16,22 +16,21 @@ from streamgauge.spark.analyze import measure
 from streamgauge.spark.generate import write_stream
 from streamgauge.spark.tasks import OnSpark
 from streamgauge.spark.workers import Forked, Workers
-from tests.conftest import ROOT
+from tests.conftest import DATA, ROOT, unpacked
 from tests.spark.ingesting import benchmark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-OURS, SHARED = ROOT / "configs" / "data", ROOT.parent / "shared" / "data"
 SCHEDULE = {"time": {"column": "sched", "format": "%Y-%m-%d %H:%M:%S"}}
 COMMITS: dict[str, Any] = {"time": {"column": 0, "format": "%a, %d %b %Y %H:%M:%S %z"}, "header": False}
 SETS: dict[str, tuple[Path, dict[str, Any]]] = {
-    "flights, January": (OURS / "flights_2013_01.csv.gz", {**SCHEDULE, "order": "event_time"}),
-    "flights by departure, January": (SHARED / "nycflights13_jan_by_actual_departure.csv", SCHEDULE),
-    "flights by departure": (SHARED / "nycflights13_by_actual_departure.csv.gz", SCHEDULE),
-    "earthquakes by update": (SHARED / "usgs_quakes_by_update.csv", {"time": {"column": "time_ms", "unit": "ms"}}),
-    "commits": (SHARED / "commits.txt.gz", {**COMMITS, "separator": "|"}),
+    "flights, January": (ROOT / "configs" / "data" / "flights_2013_01.csv.gz", {**SCHEDULE, "order": "event_time"}),
+    "flights by departure, January": (DATA / "nycflights13_jan_by_actual_departure.csv", SCHEDULE),
+    "flights by departure": (DATA / "nycflights13_by_actual_departure.csv.gz", SCHEDULE),
+    "earthquakes by update": (DATA / "usgs_quakes_by_update.csv", {"time": {"column": "time_ms", "unit": "ms"}}),
+    "commits": (DATA / "commits.txt.gz", {**COMMITS, "separator": "|"}),
 }
 
 
@@ -55,7 +54,7 @@ def made(workers: Workers, root: Path, file: Path, source: dict[str, Any]) -> di
 def test_of_every_data_set(spark: SparkSession, tmp_path: Path, name: str) -> None:
     file, source = SETS[name]
     if not file.exists():
-        pytest.skip(f"{file.name} lies beside the repository, not in it")
+        file = unpacked(file.name, tmp_path)
     here = made(Forked(2), tmp_path / "here", file, source)
     assert here == made(OnSpark(spark), tmp_path / "spark", file, source)
     assert {"stream.csv", "stream.jsonl"} < here.keys()
