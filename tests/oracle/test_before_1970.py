@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -88,6 +89,22 @@ def test_spark_drops_what_ends_before_1970_and_flink_takes_it() -> None:
     assert (spark_s.late_events, spark_s.early_events, answer(spark_s).num_rows) == (2, 2, 2)
     flink_s = expectation(rows(seconds), logs(seconds, LEAST_MS, 5_000, judged_by_own=True), WINDOW, FLINK)
     assert (flink_s.late_events, flink_s.early_events, answer(flink_s).num_rows) == (0, 0, 4)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(-(10**16), 10**16), min_size=1, max_size=20))
+def test_the_hour_of_a_bid_is_that_of_the_clock_whenever_it_happened(times_us: list[int]) -> None:
+    count = len(times_us)
+    bids = pa.table({
+        "seq": range(count), "kind": ["bid"] * count, "auction": [1] * count, "bidder": [2] * count,
+        "price": [2_000_000] * count, "extra": ["abcc"] * count,
+        "event_ts": pa.array(times_us, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+    })  # fmt: skip
+    hours = [(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).hour for us in times_us]
+    wanted = [
+        "dayTime" if 8 <= hour <= 18 else "nightTime" if hour <= 6 or hour >= 20 else "otherTime" for hour in hours
+    ]
+    assert ask(Spec("nexmark.q14"), (bids,))["bid_time_type"].to_pylist() == wanted
 
 
 @pytest.mark.parametrize(("rules", "logged", "implied"), [(FLINK, 0, "no watermark"), (SPARK, LEAST_MS, "0 ms")])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.units import PS
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.engines.flink import queries
@@ -25,6 +26,10 @@ POLL_SECONDS = 0.05
 #: each queue has a watermark of its own, of which an operator follows the least; no event at it is late
 RULES = Rules(each_queue=True, equal_is_late=False, joins_first=True)
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
+_JOINS_NOTHING = (
+    "flink's interval join takes a watermark before 1970 for 1970, and so joins no event before that; choose later "
+    "event times, or another query"
+)
 
 
 class FlinkSystem:
@@ -87,9 +92,12 @@ class FlinkSystem:
         with suppress(UserError):
             figures["software"] = {"flink": cluster.version()}
             cluster.cancel(self._job)
-        figures["stretches"] = self._stretches(setup)
+        figures["stretches"] = stretches = self._stretches(setup)
+        delay_ms, marks = setup.workload.watermark.ps // PS["ms"], [one["watermark_ms"] for one in stretches]
+        early = any(mark is not None and mark < -delay_ms for mark in marks)
+        joins_nothing = _JOINS_NOTHING if early and queries.joins_in_sql(setup.workload.query) else None
         self._job = ""
-        return figures | {"failure": self._failure}
+        return figures | {"failure": self._failure or joins_nothing}
 
     def answer(self) -> dict[str, list[Any]]:
         """The rows of the last trial's answer by column, if `keeps_answer` was set before it began."""

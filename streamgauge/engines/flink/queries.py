@@ -117,6 +117,11 @@ def in_time(spec: Spec) -> bool:
     return find(spec.query).late == "event"
 
 
+def joins_in_sql(query: str) -> bool:
+    """True for SQL's interval join, which takes a watermark below zero for zero (RowTimeIntervalJoin)."""
+    return QUERIES[query].code == SQL and find(query).rule.kind == "bounded"
+
+
 def drops_in_sql(query: str) -> bool:
     """True if an operator of SQL drops late rows, of which then only Flink's own counters know."""
     return QUERIES[query].code == SQL and find(query).late == "window"

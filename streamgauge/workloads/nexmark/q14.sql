@@ -1,5 +1,5 @@
 with timed as (
-    select *, price * 89 // 100 as euros, at_us // 3600000000 % 24 as hour from bid
+    select *, price * 89 // 100 as euros, hour(make_timestamp(at_us)) as hour from bid
 )
 select auction, bidder, euros as price, event_ts, extra, length(extra) - length(replace(extra, 'c', '')) as c_counts,
     case when hour between 8 and 18 then 'dayTime' when hour <= 6 or hour >= 20 then 'nightTime' else 'otherTime' end as bid_time_type
