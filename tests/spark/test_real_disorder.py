@@ -77,6 +77,13 @@ def test_counts_and_delays_of_every_file(
         assert tuple(found["delay"][key] for key in ("p50", "p99", "max")) == delays  # nearest rank
 
 
+def test_a_year_of_departures_in_their_own_zone_names_no_hour(workers: Workers, tmp_path: Path) -> None:
+    """New York has an hour twice and skips one within these; nothing departs then."""
+    zoned = {**SCHEDULE, "zone": "America/New_York"}
+    found = profile(workers, tmp_path, DATA / "nycflights13_by_actual_departure.csv.gz", time=zoned)
+    assert (found["events"], found["in_file"]["hints"]) == (328_521, [])
+
+
 def test_the_commits_in_the_order_in_which_they_were_made(workers: Workers, tmp_path: Path) -> None:
     with gzip.open(DATA / "commits.txt.gz", "rt") as handle:
         lines = handle.read().splitlines()
