@@ -42,5 +42,6 @@ def record_release(directory: Path, cell: str = "late5.bids") -> Path:
             values = {"cpu": 1.0 + number / 50, "p99": 80.0 + number}
             append_json(directory / "release.jsonl", {
                 "round": number + 1, "side": side, "cell": cell, "values": values, "void": None, "wrong": None,
+                "ladder": False,
             })  # fmt: skip
     return directory

@@ -87,9 +87,10 @@ def release_check(
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     experiments = (experiment.name for experiment in benchmark.experiments)
+    costs = timing.ladders_told(benchmark)
     with (
         prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
-        workplace.progress("release check", timing.release_seconds(benchmark, timing.USUAL)),
+        workplace.progress("release check", timing.release_seconds(benchmark, timing.USUAL), costs),
     ):
         found = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
@@ -123,10 +124,10 @@ def _beside(one: dict[str, Any]) -> str:
     if one.get("interval") is None:
         return str(one["reason"])
     low, high = one["interval"]
-    floor, seen = (
-        f"{100 * one[key]:.1f} %" if one[key] is not None else "unknown" for key in ("noise_floor", "detectable_effect")
-    )
-    return (
-        f"ratio {one['ratio']:.3f} ({low:.3f} to {high:.3f}), tolerance {100 * one['tolerance']:g} %, "
-        f"noise floor {floor}, detectable {seen}, {one['n_baseline']} and {one['n_candidate']} values"
-    )
+    seen = [
+        f"{name} {100 * one[key]:.1f} %"
+        for name, key in (("noise floor", "noise_floor"), ("detectable", "detectable_effect"))
+        if one[key] is not None
+    ]
+    told = [f"ratio {one['ratio']:.3f} ({low:.3f} to {high:.3f})", f"tolerance {100 * one['tolerance']:g} %", *seen]
+    return f"{', '.join(told)}, {one['n_baseline']} and {one['n_candidate']} values"

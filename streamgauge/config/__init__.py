@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, pick
-from streamgauge.config.measuring import RELEASE_METRICS, Latency, Release, Replay, Search, Suite, Workload
+from streamgauge.config.measuring import (
+    RELEASE_METRICS,
+    RELEASE_RATE,
+    Latency,
+    Release,
+    Replay,
+    Search,
+    Suite,
+    Workload,
+)
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nightly import Email, Nightly, Notifier, Webhook
 from streamgauge.config.reading import BENCHMARK, keep, load, of_run, parse, recorded, schema
@@ -16,6 +25,7 @@ __all__ = [
     "BENCHMARK",
     "DELAY_PARAMETERS",
     "RELEASE_METRICS",
+    "RELEASE_RATE",
     "RESERVED",
     "Benchmark",
     "Cell",

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamgauge.answers.systems import askable
 from streamgauge.base import secrets
@@ -24,18 +24,17 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement, Result
 from streamgauge.catalog.run_log import commit, environment
-from streamgauge.config import RELEASE_METRICS, Benchmark, Cell
+from streamgauge.config import RELEASE_METRICS, RELEASE_RATE, Benchmark, Cell
 from streamgauge.driver.fleet import KeptDrivers
 from streamgauge.judge import release_rules
-from streamgauge.judge.release_rules import TURNS, Reason, Release, Repetition, Side
+from streamgauge.judge.release_rules import Reason, Release, Repetition, Side
 from streamgauge.measure import timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of
 from streamgauge.measure.lock import measuring
+from streamgauge.measure.searcher import one_ladder
+from streamgauge.search.claims import claim_of
 from streamgauge.workloads.nexmark.queries import QUERIES
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger("streamgauge")
 ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
@@ -99,14 +98,17 @@ class _Check:
             return self._judged(reasons, token)
 
     def _judged(self, reasons: list[Reason], token: int) -> Release:
-        for cell in self.pairs:
-            self._rounds(cell, self.settings.repetitions, token)
+        ladders = sorted({metric == RELEASE_RATE for metric in self.settings.tolerance})
+        for cell, ladder in product(self.pairs, ladders):
+            self._rounds(cell, self.settings.repetitions, token, ladder=ladder)
         wrong = release_rules.outputs(self.repetitions)
         series = release_rules.series(self.repetitions, self.settings.tolerance)
         if not any(reason.state == "failed" for reason in wrong):
-            for cell in (pair for pair in self.pairs if ".".join(pair) in release_rules.suspects(series)):
-                log.info("suspect: %s", ".".join(cell))
-                self._rounds(cell, self.settings.reruns, token)
+            suspects = release_rules.suspects(series)
+            for cell, ladder in product(self.pairs, ladders):
+                if (".".join(cell), ladder) in suspects:
+                    log.info("suspect: %s%s", ".".join(cell), ", its rate" if ladder else "")
+                    self._rounds(cell, self.settings.reruns, token, ladder=ladder)
             wrong = release_rules.outputs(self.repetitions)
             series = release_rules.series(self.repetitions, self.settings.tolerance)
         return release_rules.decide([*reasons, *wrong], series)
@@ -144,36 +146,52 @@ class _Check:
 
     # -- repetitions
 
-    def _rounds(self, pair: tuple[str, str], count: int, token: int) -> None:
+    def _rounds(self, pair: tuple[str, str], count: int, token: int, *, ladder: bool) -> None:
         """Measures `count` rounds of a cell, the sides in turns; a wrong output of the candidate ends them."""
-        first = 1 + max((one.round for one in self.repetitions if one.cell == ".".join(pair)), default=0)
-        for number, side in product(range(first, first + count), TURNS):
-            one = self._repetition(pair, side, number, token)
-            self.repetitions.append(one)
-            append_json(self.directory / REPETITIONS, dataclasses.asdict(one))
-            figures = "  ".join(f"{metric} {value:.4g}" for metric, value in one.values.items())
-            log.info("%s round %d, %s: %s", one.cell, number, side, one.wrong or one.void or figures)
-            if one.wrong and side == "candidate":
-                return
+        ours = [one for one in self.repetitions if one.cell == ".".join(pair)]
+        first = 1 + max((one.round for one in ours if one.ladder == ladder), default=0)
+        if any(one.wrong and one.side == "candidate" for one in ours):
+            return
+        for number in range(first, first + count):
+            for side in release_rules.sides(number, ladder=ladder):
+                one = self._repetition(pair, side, number, token, ladder=ladder)
+                self.repetitions.append(one)
+                append_json(self.directory / REPETITIONS, dataclasses.asdict(one))
+                figures = "  ".join(f"{metric} {value:.4g}" for metric, value in one.values.items())
+                log.info("%s round %d, %s: %s", one.cell, number, side, one.wrong or one.void or figures)
+                if one.wrong and side == "candidate":
+                    return
 
-    def _repetition(self, pair: tuple[str, str], side: Side, number: int, token: int) -> Repetition:
+    def _repetition(self, pair: tuple[str, str], side: Side, number: int, token: int, *, ladder: bool) -> Repetition:
+        """Measures a fresh process: its ladder or a warm-up, then a trial at the fixed rate that checks its output."""
         cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
+        claim = None
         try:
             with ready(self.benchmark, self.store, cell, self._work / "cell", self._drivers) as bench:
-                bench.warm_up(token=token, seconds=self.settings.warmup_seconds)
+                if ladder:
+                    claim = claim_of(one_ladder(bench, self.benchmark.search, token))
+                else:
+                    bench.warm_up(token=token, seconds=self.settings.warmup_seconds)
                 measured = bench.trial(self.settings.rate, self.settings.seconds, token=token)
         finally:
             shutil.rmtree(self._work / "cell", ignore_errors=True)
         figures = figures_of(1.0, measured)
         self.versions[cell.system] = figures["software"]
         latency = figures["processing_latency"]
-        given = (latency["p50_ms"], latency["p99_ms"], figures["system_cpu_us_per_event"])
-        values = {metric: value for metric, value in zip(RELEASE_METRICS, given, strict=True) if value is not None}
+        given = {
+            "processing_latency_ms_p50": latency["p50_ms"],
+            "processing_latency_ms_p99": latency["p99_ms"],
+            "system_cpu_us_per_event": figures["system_cpu_us_per_event"],
+        }
         wrong = measured.check["wrong"] if measured.check else None
         void = None if figures["valid"] or wrong else figures["reason"]
-        return Repetition(
-            ".".join(pair), side, number, values, measured.verdict.outcome, void, wrong, measured.check is not None
-        )
+        if claim is not None:
+            given = {RELEASE_RATE: claim.rate_events_per_s}
+            if not wrong and (claim.is_bound or claim.rate_events_per_s is None):
+                void = claim.sentence
+        values = {metric: value for metric, value in given.items() if value is not None}
+        checked = measured.check is not None
+        return Repetition(".".join(pair), side, number, values, measured.verdict.outcome, void, wrong, checked, ladder)
 
     # -- what remains
 
@@ -242,9 +260,11 @@ class _Check:
             if values:
                 yield Result(
                     self.benchmark.name, experiment, workload, system, "streaming",
-                    f"{metric}_at_{self.settings.rate:g}_per_s", RELEASE_METRICS[metric], median(values),
+                    f"{metric}_in_turns" if metric == RELEASE_RATE else f"{metric}_at_{self.settings.rate:g}_per_s",
+                    RELEASE_METRICS[metric], median(values),
                     self.directory.name, asked[:16], min(values), max(values), len(values),
                     software=environment()["software"] | self.versions.get(system, {}), replaces=True,
+                    claim="estimated" if metric == RELEASE_RATE else "",
                 )  # fmt: skip
 
     def _commands(self) -> Iterable[str]:

@@ -3,17 +3,22 @@
 Answers come first: a query is no-go at once if the candidate's answer is worse or missing, or both differ.
 Then each series (cell and metric) of repetitions, measured in turns, is judged. It passes when the interval of
 candidate/baseline rules out a slowdown as large as the tolerance. It fails when the candidate is worse by at least the
-tolerance and the noise floor. Else it is open. A series that has not passed is suspect and is run again before it
-counts. One that is open even then leaves the check inconclusive: missing data is never a pass.
+tolerance and the noise floor; a rate fails when its whole interval lies beyond the tolerance. Else it is open. A series
+that has not passed is suspect and is run again before it counts. One that is open even then leaves the check
+inconclusive: missing data is never a pass.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Literal
 
+from streamgauge.config import RELEASE_RATE
 from streamgauge.judge.ab import LEAST, Comparison, compare
+from streamgauge.stats.paired import LEAST_PROCESSES, Ratio, ratio_of
 
 Decision = Literal["go", "no-go", "inconclusive"]
 Side = Literal["baseline", "candidate", "control"]
@@ -21,6 +26,8 @@ _Kind = Literal["answer", "capability", "output", "performance"]
 State = Literal["passed", "failed", "open", "note"]
 #: order in a round; the control is the baseline again, so that every round has an A/A pair around the candidate
 TURNS: tuple[Side, ...] = ("baseline", "candidate", "control")
+#: part of the checks in which a loss of the rate is seen that an open one names
+POWER = 0.9
 #: rank of a status of answers and capabilities: a higher one is worse
 _RANK = {"correct": 0, "works": 0, "unchecked": 1, "unsupported": 2, "wrong": 3}
 
@@ -40,16 +47,17 @@ class Reason:
 
 @dataclass(frozen=True)
 class Repetition:
-    """A fresh process measured at the fixed rate. void: why its values do not count; wrong: fault of its output."""
+    """A fresh process measured in turns. void: why its values do not count; wrong: fault of its output."""
 
     cell: str
     side: Side
     round: int
-    values: Mapping[str, float]  # metric -> figure, lower is better
+    values: Mapping[str, float]  # metric -> figure
     outcome: str = "sustainable"
     void: str | None = None
     wrong: str | None = None
     compared: bool = True
+    ladder: bool = False  # True: its value is the rate that its ladder found; False: figures at the fixed rate
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class Series:
     state: State
     reason: str
     tolerance: float
-    comparison: Comparison | None  # None: too few figures, or a side that does not carry the rate
+    comparison: Comparison | Ratio | None  # None: too few figures, or a side that does not carry the rate
 
 
 @dataclass(frozen=True)
@@ -166,12 +174,54 @@ def not_asked(engines: Iterable[str]) -> list[Reason]:
 
 def series(repetitions: Sequence[Repetition], tolerance: Mapping[str, float]) -> list[Series]:
     """Judges one series for each cell and metric, in the order of their first repetition."""
-    cells = dict.fromkeys(one.cell for one in repetitions)
-    return [
-        _series([one for one in repetitions if one.cell == cell], cell, metric, allowed)
-        for cell in cells
-        for metric, allowed in tolerance.items()
-    ]
+    judged = []
+    for cell, (metric, allowed) in product(dict.fromkeys(one.cell for one in repetitions), tolerance.items()):
+        judge = _rates if metric == RELEASE_RATE else _series
+        ours = [one for one in repetitions if (one.cell, one.ladder) == (cell, metric == RELEASE_RATE)]
+        judged.append(judge(ours, cell, metric, allowed))
+    return judged
+
+
+def sides(number: int, *, ladder: bool) -> tuple[Side, ...]:
+    """The sides of a round in their order. Ladders go A B B A, so that a drift of the machine meets both alike."""
+    if not ladder:
+        return TURNS
+    return ("baseline", "candidate") if number % 2 else ("candidate", "baseline")
+
+
+def _rates(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> Series:
+    """Judges the ratio of rates by pairs of processes, each of one round."""
+    rounds: dict[int, dict[Side, float]] = {}
+    for one in repetitions:
+        if not one.void and not one.wrong and one.values.get(metric, 0) > 0:
+            rounds.setdefault(one.round, {})[one.side] = one.values[metric]
+    pairs = [[math.log(both["candidate"] / both["baseline"])] for both in rounds.values() if len(both) == 2]
+    found = ratio_of(pairs) if len(pairs) >= LEAST_PROCESSES else None
+    if found is None:
+        why = f"{len(pairs)} sound pairs of processes, at least {LEAST_PROCESSES} are needed{_last_void(repetitions)}"
+        return Series(cell, metric, "open", why, tolerance, None)
+    state, why = _judged_rate(found, tolerance)
+    return Series(cell, metric, state, why, tolerance, found)
+
+
+def _judged_rate(found: Ratio, tolerance: float) -> tuple[State, str]:
+    if found.low >= 1 - tolerance:
+        return "passed", f"the interval rules out a loss of more than {tolerance:.0%}"
+    if found.high < 1 - tolerance:
+        return "failed", f"the candidate keeps {found.ratio:.1%} of the rate; the interval excludes {1 - tolerance:.0%}"
+    seen = f"{found.processes} such pairs would find a loss of {_detectable_loss(found, tolerance):.0%}"
+    return "open", (
+        f"the interval neither rules out nor confirms a loss of {tolerance:.0%}; {seen} in {POWER:.0%} of checks"
+    )
+
+
+def _detectable_loss(found: Ratio, tolerance: float) -> float:
+    """The smallest loss that such pairs would find beyond the tolerance, in POWER of checks."""
+    return 1 - (1 - tolerance) * math.exp(-found.beyond(POWER))
+
+
+def _last_void(repetitions: Sequence[Repetition]) -> str:
+    return next((f"; the last one is void: {one.void}" for one in reversed(repetitions) if one.void), "")
 
 
 def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> Series:
@@ -190,8 +240,7 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
         return Series(cell, metric, "open", why, tolerance, None)
     if len(both) < LEAST or len(candidate) < LEAST:
         why = f"{len(both)} and {len(candidate)} sound repetitions, at least {LEAST} and {LEAST} are needed"
-        void = next((f"; the last one is void: {one.void}" for one in reversed(repetitions) if one.void), "")
-        return Series(cell, metric, "open", why + void, tolerance, None)
+        return Series(cell, metric, "open", why + _last_void(repetitions), tolerance, None)
     pair = (baseline, control) if baseline and control else None
     found = compare(both, candidate, smallest_effect=tolerance, self_comparison=pair)
     state, reason = _judged(found, tolerance)
@@ -212,9 +261,9 @@ def _judged(found: Comparison, tolerance: float) -> tuple[State, str]:
     return "open", f"the interval neither rules out nor confirms a slowdown of {tolerance:.0%}"
 
 
-def suspects(judged: Iterable[Series]) -> list[str]:
-    """Cells to run again: those with a series that has not passed."""
-    return list(dict.fromkeys(one.cell for one in judged if one.state != "passed"))
+def suspects(judged: Iterable[Series]) -> list[tuple[str, bool]]:
+    """Cells to run again, those with a series that has not passed; True: their ladders, False: at the fixed rate."""
+    return list(dict.fromkeys((one.cell, one.metric == RELEASE_RATE) for one in judged if one.state != "passed"))
 
 
 def decide(reasons: Sequence[Reason], judged: Sequence[Series]) -> Release:
@@ -239,10 +288,19 @@ def table(judged: Iterable[Series]) -> list[dict[str, Any]]:
         {
             "cell": one.cell, "metric": one.metric, "state": one.state, "reason": one.reason,
             "tolerance": one.tolerance,
-            **({} if one.comparison is None else {
-                name: getattr(one.comparison, name)
-                for name in ("ratio", "interval", "noise_floor", "detectable_effect", "n_baseline", "n_candidate")
-            }),
+            **_figures(one),
         }
         for one in judged
     ]  # fmt: skip
+
+
+def _figures(one: Series) -> dict[str, Any]:
+    found = one.comparison
+    if isinstance(found, Ratio):
+        return {
+            "ratio": found.ratio, "interval": (found.low, found.high), "noise_floor": None,
+            "detectable_effect": _detectable_loss(found, one.tolerance),
+            "n_baseline": found.processes, "n_candidate": found.processes,
+        }  # fmt: skip
+    names = ("ratio", "interval", "noise_floor", "detectable_effect", "n_baseline", "n_candidate")
+    return {} if found is None else {name: getattr(found, name) for name in names}

@@ -16,7 +16,7 @@ from streamgauge.measure.cell import ready
 from streamgauge.measure.latency import figures_of, load_name, results_of
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search_stage import PER_UNIT, RATE
-from streamgauge.measure.searcher import Searcher
+from streamgauge.measure.searcher import one_ladder
 from streamgauge.search.claims import claim_of
 
 log = logging.getLogger("streamgauge")
@@ -91,9 +91,7 @@ def of_cell(
                     results = results_of(benchmark, cell, "rerun", figures)
                     found |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted or PER_UNIT in wanted:
-                    bench.stop()
-                    settings = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
-                    answer = Searcher(bench, settings, token).run()
+                    answer = one_ladder(bench, benchmark.search, token)
                     if claim_of(answer).rate_events_per_s is not None:
                         rates = {RATE: answer[RATE], PER_UNIT: answer["events_per_yardstick_unit"]}
                         found |= {metric: rate for metric, rate in rates.items() if rate}

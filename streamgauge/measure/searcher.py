@@ -285,6 +285,12 @@ class Searcher:
         }
 
 
+def one_ladder(bench: ReadyCell, settings: Search, token: int) -> dict[str, Any]:
+    """The answer of the ladder of one fresh process, without recovery trials, as search.json has it."""
+    bench.stop()
+    return Searcher(bench, settings.model_copy(update={"processes": 1, "proof_steps": 0}), token).run()
+
+
 def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[str, ...]:
     """Returns a doubt if the machine was faster or slower after a recovery trial than in the ladder (both in units/s).
 

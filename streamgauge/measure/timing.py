@@ -11,7 +11,7 @@ from functools import cache
 from streamgauge.base.live import about
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
-from streamgauge.config import Benchmark
+from streamgauge.config import RELEASE_RATE, Benchmark
 
 #: size that is taken for a source on an object store, which is not asked whenever a DAG file is read
 FAR_BYTES = 20e9
@@ -113,10 +113,35 @@ def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
         return pace.start_s
     queries = _NEXMARK_QUERIES if "all" in settings.queries else len(settings.queries)
     answers = 2 * queries * 2 * (pace.nexmark_query_s + settings.events / pace.nexmark_events_per_s)
+    loads = 3 * _rounds(benchmark, pace) if set(settings.tolerance) - {RELEASE_RATE} else 0
+    fixed = loads * (pace.start_s + settings.warmup_seconds + settings.seconds)
+    return pace.start_s + answers + fixed + _ladders_seconds(benchmark, pace)
+
+
+def _rounds(benchmark: Benchmark, pace: Pace) -> int:
+    """Rounds of a release check, over all cells; at the longest with those of suspects."""
+    settings = benchmark.release
     pairs = {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
-    reruns = settings.reruns if pace == LONGEST else 0
-    rounds = len(pairs) * (settings.repetitions + reruns) * 3
-    return pace.start_s + answers + rounds * (pace.start_s + settings.warmup_seconds + settings.seconds)
+    return 0 if settings is None else len(pairs) * (settings.repetitions + settings.reruns * (pace == LONGEST))
+
+
+def _ladders_seconds(benchmark: Benchmark, pace: Pace) -> float:
+    """Estimates the seconds that the rates of a release check take; 0 if it compares none."""
+    settings = benchmark.release
+    if settings is None or RELEASE_RATE not in settings.tolerance:
+        return 0.0
+    alone = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
+    ladder_s = search_seconds(benchmark.model_copy(update={"search": alone}), pace)
+    return 2 * _rounds(benchmark, pace) * (ladder_s + settings.seconds)
+
+
+def ladders_told(benchmark: Benchmark) -> str | None:
+    """Says what the rates of a release check cost; None if it compares none."""
+    usual, most = (_ladders_seconds(benchmark, pace) for pace in (USUAL, LONGEST))
+    if not usual:
+        return None
+    count, longest = 2 * _rounds(benchmark, USUAL), about(most).removeprefix("about ")
+    return f"comparing rates takes {about(usual)} of it (at most {longest}): {count} ladders, each of a fresh process"
 
 
 def timeout_seconds(stage: Stage, benchmark: Benchmark) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 _NUMBER = r"[\d.e+-]+"
 _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"sustainable_rate_events_per_s", lambda _: "sustainable rate"),
+    (r"sustainable_rate_events_per_s_in_turns", lambda _: "sustainable rate in a release check"),
     (r"sustainable_events_per_yardstick_unit", lambda _: "sustainable rate per yardstick unit"),
     (
         rf"(event|processing)_latency_ms_(p\d+|max)(?:_at_({_NUMBER})pct)?",

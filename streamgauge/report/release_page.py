@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.base.jsonl import read_jsonl, read_record
+from streamgauge.config import RELEASE_RATE
 from streamgauge.judge.release_rules import TURNS, Reason, grouped
 from streamgauge.report import nexmark_section
 from streamgauge.report.blocks import (
@@ -66,8 +67,9 @@ def _render(record: Json, manifest: Json, repetitions: list[Json], answers: list
 
 def _series(record: Json) -> Section:
     lead = (
-        "Slower is above 1. Noise floor: the difference that the baseline shows against itself; detectable: what four "
-        "of five such checks would see. A series passes when no slowdown of its tolerance fits into the interval."
+        "Slower is above 1, of a rate below 1. Noise floor: the difference that the baseline shows against itself; "
+        "detectable: what four of five such checks would see, of a rate nine of ten. A series passes when no slowdown "
+        "of its tolerance fits into the interval."
     )
     rows: list[list[Cell]] = [
         [
@@ -82,7 +84,7 @@ def _series(record: Json) -> Section:
     block: Block = Table([*columns, "because"], rows, cards=True)
     if not rows:
         block = Hole("Series", "nothing was measured: a difference of answers is no-go at once")
-    return Section("series", "Latency and CPU", lead, [block])
+    return Section("series", "Series", lead, [block])
 
 
 def _cell(cell: str, repetitions: list[Json]) -> Section:
@@ -93,15 +95,15 @@ def _cell(cell: str, repetitions: list[Json]) -> Section:
 
 
 def _chart(metric: str, repetitions: list[Json]) -> Chart:
+    shown = [one for one in repetitions if one["ladder"] == (metric == RELEASE_RATE)]
     traces: list[Trace] = []
     for nth, side in enumerate(TURNS):
-        ours = [one for one in repetitions if one["side"] == side and not one["void"] and not one["wrong"]]
+        ours = [one for one in shown if one["side"] == side and not one["void"] and not one["wrong"]]
         marker = {"symbol": SYMBOLS[nth], "size": 9}
         x, y = [one["round"] for one in ours], [one["values"].get(metric) for one in ours]
         traces.append(line(side, x, y, nth, mode="lines+markers", marker=marker))
     rows: list[list[Cell]] = [
-        [one["round"], one["side"], number(one["values"].get(metric)), one["wrong"] or one["void"]]
-        for one in repetitions
+        [one["round"], one["side"], number(one["values"].get(metric)), one["wrong"] or one["void"]] for one in shown
     ]
     table = Table(["round", "side", metric, "void because"], rows)
     return Chart(metric, figure(traces, axis("round", dtick=1), axis(metric, rangemode="tozero")), table)

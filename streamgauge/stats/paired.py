@@ -45,6 +45,20 @@ class Ratio:
         """True if the interval allows that both sides are equal."""
         return self.low <= 1 <= self.high
 
+    def beyond(self, power: float) -> float:
+        """Returns how far the truth must lie from a bound, on logarithms, so that the interval leaves it out so often.
+
+        Infinite with fewer than three processes, whose spread is not known.
+        """
+        from scipy.special import nctdtrinc, stdtrit
+
+        if self.processes < LEAST_PROCESSES:
+            return math.inf
+        freedom = self.processes - 1
+        quantile = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+        error = math.log(self.high / self.low) / 2 / quantile
+        return float(nctdtrinc(freedom, 1 - power, quantile)) * error
+
 
 def ratio_of(processes: Sequence[Sequence[float]]) -> Ratio | None:
     """Returns the ratio from the logarithm of each block, process by process; None for too few blocks.
@@ -56,7 +70,7 @@ def ratio_of(processes: Sequence[Sequence[float]]) -> Ratio | None:
 
     logs = [np.asarray(blocks, dtype=float) for blocks in processes if len(blocks)]
     count = sum(len(blocks) for blocks in logs)
-    if count < LEAST_BLOCKS:
+    if count < LEAST_BLOCKS and len(logs) < LEAST_PROCESSES:
         return None
     if len(logs) >= LEAST_PROCESSES:
         own = np.array([_middle(_walsh(blocks)) for blocks in logs])

@@ -414,8 +414,8 @@ def test_a_pipe_a_device_and_a_huge_file_are_told_at_once(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("release", "allowed"),
     [
-        ({"compare": ["rate"]}, "compare: found 'rate', allowed: latency, cpu; `streamgauge run`"),
-        ({"compare": []}, "compare: found 'none', allowed: latency, cpu"),
+        ({"compare": ["rates"]}, "compare: found 'rates', allowed: rate, latency, cpu"),
+        ({"compare": []}, "compare: found 'none', allowed: rate, latency, cpu"),
         ({"compare": ["cpu"], "tolerance": {"processing_latency_ms_p50": 0.2}}, "allowed: system_cpu_us_per_event"),
         (
             {"tolerance": {"event_latency_ms_p50": 0.2}},
@@ -433,6 +433,7 @@ def test_what_is_compared_is_judged_at_a_tenth() -> None:
         "processing_latency_ms_p50": 0.1, "processing_latency_ms_p99": 0.1, "system_cpu_us_per_event": 0.1,
     }  # fmt: skip
     assert config.Release(rate=10, compare=("cpu",)).tolerance == {"system_cpu_us_per_event": 0.1}
+    assert config.Release(rate=10, compare=("rate",)).tolerance == {"sustainable_rate_events_per_s": 0.1}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import app
-from streamgauge.config import load
+from streamgauge.config import RELEASE_RATE, load
 from streamgauge.index import Index, default_url, index_run
 from streamgauge.judge import release_check, release_rules
 from streamgauge.judge.release_rules import LEAST, Side
@@ -78,6 +78,18 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     )
     rows = index.results(metric="processing_latency_ms_p50_at_1000_per_s")
     assert [(row["system"], row["samples"]) for row in rows] == [("old", 2 * (LEAST + 1)), ("new", LEAST + 1)]
+
+
+def test_the_ladder_of_a_fresh_process_finds_its_rate(tmp_path: Path) -> None:
+    known = {"name": "old", "engine": "known", "capacity": 20_000, "batch_cost": "50ms", "batch_rows": 1000}
+    release = {"rate": 1000, "seconds": 0.3, "queries": [], "compare": ["rate"]}
+    bench = write_bench(tmp_path, systems=[known], search={"max_age": "1s", "window_seconds": 0.2}, release=release)
+    sides: dict[Side, str] = {"baseline": "old", "candidate": "old", "control": "old"}
+    one = release_check._Check(bench.benchmark, bench.store, sides, bench.store.run("check"))
+    with one._drivers:
+        found = one._repetition(("e", "all"), "candidate", 1, 1, ladder=True)
+    assert (found.void, found.wrong, found.ladder) == (None, None, True)
+    assert found.values == {RELEASE_RATE: pytest.approx(10_000, rel=0.15)}  # a batch takes 50 ms and 50 ms
 
 
 def test_a_candidate_that_answers_wrongly_is_no_go_before_anything_is_measured(tmp_path: Path) -> None:

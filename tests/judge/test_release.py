@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from streamgauge.base.canonical import holds, signed
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.config import RELEASE_RATE
+from streamgauge.judge import release_check
 from streamgauge.judge.release_rules import (
     TURNS,
     Reason,
     Repetition,
     Series,
+    Side,
     answers,
     capabilities,
     decide,
     outputs,
     series,
+    sides,
     suspects,
+    table,
 )
+from streamgauge.report.release_page import build
+from tests.measure.benches import write_bench
 
 P50, CPU = "processing_latency_ms_p50", "system_cpu_us_per_event"
 TOLERANCE = {P50: 0.15, CPU: 0.1}
@@ -111,7 +124,7 @@ def test_a_rate_that_neither_side_carries_compares_queues_and_is_no_go_ahead() -
 def test_a_slow_candidate_is_no_go_by_the_metric_that_is_slow() -> None:
     slow = series(rounds(1.3), TOLERANCE)
     assert [(one.metric, one.state) for one in slow] == [(P50, "passed"), (CPU, "failed")]
-    assert suspects(slow) == ["e.w"]
+    assert suspects(slow) == [("e.w", False)]
     found = decide([], slow)
     assert found.decision == "no-go"
     [reason] = found.reasons
@@ -190,6 +203,109 @@ def test_the_gate_keeps_its_error_rates() -> None:
     assert equal.count("go") >= 95
     assert slow.count("no-go") >= 98
     assert "go" not in slow
+
+
+def ladders(kept: Sequence[float], **more: Any) -> list[Repetition]:
+    """Pairs of processes; the candidate's keeps such a part of the rate of the baseline's."""
+    draw = random.Random(len(kept))
+    found = []
+    for number, part in enumerate(kept, 1):
+        rate = 50_000 * draw.lognormvariate(0, 0.3)  # what a drift of the machine does to both
+        for side in sides(number, ladder=True):
+            own = rate * part if side == "candidate" else rate
+            found.append(Repetition("e.w", side, number, {RELEASE_RATE: own}, ladder=True, **more))
+    return found
+
+
+def test_ladders_go_a_b_b_a_and_other_rounds_end_with_their_control() -> None:
+    order = [side[0] for number in (1, 2, 3, 4) for side in sides(number, ladder=True)]
+    assert "".join(order) == "bccbbccb"
+    assert sides(2, ladder=False) == TURNS
+
+
+@pytest.mark.parametrize(
+    ("kept", "state", "why"),
+    [
+        ([0.98, 1.0, 1.02], "passed", "the interval rules out a loss of more than 10%"),
+        ([0.78, 0.8, 0.82, 0.8], "failed", "the candidate keeps 80.0% of the rate; the interval excludes 90%"),
+        ([0.88, 0.9, 0.92], "open", "the interval neither rules out nor confirms a loss of 10%; 3 such pairs would "
+         "find a loss of 15% in 90% of checks"),
+        ([0.5, 0.5], "open", "2 sound pairs of processes, at least 3 are needed"),
+    ],
+)  # fmt: skip
+def test_a_rate_is_judged_by_the_interval_of_its_pairs(kept: list[float], state: str, why: str) -> None:
+    repetitions = rounds() + ladders(kept)
+    found = {one.metric: one for one in series(repetitions, {**TOLERANCE, RELEASE_RATE: 0.1})}
+    assert (found[RELEASE_RATE].state, found[RELEASE_RATE].reason) == (state, why)
+    assert {found[metric].state for metric in TOLERANCE} == {"passed"}, "each metric has its own repetitions"
+    assert suspects(found.values()) == ([] if state == "passed" else [("e.w", True)])
+    [row] = [one for one in table(found.values()) if one["metric"] == RELEASE_RATE]
+    if len(kept) < 3:
+        assert "interval" not in row
+        return
+    logs = [math.log(part) for part in kept]
+    half = stats.t.ppf(0.95, len(kept) - 1) * stdev(logs) / math.sqrt(len(kept))
+    assert row["ratio"] == pytest.approx(math.exp(mean(logs)))
+    assert row["interval"] == pytest.approx((math.exp(mean(logs) - half), math.exp(mean(logs) + half)))
+    assert (row["n_baseline"], row["n_candidate"]) == (len(kept), len(kept))
+
+
+def test_a_suspect_rate_alone_is_measured_again_and_its_figures_stand_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(
+        _self: release_check._Check, pair: tuple[str, str], side: Side, number: int, _token: int, *, ladder: bool
+    ) -> Repetition:
+        part = 0.7 + number / 100 if side == "candidate" else 1.0
+        values = {RELEASE_RATE: 9_000 * part} if ladder else {CPU: 40 + number / 10}
+        return Repetition(".".join(pair), side, number, values, ladder=ladder)
+
+    monkeypatch.setattr(release_check._Check, "_repetition", measured)
+    known = {"engine": "known"}
+    release = {"rate": 1000, "queries": [], "compare": ["rate", "cpu"], "reruns": 1}
+    bench = write_bench(tmp_path, systems=[{"name": "old", **known}, {"name": "new", **known}], release=release)
+    directory = bench.store.run("check")
+    found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
+
+    kept = [(one["round"], one["side"], one["ladder"]) for one in read_jsonl(directory / "release.jsonl")]
+    assert kept == [
+        *((n, side, False) for n in range(1, 5) for side in TURNS),
+        *((n, side, True) for n in range(1, 6) for side in sides(n, ladder=True)),
+    ]
+    assert (found["verdict"], [one["state"] for one in found["series"]]) == ("no-go", ["failed", "passed"])
+    assert found["line"] == (
+        "no-go: e.all sustainable_rate_events_per_s: the candidate keeps 73.0% of the rate; the interval excludes 90%"
+    )
+    rows = {(r["system"], r["metric"]): r for r in read_jsonl(directory / "results.jsonl")}
+    rate = rows["new", "sustainable_rate_events_per_s_in_turns"]
+    assert (rate["value"], rate["unit"], rate["samples"], rate["claim"]) == (6570, "events/s", 5, "estimated")
+    assert rows["old", f"{CPU}_at_1000_per_s"]["samples"] == 8
+    assert "73.0% of the rate" in build(directory).read_text()
+
+
+def test_a_rate_that_only_the_driver_limits_is_no_pair() -> None:
+    void = ladders([1.0, 1.0, 1.0], void="The system sustained all that was offered, so it may carry more.")
+    [one] = series(void, {RELEASE_RATE: 0.1})
+    assert one.reason.startswith("0 sound pairs of processes, at least 3 are needed; the last one is void: The system")
+    assert decide([], [one]).decision == "inconclusive"
+
+
+def test_the_gate_of_rates_keeps_its_error_rates() -> None:
+    """Checks eight pairs, whose processes differ by 5 %: at a tolerated loss of 10 % a wrong verdict is rare."""
+
+    def verdicts(kept: float) -> list[str]:
+        draw = random.Random(round(1000 * kept))
+        checks = ([kept * draw.lognormvariate(0, 0.05 * math.sqrt(2)) for _ in range(8)] for _ in range(300))
+        return [series(ladders(check), {RELEASE_RATE: 0.1})[0].state for check in checks]
+
+    assert verdicts(1.0).count("failed") == 0
+    assert verdicts(1.0).count("passed") >= 285
+    at_the_bound = verdicts(0.9)
+    assert max(at_the_bound.count("failed"), at_the_bound.count("passed")) <= 25, (
+        "5 % each; 25 of 300 is beyond 1 in 100"
+    )
+    assert verdicts(0.8).count("failed") >= 265
+    assert verdicts(0.8).count("passed") == 0
 
 
 def test_a_manifest_tells_when_it_was_changed() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME, scopes_of, stages_of
-from streamgauge.config import load
+from streamgauge.config import RELEASE_RATE, load
 from streamgauge.measure import timing
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -71,3 +71,15 @@ def test_a_release_check_is_estimated_without_the_reruns_that_few_need() -> None
     benchmark = load(CONFIGS / "release.yaml")
     usual, longest = (timing.release_seconds(benchmark, pace) for pace in (timing.USUAL, timing.LONGEST))
     assert 0 < usual < longest / 2
+    assert timing.ladders_told(benchmark) is None
+    assert benchmark.release is not None
+    tolerance = {RELEASE_RATE: 0.1}
+    alone = benchmark.model_copy(update={"release": benchmark.release.model_copy(update={"tolerance": tolerance})})
+    both = {**benchmark.release.tolerance, **tolerance}
+    more = benchmark.model_copy(update={"release": benchmark.release.model_copy(update={"tolerance": both})})
+    ladders = 8 * (2 * 12 + 0.8 * 75 + 22 * 4 + 12)  # starts, warm-up, windows, and the trial that checks the output
+    assert timing.release_seconds(more, timing.USUAL) == pytest.approx(usual + ladders)
+    assert timing.release_seconds(alone, timing.USUAL) < ladders + usual
+    assert timing.ladders_told(alone) == (
+        "comparing rates takes about 25 min of it (at most 89 min): 8 ladders, each of a fresh process"
+    )

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from streamgauge.stats.paired import LEAST_BLOCKS, outside, ratio_of
+from streamgauge.stats.paired import LEAST_BLOCKS, Ratio, outside, ratio_of
 
 BLOCKS = [0.01, -0.02, 0.03, 0.0, 0.015, -0.01]
 
@@ -70,3 +71,16 @@ def test_three_processes_cover_what_one_process_cannot_show(favour: float) -> No
         assert found is not None
         held += found.holds_one
     assert 0.86 <= held / 600 <= 0.94
+
+
+@pytest.mark.parametrize("count", [3, 4, 8])
+def test_a_truth_so_far_from_a_bound_is_told_apart_as_often_as_said(count: int) -> None:
+    """Checks with one block a process that nine of ten intervals leave out a bound at that distance."""
+    draws = np.random.default_rng(3).normal(0.0, 0.07, (2000, count))
+    quantile = stats.t.ppf(0.95, count - 1)
+    error = 0.07 / math.sqrt(count)
+    exact = Ratio(1.0, math.exp(-quantile * error), math.exp(quantile * error), count, count)
+    bound = -exact.beyond(0.9)
+    left_out = [found.low > math.exp(bound) for own in draws if (found := ratio_of([[one] for one in own]))]
+    assert 0.88 <= sum(left_out) / len(draws) <= 0.92
+    assert Ratio(1.0, 0.9, 1.1, 6, 2).beyond(0.9) == math.inf
