@@ -23,7 +23,6 @@ from streamgauge.report.run_records import (
     CellRecord,
     Json,
     Records,
-    Status,
     Stream,
     expected,
     is_settled,
@@ -76,11 +75,6 @@ def summary(records: Records) -> Section:
     if compared := [one for cell in records.cells if (one := comparison(records, cell))]:
         tables.append(_comparisons(compared))
     return Section("summary", "Summary", blocks=list(tables))
-
-
-def stage_cell(status: Status) -> Text:
-    word = {"done": "done", "failed": "failed", "unfinished": "unfinished", "missing": "not run"}[status.outcome]
-    return Text(word, _MARK[status.outcome], hint=status.reason)
 
 
 def _experiments(streams: list[Stream]) -> Table:

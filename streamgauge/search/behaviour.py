@@ -6,7 +6,7 @@ The virtual clock (`simulate.py`) and the real wire (`engines/known/process.py`)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -111,8 +111,3 @@ class Process:
         fresh = self.behaviour.wander * math.sqrt(1 - kept * kept)
         self._wandered, self._looked_s = kept * self._wandered + fresh * self._random.standard_normal(), age_s
         return math.exp(self._wandered)
-
-
-def without_faults(behaviour: Behaviour) -> Behaviour:
-    """Returns the same behaviour without random faults."""
-    return replace(behaviour, noise=0.0, hiccups=0.0, compile_s=0.0, between=0.0, wander=0.0)
