@@ -102,7 +102,7 @@ def compared(cell: Cell, against: str, ratio: float, half: float) -> dict[str, A
     """Part of search.json about the comparison with the first stream of the process: six blocks of one process."""
     found = Ratio(ratio, ratio * math.exp(-half), ratio * math.exp(half), 6, 1)
     base = cell.model_copy(update={"experiment": against})
-    return {"compared": Comparison.of(cell, base, found).model_dump(mode="json")}
+    return {"compared": [Comparison.of(cell, base, found).model_dump(mode="json")]}
 
 
 def search(of: System, count: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, Result
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.search.claims import Claim
-from streamgauge.search.comparison import Comparison
+from streamgauge.search.comparison import Comparison, compared_of
 
 PAGE = "index.html"
 #: what tells a figure from the others of a benchmark
@@ -57,8 +57,7 @@ def comparisons(path: Path) -> list[Comparison]:
     """Returns the comparisons of the cells of a run that shared their processes, by the cell's name."""
     searches = _searches(path)
     claims = {name: Claim.model_validate(found["claim"]) for name, found in searches.items() if "claim" in found}
-    compared = (Comparison.model_validate(found["compared"]) for found in searches.values() if "compared" in found)
-    return [one.among(claims) for one in compared]
+    return [one.among(claims) for found in searches.values() for one in compared_of(found)]
 
 
 def losses(path: Path) -> dict[str, dict[str, Any]]:

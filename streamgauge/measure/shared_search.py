@@ -64,10 +64,10 @@ def turn(
 
 
 def compared(cells: Sequence[Cell], number: int, done: AllDone) -> dict[str, Any]:
-    """The comparison of a cell with the first one, under its key; empty for the first one itself."""
+    """The comparison of the rate of a cell with the first one, under its key; empty for the first one itself."""
     found: Compared | None = next((one for one in done.ratios if one.cell == number), None)
     if found is None:
         return {}
     told = Comparison.of(cells[number], cells[0], found.ratio)
     log.info("%s: %s", cells[number].name, told.sentence)
-    return {"compared": told.model_dump(mode="json")}
+    return {"compared": [told.model_dump(mode="json")]}

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from streamgauge.config import Experiment
 from streamgauge.report.run_records import CellRecord, Json, Records, Stream, is_sound
 from streamgauge.report.trials import batches_of
-from streamgauge.search.comparison import Comparison
+from streamgauge.search.comparison import RATE, Comparison, compared_of
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,18 @@ def line_of(record: CellRecord) -> tuple[str, str]:
     return record.cell.workload, record.cell.system
 
 
-def comparison(records: Records, record: CellRecord) -> Comparison | None:
-    """The comparison of a cell's rate with that of the first stream of its process; None without one."""
+def comparisons(records: Records, record: CellRecord) -> list[Comparison]:
+    """The comparisons of a cell's figures with those of the first stream of its process, the rate's first."""
     try:
-        compared = Comparison.model_validate((record.search or {}).get("compared"))
-    except ValidationError:  # it was not compared, or its record is damaged
-        return None
-    return compared.among({one.cell.name: one.claim for one in records.cells})
+        compared = compared_of(record.search or {})
+    except ValidationError:  # its record is damaged
+        return []
+    return [one.among({each.cell.name: each.claim for each in records.cells}) for one in compared]
+
+
+def comparison(records: Records, record: CellRecord, metric: str = RATE) -> Comparison | None:
+    """The comparison of one figure; None without one."""
+    return next((one for one in comparisons(records, record) if one.metric == metric), None)
 
 
 def is_rate(record: CellRecord) -> bool:

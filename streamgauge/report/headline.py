@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
-from streamgauge.report.degrees import comparison, out_of_order_percent
+from streamgauge.report.degrees import comparisons, out_of_order_percent
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import CellRecord, Records, is_sound
 from streamgauge.search.claims import WIDEST
@@ -88,8 +88,8 @@ def _sentence(records: Records, record: CellRecord) -> Note:
 
 def _cost(records: Records, record: CellRecord) -> str:
     """Sentence that says what disorder costs against the first stream, which is in order, or that it is not known."""
-    if compared := comparison(records, record):
-        return f"; {compared.sentence}"
+    if compared := comparisons(records, record):
+        return "".join(f"; {one.sentence}" for one in compared)
     if not records.streams or out_of_order_percent(records.streams[0]):
         return ""
     first = records.streams[0].experiment.name

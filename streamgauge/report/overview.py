@@ -16,7 +16,7 @@ from streamgauge.report.blocks import (
     percent,
     share,
 )
-from streamgauge.report.degrees import comparison, wanted
+from streamgauge.report.degrees import comparisons, wanted
 from streamgauge.report.metric_names import for_people
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import (
@@ -72,7 +72,7 @@ def summary(records: Records) -> Section:
     tables = [_experiments(records.streams)]
     if records.cells:
         tables.append(_cells(records.cells))
-    if compared := [one for cell in records.cells if (one := comparison(records, cell))]:
+    if compared := [one for cell in records.cells for one in comparisons(records, cell)]:
         tables.append(_comparisons(compared))
     return Section("summary", "Summary", blocks=list(tables))
 

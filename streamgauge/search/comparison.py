@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,9 +11,16 @@ from streamgauge.config import Cell
 from streamgauge.search.claims import Claim
 from streamgauge.stats.paired import Ratio
 
+RATE = "sustainable_rate_events_per_s"
+#: what stands before the sentence of a latency
+_LATENCIES = {"p50": "in p50 latency, ", "p99": "in p99 latency, "}
+
 
 class Comparison(BaseModel):
-    """The rate of an experiment over that of another one, of one workload on one system; nulls if it is not known."""
+    """A figure of an experiment over that of another one, of one workload on one system; nulls if it is not known.
+
+    metric: the rate, or p50 or p99 of the event-time latency at one rate for both.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,7 +28,7 @@ class Comparison(BaseModel):
     against: str
     workload: str
     system: str
-    metric: str = "sustainable_rate_events_per_s"
+    metric: str = RATE
     ratio: float | None = None
     interval: tuple[float, float] | None = None
     blocks: int = 0
@@ -29,10 +36,15 @@ class Comparison(BaseModel):
     reason: str = ""  # why it is not known, where it is not
 
     @classmethod
-    def of(cls, cell: Cell, base: Cell, found: Ratio | None) -> Comparison:
-        about = cls(experiment=cell.experiment, against=base.experiment, workload=cell.workload, system=cell.system)
+    def of(
+        cls, cell: Cell, base: Cell, found: Ratio | None, metric: str = RATE,
+        reason: str = "too few windows in turns were measured",
+    ) -> Comparison:  # fmt: skip
+        """The comparison of two cells. reason: why it is not known, if nothing was found."""
+        names = {"experiment": cell.experiment, "workload": cell.workload, "system": cell.system}
+        about = cls(**names, against=base.experiment, metric=metric)
         if found is None:
-            return about.model_copy(update={"reason": "too few windows in turns were measured"})
+            return about.model_copy(update={"reason": reason})
         told = {"ratio": found.ratio, "interval": (found.low, found.high)}
         return about.model_copy(update=told | {"blocks": found.blocks, "processes": found.processes})
 
@@ -40,8 +52,8 @@ class Comparison(BaseModel):
         """Itself; without its ratio if a rate of the two does not count. claims: those of all cells, by their names."""
         for experiment in (self.experiment, self.against):
             claim = claims.get(Cell(experiment=experiment, workload=self.workload, system=self.system).name)
-            if claim is None or claim.rate_events_per_s is None or claim.is_bound:
-                is_bound = claim is not None and claim.is_bound
+            is_bound = claim is not None and claim.is_bound and self.metric == RATE
+            if claim is None or claim.rate_events_per_s is None or is_bound:
                 reason = f"{experiment} {'may carry more than was offered' if is_bound else 'has no rate that counts'}"
                 return self.model_copy(update={"ratio": None, "interval": None, "reason": reason})
         return self
@@ -49,11 +61,17 @@ class Comparison(BaseModel):
     @property
     def sentence(self) -> str:
         """Sentence that says what disorder costs, as far as the interval allows."""
+        what, sign = _LATENCIES.get(self.metric, ""), 1 if self.metric in _LATENCIES else -1
         if self.ratio is None or self.interval is None:
-            return f"what it costs against {self.against} is not known: {self.reason}"
-        costs = [1 - end for end in reversed(self.interval)]
-        if costs[0] <= 0 <= costs[1]:
-            return f"against {self.against} it costs nothing that shows: between {-costs[1]:+.1%} and {-costs[0]:+.1%}"
-        word = "costs" if costs[0] > 0 else "gains"
-        low, high = sorted(abs(cost) for cost in costs)
-        return f"against {self.against} it {word} {abs(1 - self.ratio):.1%} ({low:.1%} to {high:.1%})"
+            return f"{what}what it costs against {self.against} is not known: {self.reason}"
+        low, high = (end - 1 for end in self.interval)
+        if low <= 0 <= high:
+            return f"{what}against {self.against} it costs nothing that shows: between {low:+.1%} and {high:+.1%}"
+        word = "costs" if sign * low > 0 else "gains"
+        least, most = sorted((abs(low), abs(high)))
+        return f"{what}against {self.against} it {word} {abs(1 - self.ratio):.1%} ({least:.1%} to {most:.1%})"
+
+
+def compared_of(search: Mapping[str, Any]) -> list[Comparison]:
+    """The comparisons of a cell with the first one of its process, from the content of its search.json."""
+    return [Comparison.model_validate(one) for one in search.get("compared", ())]

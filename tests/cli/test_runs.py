@@ -74,7 +74,7 @@ def test_show(artifacts: Path) -> None:
     ) in call(artifacts, "runs", "show", "two").out
     compared = {"experiment": "late", "against": "ordered", "workload": "w", "system": "s", "ratio": 0.9}
     compared |= {"interval": [0.88, 0.92], "blocks": 6, "processes": 1}
-    for name, more in (("late", {"compared": compared}), ("ordered", {})):
+    for name, more in (("late", {"compared": [compared]}), ("ordered", {})):
         (cell := artifacts / "runs" / "two" / "cells" / f"{name}.w.s").mkdir()
         claim = {"kind": "estimated", "sentence": "", "rate_events_per_s": 900.0}
         write_json(cell / "search.json", {"claim": claim, **more})

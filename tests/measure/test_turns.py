@@ -131,7 +131,7 @@ def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_t
     found = {one.experiment: json.loads((cell_directory(log.path, one) / "search.json").read_text()) for one in cells}
     assert [found[name]["cell"]["experiment"] for name in "ef"] == ["e", "f"]
     assert "compared" not in found["e"]
-    compared = found["f"]["compared"]
+    (compared,) = found["f"]["compared"]
     about = {"experiment": "f", "against": "e", "workload": "all", "system": "a", "processes": 1}
     assert compared | about == compared
     assert compared["blocks"] >= 5
