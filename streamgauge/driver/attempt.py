@@ -14,6 +14,9 @@ from streamgauge.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.driver.schedule import Schedule
 from streamgauge.search.histogram import Histogram
 
+#: rows that a process takes in a second at most, whatever the rate of a closed loop
+_MOST_PER_S = 1e6
+
 
 @dataclass
 class Attempt:
@@ -58,18 +61,24 @@ class Attempt:
             for partition in self.partitions
         ]
 
-    def turn_to(self, replay: Replay, stream: int, first: int) -> None:
-        """Goes on with another stream, no time of which is below `first`, in ticks."""
+    def turn_to(self, replay: Replay, stream: int, schedule: Schedule, first: int) -> None:
+        """Goes on with another stream and its schedule; no time of it is below `first`, in ticks."""
         with self.filling:
             before = Before.of([feed.before(replay, first) for feed in self.feeds])
             self.stream_from = self.queues.cut(self.clock.wall())
-            self.replay, self.stream = replay, stream
+            self.replay, self.stream, self.schedule = replay, stream, schedule
             self.feed(max(feed.last_wall for feed in self.feeds), before)
 
     @property
     def latest(self) -> int:
         """The latest time of all loops that were begun, in ticks."""
         return max((feed.latest() for feed in self.feeds), default=self.replay.latest)
+
+    @property
+    def soon(self) -> int:
+        """A time that is not reached within a second, in ticks: loops go on while the controller changes the stream."""
+        loops = 1 + min(self.rate, _MOST_PER_S) // max(1, sum(self.lap_rows))
+        return self.latest + int(loops) * self.replay.loop.shift
 
     def about(self) -> dict[str, object]:
         """State of the trial, without its queues."""
@@ -83,7 +92,7 @@ class Attempt:
             "ready": self.ready,
             "start_wall_ns": self.start_wall_ns,
             "stream": self.stream,
-            "latest": self.latest,
+            "soon": self.soon,
             "clock_step_ns": self.clock.stepped_ns() - self._stepped_before_ns,
             "slip_ns": {"p50": slip.quantile(0.5), "p99": slip.quantile(0.99), "max": slip.max},
             "reports": len(self.reports),

@@ -191,11 +191,11 @@ class Connection:
             stream=stream,
         )
 
-    def hold(self, rows: int, stream: int | None = None, first: int = 0) -> int:
+    def hold(self, rows: int | None, stream: int | None = None, first: int = 0) -> int:
         """Keeps `rows` rows of a stream waiting from now on, over all driver processes; None: of the same stream.
 
-        first: no time of another stream is below it, ticks. Returns the row, over all queues of this process, from
-        which on rows are of the stream.
+        rows: None in an open loop, which goes on at its rate. first: no time of another stream is below it, ticks.
+        Returns the row, over all queues of this process, from which on rows are of the stream.
         """
         return int(self._ask("hold", rows=rows, stream=stream, first=first).get("from", 0))
 

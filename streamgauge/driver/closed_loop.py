@@ -18,6 +18,7 @@ from streamgauge.driver.replay import LARGEST
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.system import SystemUnderTest, TrialSetup
 from streamgauge.search.records import Batch
+from streamgauge.workloads import find
 
 #: events/s offered in a closed loop: more than any system takes, so that what it takes decides
 OVERLOAD = 1e8
@@ -47,12 +48,13 @@ class ClosedLoop:
         attempt: str | None = None,
         progress: Progress | None = None,
         marking: Marking = UNMARKED,
+        rate: float = OVERLOAD,
     ) -> None:
         self._talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
         self._setup = TrialSetup(
-            self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, OVERLOAD, marking
+            self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate, marking
         )
-        self._request = TrialRequest(OVERLOAD, LONGEST_LADDER_S)
+        self._request = TrialRequest(rate, LONGEST_LADDER_S, by_watermark=find(workload.query).late != "never")
         self._beyond_us, self._continuous = beyond_us, continuous
         self._begun, self._held, self._stream = False, 0, 0
         self._first: int | None = None  # latest time of the stream's first loop, ticks

@@ -24,8 +24,7 @@ LOOK_S = 0.2
 CPU_LOOK_S = 0.5  # between readings of the system's CPU time, which take some themselves
 #: seconds for a system to end when its output is not checked: an overloaded one would process its queues for a minute
 CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
-#: from the latest time of a stream to the first one of its successor, beside the reach of windows and watermarks: more
-#: than a stream goes on meanwhile
+#: from the times that a stream reaches soon to the first one of its successor, beside the reach of windows
 STRIDE_PS = 2 * PS["d"]
 #: rows of a backlog that a driver process prepares in a second, with a reserve
 PREPARED_PER_S = 2e6
@@ -124,13 +123,15 @@ class Conversation:
         for connection in self._connections:
             connection.hold(rows)
 
-    def turn_to(self, stream: int, rows: int) -> int:
+    def turn_to(self, stream: int, rows: int | None) -> int:
         """Goes on with so many rows of another stream; returns the row, over all queues, from which on they are its.
+
+        rows: None in an open loop, which goes on at its rate.
 
         Its times lie days beyond those of the stream before it, in all driver processes at the same distance.
         """
         stride_ps = STRIDE_PS + self._beyond_us * PS["us"]
-        first = max(status["latest"] for status in self.status()) + stride_ps // PS[self._fleet.tick]
+        first = max(status["soon"] for status in self.status()) + stride_ps // PS[self._fleet.tick]
         return sum(connection.hold(rows, stream, first) for connection in self._connections)
 
     def status(self) -> list[dict[str, Any]]:
@@ -239,7 +240,8 @@ class Conversation:
         found = observation(request, self._bounds, seen)
         invalid = self._invalid or collected.invalid
         found = replace(found, offered=offered, taken=min(offered, found.taken), invalid=invalid)
-        return TrialRun(found, self._details, collected.steady.event, collected.steady.processing)
+        steady, spans = collected.steady, collected.spans if request.spans else ()
+        return TrialRun(found, self._details, steady.event, steady.processing, tuple(one.event for one in spans))
 
     def _mark_cpu(self, instant: str) -> None:
         """Keeps the CPU seconds that the system has used up to now, where it can tell."""

@@ -46,6 +46,7 @@ class TrialRequest:
     behind_s: float = 0.0
     batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
     by_watermark: bool = False  # an answer comes out once the watermark has passed, and so may the sentinel's
+    spans: tuple[tuple[int, int], ...] = ()  # walls, ns: parts whose latencies are kept apart; none: the steady part
 
     def settling_s(self, bounds: Bounds) -> float:
         """Seconds to leave out at the begin: 0 for a trial that begins behind, at most a quarter of a short one."""
@@ -82,11 +83,15 @@ class Collected:
     """Epochs and latencies of a trial; `invalid` tells why they measure nothing."""
 
     epochs: list[dict[str, Any]]
-    steady: Latencies
+    spans: list[Latencies]  # those asked for, or the steady part
     outside: Latencies  # cold batches, the drain, and windows that the sentinel closed early
     slip: Histogram
     system_clock: tuple[int, int] | None  # offset of the system's clock to the driver's and its error bound, ns
     invalid: str | None
+
+    @property
+    def steady(self) -> Latencies:
+        return self.spans[0]
 
     def details(self) -> dict[str, Any]:
         """Returns all further figures for the trial's record."""
@@ -106,12 +111,16 @@ class Collected:
 
 @dataclass(frozen=True)
 class TrialRun:
-    """Outcome of a trial: its observation for the verdict, and all figures; latencies are those of the steady part."""
+    """Outcome of a trial: its observation for the verdict, and all figures; latencies are those of the steady part.
+
+    spans: event-time latencies of each part that was asked for.
+    """
 
     observation: TrialObservation
     details: dict[str, Any]
     event_latency: Histogram
     processing_latency: Histogram
+    spans: tuple[Histogram, ...] = ()
 
 
 def collect(
@@ -126,7 +135,8 @@ def collect(
     seen: what each driver process observed. figures: the system's own, with its log of micro-batches where it keeps
     one. clock_offsets: of each driver's clock to ours, and its error bound, ns.
     """
-    slip, steady, outside = Histogram(), Latencies(), Latencies()
+    slip, outside = Histogram(), Latencies()
+    spans = [Latencies() for _ in request.spans or (None,)]
     epochs: list[dict[str, Any]] = []
     invalid = stepped(seen, bounds.max_clock_offset_s)  # it explains what else is wrong
     log = batch_log(figures)
@@ -138,9 +148,9 @@ def collect(
         for report in observed["reports"]:
             try:
                 begin, end = observed["start_wall_ns"], (observed["final"] or [2**63])[0]
-                since = begin + round(request.settling_s(bounds) * NS)
-                part = _Part(since, end, request.by_watermark)
-                epochs.append(_epoch(report, begin, part, plans, log, steady, outside))
+                steady = (begin + round(request.settling_s(bounds) * NS), end)
+                parts = _Parts(request.spans or (steady,), request.by_watermark, spans, outside)
+                epochs.append(_epoch(report, begin, parts, plans, log))
             except (ValueError, KeyError, TypeError, IndexError) as problem:
                 invalid = invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
     slipped_s = (slip.quantile(0.99) or 0) / NS
@@ -153,7 +163,7 @@ def collect(
     system_clock = worst_clock(epoch["clock_offset_ns"] for epoch in epochs if epoch["clock_offset_ns"])
     invalid = invalid or _apart(clock_offsets, system_clock, bounds.max_clock_offset_s)
     invalid = invalid or (None if (figures.get("check") or {}).get("wrong") else _early(epochs))
-    return Collected(epochs, steady, outside, slip, system_clock, invalid)
+    return Collected(epochs, spans, outside, slip, system_clock, invalid)
 
 
 def stepped(seen: Sequence[dict[str, Any]], allowed_s: float) -> str | None:
@@ -219,26 +229,25 @@ def summary(histogram: Histogram) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """The steady part of a trial, ns, and how answers come out in it."""
+class _Parts:
+    """The parts of a trial whose latencies count, walls in ns; how answers come out in them; and all latencies."""
 
-    since: int
-    end: int
+    spans: tuple[tuple[int, int], ...]
     by_watermark: bool
+    latencies: list[Latencies]
+    outside: Latencies
 
 
 def _epoch(
     report: dict[str, Any],
     start_wall_ns: int,
-    part: _Part,
+    parts: _Parts,
     plans: Plans,
     log: dict[int, dict[str, Any]],
-    steady: Latencies,
-    outside: Latencies,
 ) -> dict[str, Any]:
     """Returns one point of the latency over time, and adds it to the totals of its part.
 
-    An epoch is steady when it began within the steady part, even if its last rows came out later: leaving those out
+    An epoch is steady when it began within such a part, even if its last rows came out later: leaving those out
     would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes are kept apart.
     log: the engine's micro-batches by number. Without it an epoch begins when its rows were offered, on average. If
     they waited for the watermark, the sentinel's may have let them out, so there it counts when they came out.
@@ -250,9 +259,9 @@ def _epoch(
     walls = body.get("emitted_wall_ns") or None
     batch = log.get(report["epoch"])
     mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)
-    begun = batch["at"] * NS if batch else mean - (0 if part.by_watermark else other.mean or 0)
-    within = bool(walls) and part.since <= begun <= part.end
-    latencies = steady if within else outside
+    begun = batch["at"] * NS if batch else mean - (0 if parts.by_watermark else other.mean or 0)
+    within = [one for (since, end), one in zip(parts.spans, parts.latencies, strict=True) if since <= begun <= end]
+    latencies = within[0] if within and walls else parts.outside
     latencies.event.merge(own)
     latencies.processing.merge(other)
     clock = body.get("clock_offset_ns")
@@ -260,7 +269,7 @@ def _epoch(
         "epoch": report["epoch"],
         "at_s": (walls[1] - start_wall_ns) / NS if walls else None,
         "rows": body["rows"],
-        "steady": within,
+        "steady": latencies is not parts.outside,
         "negative": body.get("negative", 0),
         "least_ns": body.get("least_ns"),
         "checksum": body.get("checksum"),

@@ -22,7 +22,7 @@ from streamgauge.driver.clock import Clock
 from streamgauge.driver.marking import Marking
 from streamgauge.driver.queues import MAX_BATCHES, Queues, fitting_rows
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
-from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule
+from streamgauge.driver.schedule import NS, Schedule, check_rate, check_seconds, schedule
 from streamgauge.driver.server import Refused
 from streamgauge.driver.serving import Serving
 
@@ -37,7 +37,7 @@ LEAST_CAPACITY = 1000
 
 
 class Driver:
-    """The wire's handler (`server.Handler`) of one stream, or of several that take turns in a closed loop.
+    """The wire's handler (`server.Handler`) of one stream, or of several that take turns.
 
     It serves partitions share[0], share[0] + share[1], … of replay.partitions.
     """
@@ -161,10 +161,8 @@ class Driver:
         name, settings = request.get("attempt", ""), self._settings
         fits = fitting_rows(settings.max_memory_mb)
         behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
-        # the drift of a backlog tells of the rate only if the rate is constant
-        shape = ("constant", "constant") if behind_s else (settings.mode, settings.profile)
         replay = self._replay_of(number := request.get("stream", 0))
-        plan = schedule(rate, seconds, replay.loop, mode=shape[0], profile=shape[1])
+        plan = self._schedule(replay, rate, seconds, behind_s)
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
         hold = None if request.get("hold") is None else self._share_of(request["hold"])
         marking = Marking(tuple(request.get("ids", ())), request.get("round", 0))
@@ -207,14 +205,24 @@ class Driver:
         return {"start_wall_ns": at}
 
     def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Keeps so many rows waiting; returns the row, over all queues, from which on they are of that stream."""
+        """Keeps so many rows waiting, or goes on at the rate, with that stream; returns its first row of all queues."""
         attempt, number, first = self._current(), request.get("stream"), request.get("first", 0)
-        attempt.queues.hold(self._share_of(request["rows"]))
+        if (rows := request.get("rows")) is not None:
+            attempt.queues.hold(self._share_of(rows))
         if number is not None and number != attempt.stream:
             if first <= (latest := attempt.latest):
                 raise Refused(f"first: found {first}, allowed: above {latest}, the latest time that was offered")
-            attempt.turn_to(self._replay_of(number), number, first)
+            replay, share = self._replay_of(number), len(self.partitions) / self._settings.partitions
+            plan = self._schedule(replay, attempt.rate / share, attempt.seconds, attempt.behind_s)
+            attempt.turn_to(replay, number, plan, first)
         return {"from": attempt.stream_from}
+
+    def _schedule(self, replay: Replay, rate: float, seconds: float, behind_s: float) -> Schedule:
+        """The schedule of a stream; with a backlog it is constant, as its drift tells of the rate only then."""
+        mode, profile = self._settings.mode, self._settings.profile
+        if behind_s:
+            mode, profile = "constant", "constant"
+        return schedule(rate, seconds, replay.loop, mode=mode, profile=profile)
 
     def _replay_of(self, number: int) -> Replay:
         if not 0 <= number < len(self._replays):

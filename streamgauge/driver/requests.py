@@ -156,7 +156,7 @@ class Start(_Request):
 
 
 class Rows(_Request):
-    rows: Whole = Field(description="a whole number from 0 on")
+    rows: Whole | None = Field(None, description="a whole number from 0 on, or null")
     stream: Whole | None = Field(None, description="a whole number from 0 on, or null")
     first: Wall = Field(0, description="a time in ticks, a whole number of 64 bits")
 

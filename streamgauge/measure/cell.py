@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.config import Benchmark, Cell, Replay, System, Workload
+from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.driver.ceiling import Ceiling, ceiling
-from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
+from streamgauge.driver.closed_loop import LONGEST_WINDOW_S, OVERLOAD, ClosedLoop
 from streamgauge.driver.fleet import Drivers, DriversMaker, drivers
 from streamgauge.driver.marking import Marking
 from streamgauge.driver.observed import Bounds, TrialRun
+from streamgauge.driver.paced_loop import PacedLoop
 from streamgauge.driver.queues import held_rows
 from streamgauge.driver.replay import memory_of_each
 from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
@@ -40,6 +41,7 @@ from streamgauge.search.verdict import judge
 from streamgauge.workloads import Spec, find
 
 log = logging.getLogger("streamgauge")
+_L = TypeVar("_L", bound=ClosedLoop)
 #: the first seconds of a trial that begins with empty queues do not count: its query compiles its plan
 SETTLE_S = 2.0
 
@@ -62,6 +64,7 @@ class ReadyCell:
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
         self._runs = 0
+        self._beyond_us = Spec.of(self.workload, fleet.columns).beyond_us
         self._ids = named_ids(benchmark.replay, self.settings, fleet.columns)
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed
@@ -128,10 +131,18 @@ class ReadyCell:
                 handed_on = getattr(self._system, "handed_on", lambda: True)
                 return lasted and handed_on() and judge(so_far, search).outcome != "inconclusive"
 
-            run = self._run(
-                token, rate=rate, seconds=seconds, behind_s=behind_s, batch_noise=batch_noise,
-                over=over if until_clear else None,
-            )  # fmt: skip
+            system = self._started()
+            self._pin()
+            try:
+                self._again(self.fleet.start)
+                run = run_trial(
+                    system, self.fleet, self.workload, rate=rate, seconds=seconds, work=self._new_run(),
+                    bounds=self._bounds(), behind_s=behind_s, batch_noise=batch_noise,
+                    over=over if until_clear else None, beyond_us=self._beyond_us, attempt=self._attempt(token),
+                    progress=Progress(rate), marking=self._marking(), stream=self._number,
+                )  # fmt: skip
+            finally:
+                self._over()
             telemetry.done(measured := self._judged(run, cold))
         return measured
 
@@ -208,47 +219,44 @@ class ReadyCell:
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.close()
-            shutil.rmtree(self._run_directory, ignore_errors=True)
-            if self._system is not None and not self._system.alive():
-                self.stop()
+            self._over()
+
+    def _over(self) -> None:
+        """Leaves nothing of the last run, and ends a system that has failed."""
+        shutil.rmtree(self._run_directory, ignore_errors=True)
+        if self._system is not None and not self._system.alive():
+            self.stop()
 
     def _closed_loop(self, token: int) -> ClosedLoop:
         if self._loop is not None and self._loop.spent():
             self.end_loop()  # the next query begins with the stream's own times
         if self._loop is None:
-            system = self._started()
-            self._again(self.fleet.start)
-            self._loop = ClosedLoop(
-                system, self.fleet, self.workload, work=self._new_run(), continuous=is_continuous(system),
-                bounds=self._bounds(), beyond_us=self._beyond_us(), attempt=self._attempt(token),
-                progress=Progress(None), marking=self._marking(),
-            )  # fmt: skip
+            self._loop = self._made(ClosedLoop, token, None)
         return self._loop
 
-    def _run(
-        self,
-        token: int,
-        *,
-        rate: float,
-        seconds: float,
-        behind_s: float,
-        batch_noise: float | None,
-        over: Callable[[TrialObservation], bool] | None,
-    ) -> TrialRun:
-        system, work = self._started(), self._new_run()
+    def _made(self, kind: type[_L], token: int, rate: float | None) -> _L:
+        """Makes a loop on the system that runs; rate: in events/s, None for a closed one."""
+        system = self._started()
+        self._again(self.fleet.start)
+        return kind(
+            system, self.fleet, self.workload, work=self._new_run(), continuous=is_continuous(system),
+            bounds=self._bounds(), beyond_us=self._beyond_us, attempt=self._attempt(token),
+            progress=Progress(rate), marking=self._marking(), rate=rate or OVERLOAD,
+        )  # fmt: skip
+
+    def paced(self, rate: float, turns: Sequence[int], seconds: float, *, token: int) -> TrialRun:
+        """Offers the streams of these cells, by number, in turns to one query; nothing checks its rows."""
+        if self._system is None or self._cold:
+            self._warmed(token)
+        self.end_loop()
+        loop = self._made(PacedLoop, token, rate)
         self._pin()
         try:
-            self._again(self.fleet.start)
-            return run_trial(
-                system, self.fleet, self.workload, rate=rate, seconds=seconds, work=work, bounds=self._bounds(),
-                behind_s=behind_s, batch_noise=batch_noise, over=over, beyond_us=self._beyond_us(),
-                attempt=self._attempt(token), progress=Progress(rate), marking=self._marking(),
-                stream=self._number,
-            )  # fmt: skip
+            for number in turns:
+                loop.turn(number, seconds)
+            return loop.close()
         finally:
-            shutil.rmtree(work, ignore_errors=True)
-            if not system.alive():
-                self.stop()
+            self._over()
 
     @property
     def _run_directory(self) -> Path:
@@ -271,27 +279,17 @@ class ReadyCell:
     def _bounds(self) -> Bounds:
         return Bounds.of(self.benchmark.replay, self.benchmark.search, self.settings.start_s, SETTLE_S)
 
-    @property
-    def _replay(self) -> Replay:
-        """The replay as a driver that holds all streams has it: each has its part of the memory."""
-        replay = self.benchmark.replay
-        memory = memory_of_each(replay.max_memory_mb, len(self._streams))
-        return replay.model_copy(update={"max_memory_mb": memory})
-
-    def _beyond_us(self) -> int:
-        return Spec.of(self.workload, self.fleet.columns).beyond_us
-
     def _judged(self, run: TrialRun, cold: str | None) -> Measured:
-        stream, replay = self._streams[self._number], self._replay
+        stream, replay = self._streams[self._number], self.benchmark.replay
+        memory = memory_of_each(replay.max_memory_mb, len(self._streams))  # a driver with all streams parts it
+        replay = replay.model_copy(update={"max_memory_mb": memory})
         run.details["stream"] = size(stream, replay.densify)
         compare = partial(compared, run, stream, self.fleet, replay, self.workload)
         return judged(run, self.benchmark.search, cold, compare, self.lost_at_own_speed)
 
     def stop(self) -> None:
         """Ends the system; the next window or trial starts a fresh one."""
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.close()
+        self.end_loop()
         if self._system is not None:
             self._system.stop()
             self._system = None

@@ -21,7 +21,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.config import Benchmark, Cell
-from streamgauge.measure import latency, search_stage, shared_search, timing
+from streamgauge.measure import latency, search_stage, shared_latency, shared_search, timing
 from streamgauge.measure.cell import ready
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.searcher import earlier
@@ -78,8 +78,10 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[C
                 outcome |= {"rate_events_per_s": found[search_stage.RATE], "reason": found["reason"]}
                 outcome["system"] = found["application"]
         for cell in group:
-            bench.turn_to(cell)
             with run_log.stage("latency", cell.model_dump()) as outcome:
+                if cell == group[0] and len(group) > 1:
+                    outcome |= shared_latency.measure(bench, benchmark, path, token)
+                bench.turn_to(cell)
                 runs = latency.measure(bench, benchmark, path, token)
                 outcome |= {"runs": len(runs), "valid": sum(one["valid"] for one in runs)}
                 outcome["system"] = next((one["application"] for one in reversed(runs)), {})

@@ -1,0 +1,53 @@
+"""Compares latencies of streams that take turns in one process, all at one rate: the order, and the ratios.
+
+The blocks are those of the shared search: A B B A, or B A A B, in a seeded order. A quantile is that of all answers of
+a stream in a block, and its ratio to the first stream's is formed within the block (`stats.paired`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from streamgauge.search.histogram import Histogram
+from streamgauge.search.shared import block_order
+from streamgauge.stats.paired import Ratio, ratio_of
+
+QUANTILES = {"p50": 0.5, "p99": 0.99}
+#: the rate is at most this part of the lowest one: a stream then settles within a few batches of its turn
+MOST_LOAD = 0.5
+#: answers of a stream in a block above a quantile, at least
+_LEAST_ABOVE = 2
+
+
+def common_rate(sustainable: Sequence[float], fractions: Sequence[float], rates: Sequence[float]) -> float:
+    """Returns the rate in events/s of all streams: the lowest of those asked for, else part of the lowest one found."""
+    return min(rates) if rates else min(sustainable) * min((*fractions, MOST_LOAD))
+
+
+def order(process: int, blocks: int, cells: int) -> list[int]:
+    """The number of the cell of each turn, block after block."""
+    return [cell for block in range(blocks) for cell in block_order(process, block, cells)]
+
+
+def ratio(processes: Sequence[tuple[Sequence[int], Sequence[Histogram]]], cell: int, quantile: float) -> Ratio | None:
+    """Returns the quantile of a cell's latencies over that of the first cell; None for too few blocks.
+
+    processes: of each one the order of its turns, and the latencies of each turn.
+    """
+    return ratio_of([_logs(turns, latencies, cell, quantile) for turns, latencies in processes])
+
+
+def _logs(turns: Sequence[int], latencies: Sequence[Histogram], cell: int, quantile: float) -> list[float]:
+    """The logarithm of each block's ratio, of the blocks in which both have answers enough."""
+    size, logs = 2 * len(set(turns)), []
+    for begin in range(0, len(latencies) // size * size, size):
+        merged: dict[int, Histogram] = {}
+        for number, latency in zip(turns[begin : begin + size], latencies[begin : begin + size], strict=True):
+            merged.setdefault(number, Histogram()).merge(latency)
+        least = math.ceil(_LEAST_ABOVE / (1 - quantile))
+        both = [merged[number] for number in (cell, 0) if merged[number].count >= least]
+        values = [value for one in both if (value := one.quantile(quantile))]
+        if len(values) == 2:  # both sides
+            logs.append(math.log(values[0]) - math.log(values[1]))
+    return logs
