@@ -266,7 +266,9 @@ def test_a_comparison_is_of_windows_in_turns_and_void_with_either_rate(records: 
         records, "ordered.sum.rocksdb/search.json", lambda s: s.update(correct=True, outcome="all_sustained")
     )
     assert comparisons(bound)[0][-1] == "ordered may carry more than was offered"
-    damaged = rewrite(records, "late20.sum.rocksdb/search.json", lambda search: search.update(compared=[{"ratio": "x"}]))
+    damaged = rewrite(
+        records, "late20.sum.rocksdb/search.json", lambda search: search.update(compared=[{"ratio": "x"}])
+    )
     assert comparisons(damaged) == []
 
 
