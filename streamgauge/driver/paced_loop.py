@@ -46,11 +46,12 @@ class PacedLoop(ClosedLoop):
         return replace(run, observation=observation)
 
     def _settle(self, first: int) -> None:
-        """Returns some batches after that row was taken; a second at least, also without batches."""
+        """Returns some batches after that row was taken; without batches, a second."""
         for _ in range(1 if self._continuous else _BATCHES):
             self._talk.wait("no row of the stream was taken", LONGEST_WINDOW_S, partial(_beyond, first))
             first = _planned(self._talk.status())
-        time.sleep(TURN_S)
+        if self._continuous:
+            time.sleep(TURN_S)
 
 
 def _beyond(row: int, status: Sequence[dict[str, Any]]) -> bool:

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 
 from streamgauge.search.histogram import Histogram
 from streamgauge.search.shared import block_order
-from streamgauge.stats.paired import Ratio, ratio_of
+from streamgauge.stats.paired import FAVOUR, Ratio, ratio_of
 
 QUANTILES = {"p50": 0.5, "p99": 0.99}
 #: the rate is at most this part of the lowest one: a stream then settles within a few batches of its turn
 MOST_LOAD = 0.5
+#: how much a process favours a stream in its latency: at most twice as much as in what a row costs, as a batch that
+#: takes longer lets more rows wait for the next one
+_FAVOUR = FAVOUR / (1 - MOST_LOAD)
 #: answers of a stream in a block above a quantile, at least
 _LEAST_ABOVE = 2
 
@@ -35,7 +38,7 @@ def ratio(processes: Sequence[tuple[Sequence[int], Sequence[Histogram]]], cell: 
 
     processes: of each one the order of its turns, and the latencies of each turn.
     """
-    return ratio_of([_logs(turns, latencies, cell, quantile) for turns, latencies in processes])
+    return ratio_of([_logs(turns, latencies, cell, quantile) for turns, latencies in processes], _FAVOUR)
 
 
 def _logs(turns: Sequence[int], latencies: Sequence[Histogram], cell: int, quantile: float) -> list[float]:

@@ -60,10 +60,10 @@ class Ratio:
         return float(nctdtrinc(freedom, 1 - power, quantile)) * error
 
 
-def ratio_of(processes: Sequence[Sequence[float]]) -> Ratio | None:
+def ratio_of(processes: Sequence[Sequence[float]], favour: float = FAVOUR) -> Ratio | None:
     """Returns the ratio from the logarithm of each block, process by process; None for too few blocks.
 
-    With fewer than three processes the interval is that of all blocks, widened by FAVOUR; from three on it is the t
+    With fewer than three processes the interval is that of all blocks, widened by `favour`; from three on it is the t
     interval over the processes' own estimates.
     """
     from scipy.special import ndtri, stdtrit  # whoever reads a ratio needs none of it
@@ -80,9 +80,9 @@ def ratio_of(processes: Sequence[Sequence[float]]) -> Ratio | None:
     else:
         walsh = _walsh(np.concatenate(logs))
         middle, left = _middle(walsh), outside(count)
-        favour = float(ndtri((1 + CONFIDENCE) / 2)) * FAVOUR / math.sqrt(len(logs))
-        low = middle - math.hypot(middle - float(walsh[left]), favour)
-        high = middle + math.hypot(float(walsh[-1 - left]) - middle, favour)
+        wider = float(ndtri((1 + CONFIDENCE) / 2)) * favour / math.sqrt(len(logs))
+        low = middle - math.hypot(middle - float(walsh[left]), wider)
+        high = middle + math.hypot(float(walsh[-1 - left]) - middle, wider)
     return Ratio(math.exp(middle), math.exp(low), math.exp(high), count, len(logs))
 
 

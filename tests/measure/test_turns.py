@@ -22,7 +22,7 @@ from tests.measure.benches import Bench, write_bench
 
 PLAN: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "proof_steps": 0}
 PLAN |= {"processes": 2, "in_turns": True}
-LATENCY = {"fractions": [0.5], "rates": [4000], "seconds": 4}
+LATENCY = {"fractions": [0.5], "rates": [4000], "seconds": 2}
 KNOWN = {"engine": "known", "capacity": 40_000, "batch_cost": "50ms", "batch_rows": 2000, "trigger": "50ms"}
 
 
