@@ -1,25 +1,23 @@
 """Measures how accurate a comparison of two streams is: shared searches on a virtual clock, with a known ratio.
 
     .venv/bin/python -m benchmarks.paired [--searches 100] [--processes 1] [--jobs 2] [--kinds TEXT] [--markdown]
-    .venv/bin/python -m benchmarks.paired --release [--searches 40] [--pairs 4] [--jobs 2] [--markdown]
+        [--only rate|latency]
 
 Both streams run in one process, and a row of the second one costs 1/0.9, 1 or 1/1.03 of a row of the first. A process
 can favour one stream by chance (0, 1 or 2 %), which one process alone cannot show. The columns tell the mean error of
 the ratio, its deviation, how many of the 90 % intervals hold the truth, their median half width, and the seconds of
 both cells together. Beside it stands the unpaired way: two searches with a process each, and the error of their ratio.
 
-With --release, release checks compare rates by ladders of fresh processes, in pairs, at a tolerated loss of 10 %. The
-candidate keeps 1, 0.95, 0.9 or 0.8 of the rate. A check that does not pass has as many pairs once more, as a suspect
-has. The column "false" tells how often the verdict was no-go though less was lost, or go though more was.
+A second table is of latencies in turns at one rate. All times of a system without a batch cap that binds grow with the
+cost of its batches, and so do all quantiles of its latency: this cost of the second stream is 1 or 1.1 of the first's.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
 import sys
-from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,30 +26,57 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.search import AGE_S, CAP, UNCAPPED, as_markdown
-from streamgauge.config import RELEASE_RATE, Search
-from streamgauge.judge.release_rules import Repetition, decide, series, sides, table
+from streamgauge.config import Search
 from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.simulate import calibrate, shared_search
+from streamgauge.search.latency_turns import QUANTILES
+from streamgauge.search.simulate import calibrate, paced_turns, shared_search
+from streamgauge.stats.paired import Ratio
 
 RATIOS = (0.9, 1.0, 1.03)
+LATENCY_RATIOS = (1.0, 1.1)
 FAVOURS = (0.0, 0.01, 0.02)
-#: part of the rate that candidates of simulated release checks keep
-KEPT = (1.0, 0.95, 0.9, 0.8)
+#: the rate at which latencies are compared, and the length of a turn, which is that of the default settings
+RATE, TURN_S = 4e5, 5.0
 MOST_BIAS, COVERAGE = 0.005, (0.85, 0.95)
 
 
 @dataclass(frozen=True)
-class Row:
-    """Figures of one kind of system."""
+class Errors:
+    """Figures of the ratios found for one kind of system."""
 
     bias: float
     deviation: float
     coverage: float
     half_width: float
-    seconds: float
-    unpaired_bias: float
-    unpaired_deviation: float
-    without: int  # searches without a ratio
+    without: int  # trials without a ratio
+
+    @classmethod
+    def of(cls, found: Iterable[tuple[Ratio | None, float]]) -> Errors:
+        """found: each ratio, with the truth."""
+        pairs = list(found)
+        known = [(one, truth) for one, truth in pairs if one is not None]
+        errors = [one.ratio / truth - 1 for one, truth in known]
+        return cls(
+            statistics.mean(errors), statistics.stdev(errors),
+            sum(one.low <= truth <= one.high for one, truth in known) / len(known),
+            statistics.median(one.half_width for one, _ in known), len(pairs) - len(known),
+        )  # fmt: skip
+
+    @property
+    def missed(self) -> str:
+        """Text that names the goals that these miss."""
+        goals = [
+            ("bias", abs(self.bias) > MOST_BIAS),
+            ("coverage", not COVERAGE[0] <= self.coverage <= COVERAGE[1]),
+            ("none", self.without > 0),
+        ]
+        return ", ".join(name for name, is_missed in goals if is_missed)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (
+            f"{self.bias:+.2%}", f"{self.deviation:.2%}", f"{self.coverage:.0%}", f"{self.half_width:.1%}", self.missed
+        )  # fmt: skip
 
 
 def kinds() -> dict[str, Behaviour]:
@@ -70,104 +95,40 @@ def kinds() -> dict[str, Behaviour]:
     return made
 
 
-def measure(searches: int, processes: int, item: tuple[Behaviour, float]) -> Row:
-    """Runs the searches of one kind of system; returns its figures."""
+def rates(searches: int, processes: int, item: tuple[Behaviour, float]) -> tuple[str, ...]:
+    """Runs the searches of one kind of system; returns the cells of its row."""
     behaviour, favour = item
     settings = Search(processes=processes)
-    errors, halves, seconds, unpaired, held, without = [], [], [], [], 0, 0
+    found, seconds, unpaired = list[tuple[Ratio | None, float]](), list[float](), list[float]()
     for seed in range(searches):
         other = replace(behaviour, capacity=float(behaviour.capacity or 0.0) * RATIOS[seed % len(RATIOS)])
         truth = other.truth(AGE_S) / behaviour.truth(AGE_S)
         done, spent = shared_search([behaviour, other], settings, seed, favour)
         seconds.append(spent)
-        one = done.ratios[0].ratio
-        if one is None:
-            without += 1
-            continue
-        errors.append(one.ratio / truth - 1)
-        halves.append(one.half_width)
-        held += one.low <= truth <= one.high
+        found.append((done.ratios[0].ratio, truth))
         if favour == 0.0 and seed < 20:
             apart = [
                 calibrate(kind, settings, 1, 1000 * seed + n).searches[0] for n, kind in ((1, behaviour), (2, other))
             ]
             unpaired.append(apart[1].rate_events_per_s / apart[0].rate_events_per_s / truth - 1)
-    return Row(
-        statistics.mean(errors), statistics.stdev(errors), held / len(errors), statistics.median(halves),
-        statistics.median(seconds), statistics.mean(unpaired) if unpaired else math.nan,
-        statistics.stdev(unpaired) if len(unpaired) > 1 else math.nan, without,
-    )  # fmt: skip
+    apart_ = (f"{statistics.mean(unpaired):+.1%}", f"{statistics.stdev(unpaired):.1%}") if unpaired else ("", "")
+    return (*Errors.of(found).cells, f"{statistics.median(seconds):.0f}", *apart_)
 
 
-def release_kinds() -> dict[str, Behaviour]:
-    """Maps names to known systems, whose fresh processes differ by 3 or 5 %."""
-    made = {}
-    for between in (0.03, 0.05):
-        told = f"{between:.0%} between"
-        made[f"N = 200,000, 5 % noise, {told}"] = Behaviour(1e6, 0.05, CAP, noise=0.05, between=between)
-        made[f"no cap, 10 % hiccups, {told}"] = Behaviour(1e6, 0.3, UNCAPPED, noise=0.05, hiccups=0.1, between=between)
-        made[f"continuous, 10 % noise, {told}"] = Behaviour(1e6, noise=0.1, between=between, continuous=True)
-    return made
-
-
-@dataclass(frozen=True)
-class Gate:
-    """Verdicts of release checks on one kind of system."""
-
-    verdicts: dict[str, int]
-    half_width: float  # the median
-    detectable: float  # the median loss that nine of ten such checks would find
-
-
-def release_checks(checks: int, pairs: int, item: tuple[Behaviour, float]) -> Gate:
-    """Runs release checks of rates against a candidate that keeps a part of the rate."""
-    behaviour, kept = item
-    settings, tolerance = Search(processes=1, proof_steps=0), {RELEASE_RATE: 0.1}
-    slower = replace(behaviour, capacity=float(behaviour.capacity or 0.0) * kept)
-    if behaviour.batch_rows == CAP:  # under a cap the rate is that of a whole batch
-        slower = replace(slower, batch_cost_s=behaviour.batch_cost_s / kept)
-    verdicts, halves, losses = Counter[str](), [], []
-    for check in range(checks):
-        known: list[Repetition] = []
-        for number in range(1, 2 * pairs + 1):
-            if number == pairs + 1 and series(known, tolerance)[0].state == "passed":
-                break
-            for side in sides(number, ladder=True):
-                system, seed = (slower, 2) if side == "candidate" else (behaviour, 1)
-                rate = calibrate(system, settings, 1, 1000 * check + 10 * number + seed).searches[0].rate_events_per_s
-                known.append(Repetition("e.w", side, number, {RELEASE_RATE: rate}, ladder=True))
-        [one] = series(known, tolerance)
-        verdicts[decide([], [one]).decision] += 1
-        [row] = table([one])
-        halves.append(math.sqrt(row["interval"][1] / row["interval"][0]) - 1)
-        losses.append(row["detectable_effect"])
-    return Gate(dict(verdicts), statistics.median(halves), statistics.median(losses))
-
-
-def release_table(checks: int, pairs: int, jobs: int, kinds_like: str) -> Table:
-    """Table of verdicts; a false no-go is one where less than the tolerance is lost."""
-    wanted = [(name, of, kept) for name, of in release_kinds().items() if kinds_like in name for kept in KEPT]
-    found = Table("system", "keeps", "go", "no-go", "inconclusive", "false", "±", "finds a loss of")
-    with ProcessPoolExecutor(jobs) as pool:
-        gates = pool.map(partial(release_checks, checks, pairs), [(of, kept) for _, of, kept in wanted])
-        for (name, _, kept), gate in zip(wanted, gates, strict=True):
-            shares = {verdict: gate.verdicts.get(verdict, 0) / checks for verdict in ("go", "no-go", "inconclusive")}
-            false = {1.0: "no-go", 0.95: "no-go", 0.9: "", 0.8: "go"}[kept]
-            found.add_row(
-                name, f"{kept:g}", *(f"{share:.0%}" for share in shares.values()),
-                f"{shares[false]:.0%}" if false else "", f"{gate.half_width:.1%}", f"{gate.detectable:.0%}",
-            )  # fmt: skip
-    return found
-
-
-def missed(row: Row) -> str:
-    """Text that names the goals that a row misses."""
-    goals = [
-        ("bias", abs(row.bias) > MOST_BIAS),
-        ("coverage", not COVERAGE[0] <= row.coverage <= COVERAGE[1]),
-        ("none", row.without > 0),
-    ]
-    return ", ".join(name for name, is_missed in goals if is_missed)
+def latencies(searches: int, item: tuple[Behaviour, float]) -> tuple[str, ...]:
+    """Compares latencies of one kind of system in turns; returns the cells of its row."""
+    behaviour, favour = item
+    found: dict[str, list[tuple[Ratio | None, float]]] = {name: [] for name in QUANTILES}
+    seconds = []
+    for seed in range(searches):
+        truth = LATENCY_RATIOS[seed % len(LATENCY_RATIOS)]
+        other = replace(behaviour, batch_cost_s=behaviour.batch_cost_s * truth)
+        ratios, spent = paced_turns([behaviour, other], RATE, TURN_S, Search(), seed, favour)
+        seconds.append(spent)
+        for name, one in ratios.items():
+            found[name].append((one, truth))
+    errors = [cell for pairs in found.values() for cell in Errors.of(pairs).cells]
+    return (*errors, f"{statistics.median(seconds):.0f}")
 
 
 def main() -> int:
@@ -176,31 +137,30 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kinds", default="", help="only those whose name holds this text")
-    parser.add_argument("--release", action="store_true", help="release checks of rates instead")
-    parser.add_argument("--pairs", type=int, default=4, help="of processes, in a release check")
-    parser.add_argument("--markdown", action="store_true", help="for docs/comparisons.md")
+    parser.add_argument("--only", choices=("rate", "latency"), help="one of the two tables")
+    parser.add_argument("--markdown", action="store_true", help="for docs/disorder.md")
     args = parser.parse_args()
-    if args.release:
-        shown = release_table(args.searches, args.pairs, args.jobs, args.kinds)
-        print("\n".join(as_markdown(shown))) if args.markdown else Console(width=160).print(shown)
-        return 0
     wanted = [(name, of, favour) for name, of in kinds().items() if args.kinds in name for favour in FAVOURS]
-    table = Table(
-        "system", "favours", "bias", "sd", "covers", "±", "s", "missed", "unpaired bias", "unpaired sd"
-    )  # fmt: skip
+    errors = ("bias", "sd", "covers", "±", "missed")
+    columns = {
+        "rate": (*errors, "s", "unpaired bias", "unpaired sd"),
+        "latency": (*(f"{name} {one}" for name in QUANTILES for one in errors), "s"),
+    }
+    of_kind = {
+        "rate": partial(rates, args.searches, args.processes), "latency": partial(latencies, args.searches)
+    }  # fmt: skip
     with ProcessPoolExecutor(args.jobs) as pool:
-        rows = pool.map(partial(measure, args.searches, args.processes), [(of, favour) for _, of, favour in wanted])
-        for (name, _, favour), row in zip(wanted, rows, strict=True):
-            apart = ("", "") if favour else (f"{row.unpaired_bias:+.1%}", f"{row.unpaired_deviation:.1%}")
-            table.add_row(
-                name, f"{favour:.0%}", f"{row.bias:+.2%}", f"{row.deviation:.2%}", f"{row.coverage:.0%}",
-                f"{row.half_width:.1%}", f"{row.seconds:.0f}", missed(row), *apart,
-            )  # fmt: skip
-    if args.markdown:
-        for line in as_markdown(table):
-            print(line)
-    else:
-        Console(width=160).print(table)
+        for metric in (args.only,) if args.only else columns:
+            # without batches, a latency has no known ratio but 1
+            rows = [one for one in wanted if metric == "rate" or not one[1].continuous]
+            table = Table("system", "favours", *columns[metric], title=metric)
+            made = pool.map(of_kind[metric], [(of, favour) for _, of, favour in rows])
+            for (name, _, favour), cells in zip(rows, made, strict=True):
+                table.add_row(name, f"{favour:.0%}", *cells)
+            if args.markdown:
+                print("\n".join(as_markdown(table)))
+            else:
+                Console(width=180).print(table)
     return 0
 
 

@@ -1,7 +1,7 @@
 """Compares latencies of streams that take turns in one process, all at one rate: the order, and the ratios.
 
 The blocks are those of the shared search: A B B A, or B A A B, in a seeded order. A quantile is that of all answers of
-a stream in a block, and its ratio to the first stream's is formed within the block (`stats.paired`).
+a turn, and the ratio to the first stream's is formed within the block (`stats.paired`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ MOST_LOAD = 0.5
 #: how much a process favours a stream in its latency: at most twice as much as in what a row costs, as a batch that
 #: takes longer lets more rows wait for the next one
 _FAVOUR = FAVOUR / (1 - MOST_LOAD)
-#: answers of a stream in a block above a quantile, at least
+#: the length of a turn, in lengths of a latency run
+TURN = 0.25
+#: answers of a turn above a quantile, at least
 _LEAST_ABOVE = 2
 
 
@@ -42,15 +44,16 @@ def ratio(processes: Sequence[tuple[Sequence[int], Sequence[Histogram]]], cell: 
 
 
 def _logs(turns: Sequence[int], latencies: Sequence[Histogram], cell: int, quantile: float) -> list[float]:
-    """The logarithm of each block's ratio, of the blocks in which both have answers enough."""
+    """The logarithm of each block's ratio, of the blocks in which all turns of both have answers enough.
+
+    It is the difference of the means over both turns, in which a steady drift of the machine or the process cancels.
+    """
     size, logs = 2 * len(set(turns)), []
+    least = math.ceil(_LEAST_ABOVE / (1 - quantile))
     for begin in range(0, len(latencies) // size * size, size):
-        merged: dict[int, Histogram] = {}
-        for number, latency in zip(turns[begin : begin + size], latencies[begin : begin + size], strict=True):
-            merged.setdefault(number, Histogram()).merge(latency)
-        least = math.ceil(_LEAST_ABOVE / (1 - quantile))
-        both = [merged[number] for number in (cell, 0) if merged[number].count >= least]
-        values = [value for one in both if (value := one.quantile(quantile))]
-        if len(values) == 2:  # both sides
-            logs.append(math.log(values[0]) - math.log(values[1]))
+        block = list(zip(turns[begin : begin + size], latencies[begin : begin + size], strict=True))
+        if all(one.count >= least for number, one in block if number in (0, cell)):
+            own, base = ([math.log(one.quantile(quantile) or 1) for n, one in block if n == number]
+                         for number in (cell, 0))  # fmt: skip
+            logs.append((sum(own) - sum(base)) / 2)
     return logs
