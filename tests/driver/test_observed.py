@@ -61,3 +61,26 @@ def test_a_clock_that_was_set_is_the_reason_before_all_others() -> None:
         "the driver's clock was set meanwhile, by 0.101 s in all, allowed: 0.1 s; let NTP adjust it slowly, or raise "
         "replay.max_clock_offset"
     )
+
+
+def test_latencies_of_each_span_are_kept_apart_and_what_lies_between_counts_in_none() -> None:
+    """Reports of five seconds, each of as many milliseconds; a report belongs to where its answers came out."""
+    reports = []
+    for second in range(1, 6):
+        histogram = Histogram()
+        histogram.add(np.array([second * MS] * second))
+        at = second * 10**9
+        reports.append({"epoch": second, "body": {
+            "rows": second, "event_latency": histogram.to_dict(), "processing_latency": histogram.to_dict(),
+            "emitted_wall_ns": [at, at],
+        }})  # fmt: skip
+    seen = {
+        "clock_step_ns": 0, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 1, "final": None,
+        "refused": None, "reports": reports,
+    }  # fmt: skip
+    spans = ((900 * MS, 2100 * MS), (3500 * MS, 4100 * MS), (6000 * MS, 7000 * MS))
+    found = collect(TrialRequest(10, 1, by_watermark=True, spans=spans), Bounds(), [seen], {}, [])
+    assert [one.event.count for one in found.spans] == [1 + 2, 4, 0]
+    assert (found.spans[0].event.max, found.spans[1].event.max) == (2 * MS, 4 * MS)
+    assert found.outside.event.count == 3 + 5
+    assert [epoch["steady"] for epoch in found.epochs] == [True, True, False, True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -24,6 +25,7 @@ from streamgauge.driver.closed_loop import ClosedLoop
 from streamgauge.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.offer import Driver
+from streamgauge.driver.paced_loop import PacedLoop
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
@@ -106,6 +108,42 @@ def test_a_known_delay_is_measured_within_5_ms(artifact: Path) -> None:
     assert parts["watermark_hold"] is parts["commit"] is None
     assert sum(value or 0 for value in parts.values()) == pytest.approx(found.event_latency.mean)
     assert all(100 <= value <= 105 for value in measured_ms), measured_ms
+
+
+def test_streams_take_turns_in_an_open_loop_and_each_has_its_own_latencies(artifact: Path) -> None:
+    """The second stream loops in two milliseconds: the times of its successor lie beyond, all the same."""
+    (other := artifact.parent / "short").mkdir()
+    pq.write_table(stream_table([1_000_000, 2_000_000]), other / "part-0.parquet")
+    (other / "manifest.json").write_text(json.dumps({"files": ["part-0.parquet"], "tick": "ns", "columns": COLUMNS}))
+    with Fleet(artifact, Replay(), tick="ns", columns=COLUMNS, others=[other]) as fleet:
+        loop = PacedLoop(
+            InThread(Wired(interval_s=0.05)),
+            fleet,
+            WORKLOAD,
+            work=Path("."),
+            continuous=False,
+            bounds=PATIENT,
+            rate=1000,
+        )
+        for stream in (0, 1, 1, 0):
+            loop.turn(stream, 0.7)
+        run = loop.close()
+    assert run.observation.invalid is None
+    assert len(run.spans) == 4
+    assert all(100 < span.count < 1600 for span in run.spans), [span.count for span in run.spans]
+    assert sum(span.count for span in run.spans) < run.details["emitted"], "what settles counts in none"
+    assert 2800 <= run.observation.offered <= 20_000
+
+
+def test_a_rate_that_is_not_sustained_ends_the_turns(artifact: Path) -> None:
+    slow = Wired(Behaviour(1000, batch_rows=50))
+    with Fleet(artifact, Replay(queue_seconds=1), tick="ns", columns=COLUMNS) as fleet:
+        loop = PacedLoop(InThread(slow), fleet, WORKLOAD, work=Path("."), continuous=True, bounds=PATIENT, rate=5000)
+        loop.turn(0, 4)
+        loop.turn(0, 4)
+        run = loop.close()
+    assert run.observation.invalid == "the rate was not sustained: a queue was full"
+    assert run.spans == ()
 
 
 @pytest.mark.alone
