@@ -212,6 +212,11 @@ class Latency(Model):
         default=(), description="events/s at which every cell is measured, too: latencies at one rate for all"
     )
     seconds: PositiveFloat = Field(default=20.0, description="length of a run, in seconds")
+    blocks: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=0,
+        description="blocks in which cells that share a process take turns at one rate, for the ratios of their p50 and "
+        "p99; 5 at least for a ratio; 0: none",
+    )
 
 
 RELEASE_RATE = "sustainable_rate_events_per_s"

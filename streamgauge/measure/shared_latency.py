@@ -35,7 +35,7 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
     rates = [claim_of(search).rate_events_per_s for search in searches]
     sound = [rate for rate in rates if rate]
     measured: tuple[Histogram, ...] = ()
-    rate, turns = 0.0, latency_turns.order(benchmark.search.processes, benchmark.search.blocks, len(cells))
+    rate, turns = 0.0, latency_turns.order(benchmark.search.processes, benchmark.latency.blocks, len(cells))
     if bench.lasts and len(sound) == len(cells):
         rate = latency_turns.common_rate(sound, benchmark.latency.fractions, benchmark.latency.rates)
         log.info("latencies in %d turns at %.6g events/s", len(turns), rate)

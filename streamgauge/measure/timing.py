@@ -63,7 +63,7 @@ def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> f
         case "turns":
             sizes = [len(group) for group in benchmark.sharing(benchmark.all_cells())]
             latency_s = len(benchmark.all_cells()) * latency_seconds(benchmark, pace, warm=True)
-            turns = 2 * benchmark.search.blocks * sum(size for size in sizes if size > 1)
+            turns = 2 * benchmark.latency.blocks * sum(size for size in sizes if size > 1)
             turns_s = turns * (TURN * benchmark.latency.seconds + 0.75 * pace.change_s)
             return latency_s + turns_s + sum(search_seconds(benchmark, pace, size) for size in sizes)
         case "nexmark":

@@ -79,7 +79,7 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[C
                 outcome["system"] = found["application"]
         for cell in group:
             with run_log.stage("latency", cell.model_dump()) as outcome:
-                if cell == group[0] and len(group) > 1:
+                if cell == group[0] and len(group) > 1 and benchmark.latency.blocks:
                     outcome |= shared_latency.measure(bench, benchmark, path, token)
                 bench.turn_to(cell)
                 runs = latency.measure(bench, benchmark, path, token)

@@ -101,9 +101,13 @@ def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_t
 ) -> None:
     """Both experiments have one stream, so the ratio is 1; the process dies with the controller in the third block."""
     experiments = [{"name": name, "target_percent": 0, "seed": seed} for seed, name in enumerate("ef")]
-    plan = PLAN | {"processes": 1, "blocks": 5}
+    plan = PLAN | {"processes": 1, "blocks": 5, "ratio_error": 0.9}
     bench = write_bench(
-        tmp_path, search=plan, latency=LATENCY, systems=[{"name": "a", **KNOWN}], experiments=experiments
+        tmp_path,
+        search=plan,
+        latency=LATENCY | {"blocks": 5},
+        systems=[{"name": "a", **KNOWN}],
+        experiments=experiments,
     )
     log, cells = RunLog(bench.store.run("r")), bench.benchmark.all_cells()
     measured, pairs = ReadyCell.window, list[str]()
@@ -131,7 +135,12 @@ def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_t
     found = {one.experiment: json.loads((cell_directory(log.path, one) / "search.json").read_text()) for one in cells}
     assert [found[name]["cell"]["experiment"] for name in "ef"] == ["e", "f"]
     assert "compared" not in found["e"]
-    (compared,) = found["f"]["compared"]
+    compared, *latencies = found["f"]["compared"]
+    assert [one["metric"] for one in latencies] == ["p50", "p99"]
+    assert all(one | {"against": "e", "blocks": 5, "processes": 1} == one for one in latencies)
+    assert latencies[0]["ratio"] == pytest.approx(1, abs=0.2), "one stream against itself"
+    (turned,) = read_jsonl(cell_directory(log.path, cells[1]) / "latency-turns.jsonl")
+    assert (turned["rate_events_per_s"], turned["invalid"], len(turned["event_latency"])) == (4000, None, 10)
     about = {"experiment": "f", "against": "e", "workload": "all", "system": "a", "processes": 1}
     assert compared | about == compared
     assert compared["blocks"] >= 5
