@@ -214,8 +214,8 @@ class Latency(Model):
     seconds: PositiveFloat = Field(default=20.0, description="length of a run, in seconds")
     blocks: Annotated[int, Field(ge=0, le=100)] = Field(
         default=0,
-        description="blocks in which cells that share a process take turns at one rate, for the ratios of their p50 and "
-        "p99; 5 at least for a ratio; 0: none",
+        description="blocks in which cells that share a process take turns at one rate, for the ratios of their p50 "
+        "and p99; 5 at least for a ratio; 0: none",
     )
 
 

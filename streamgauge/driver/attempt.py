@@ -6,12 +6,13 @@ import threading
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
+from streamgauge import config
 from streamgauge.driver.clock import Clock
 from streamgauge.driver.ids import Ids
 from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.queues import Queues
 from streamgauge.driver.replay import DAY_PS, Before, Feed, Replay
-from streamgauge.driver.schedule import Schedule
+from streamgauge.driver.schedule import Schedule, schedule
 from streamgauge.search.histogram import Histogram
 
 #: rows that a process takes in a second at most, whatever the rate of a closed loop
@@ -61,12 +62,14 @@ class Attempt:
             for partition in self.partitions
         ]
 
-    def turn_to(self, replay: Replay, stream: int, schedule: Schedule, first: int) -> None:
-        """Goes on with another stream and its schedule; no time of it is below `first`, in ticks."""
+    def turn_to(self, replay: Replay, stream: int, settings: config.Replay, first: int) -> None:
+        """Goes on with another stream at the same rate; no time of it is below `first`, in ticks."""
+        rate = self.rate * self.all_partitions / len(self.partitions)
         with self.filling:
             before = Before.of([feed.before(replay, first) for feed in self.feeds])
             self.stream_from = self.queues.cut(self.clock.wall())
-            self.replay, self.stream, self.schedule = replay, stream, schedule
+            self.replay, self.stream = replay, stream
+            self.schedule = schedule_of(settings, replay, rate, self.seconds, self.behind_s)
             self.feed(max(feed.last_wall for feed in self.feeds), before)
 
     @property
@@ -92,6 +95,7 @@ class Attempt:
             "ready": self.ready,
             "start_wall_ns": self.start_wall_ns,
             "stream": self.stream,
+            "latest": self.latest,
             "soon": self.soon,
             "clock_step_ns": self.clock.stepped_ns() - self._stepped_before_ns,
             "slip_ns": {"p50": slip.quantile(0.5), "p99": slip.quantile(0.99), "max": slip.max},
@@ -124,3 +128,9 @@ class Attempt:
     def events(self) -> list[int]:
         """Offered events per partition, without sentinels."""
         return [rows - (self.state == "stopped") for rows in self.queues.offered(self.clock.wall())]
+
+
+def schedule_of(settings: config.Replay, replay: Replay, rate: float, seconds: float, behind_s: float) -> Schedule:
+    """The schedule of a stream; with a backlog it is constant, as its drift tells of the rate only then."""
+    settings = config.Replay() if behind_s else settings  # its defaults are constant
+    return schedule(rate, seconds, replay.loop, mode=settings.mode, profile=settings.profile)

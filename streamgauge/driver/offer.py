@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.driver.attempt import Attempt
+from streamgauge.driver.attempt import Attempt, schedule_of
 from streamgauge.driver.clock import Clock
 from streamgauge.driver.marking import Marking
 from streamgauge.driver.queues import MAX_BATCHES, Queues, fitting_rows
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
-from streamgauge.driver.schedule import NS, Schedule, check_rate, check_seconds, schedule
+from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.driver.server import Refused
 from streamgauge.driver.serving import Serving
 
@@ -162,7 +162,7 @@ class Driver:
         fits = fitting_rows(settings.max_memory_mb)
         behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
         replay = self._replay_of(number := request.get("stream", 0))
-        plan = self._schedule(replay, rate, seconds, behind_s)
+        plan = schedule_of(settings, replay, rate, seconds, behind_s)
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
         hold = None if request.get("hold") is None else self._share_of(request["hold"])
         marking = Marking(tuple(request.get("ids", ())), request.get("round", 0))
@@ -212,17 +212,8 @@ class Driver:
         if number is not None and number != attempt.stream:
             if first <= (latest := attempt.latest):
                 raise Refused(f"first: found {first}, allowed: above {latest}, the latest time that was offered")
-            replay, share = self._replay_of(number), len(self.partitions) / self._settings.partitions
-            plan = self._schedule(replay, attempt.rate / share, attempt.seconds, attempt.behind_s)
-            attempt.turn_to(replay, number, plan, first)
+            attempt.turn_to(self._replay_of(number), number, self._settings, first)
         return {"from": attempt.stream_from}
-
-    def _schedule(self, replay: Replay, rate: float, seconds: float, behind_s: float) -> Schedule:
-        """The schedule of a stream; with a backlog it is constant, as its drift tells of the rate only then."""
-        mode, profile = self._settings.mode, self._settings.profile
-        if behind_s:
-            mode, profile = "constant", "constant"
-        return schedule(rate, seconds, replay.loop, mode=mode, profile=profile)
 
     def _replay_of(self, number: int) -> Replay:
         if not 0 <= number < len(self._replays):
