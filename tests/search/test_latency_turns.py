@@ -69,7 +69,7 @@ def test_only_whole_blocks_with_answers_enough_count() -> None:
 
 @pytest.mark.parametrize("truth", [1.0, 1.1])
 def test_the_ratio_of_known_systems_is_found(truth: float) -> None:
-    """All times of a system without a cap grow with the cost of its batches, and so do all quantiles."""
+    """Checks against the cost of a batch, with which all times of a system without a cap grow, and all quantiles."""
     known = Behaviour(1e6, 0.2, 10**9, noise=0.05, between=0.05)
     errors, held = [], 0
     for seed in range(6):
