@@ -183,7 +183,8 @@ def _next_of_block(
     rows, why = _rows(limits, estimate), f"block {block + 1}, window {taken + 1} of {len(order)}"
     seconds = settings.window_seconds
     least = LEAST_BATCHES // 2
-    return Turn(cell, Hold(process, "pair", rows, why, seconds, 2 * seconds, settings.window_error, least, block=block))
+    # further blocks narrow the interval, longer windows do not: all are of one length
+    return Turn(cell, Hold(process, "pair", rows, why, seconds, seconds, 1.0, least, block=block))
 
 
 def _begun_block(measured: Sequence[Measured], process: int, cells: int) -> tuple[int, int]:
