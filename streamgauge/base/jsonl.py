@@ -40,13 +40,32 @@ def write_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
 
 def read_record(path: Path, todo: str) -> dict[str, Any]:
     """Reads what write_record wrote. Raises OSError, or Damaged, which tells `todo`."""
+    return _unsealed(path, _parsed(path, todo), todo)
+
+
+def read_records(path: Path, todo: str) -> list[dict[str, Any]]:
+    """Reads what write_records wrote. Raises OSError, or Damaged, which tells `todo`."""
+    values = _parsed(path, todo)
+    if not isinstance(values, list):
+        raise Damaged(path, f"damaged, found {type(values).__name__}, allowed: a JSON list", todo)
+    return [_unsealed(path, value, todo) for value in values]
+
+
+def _parsed(path: Path, todo: str) -> Any:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as problem:
+        why = f"no JSON: {problem}" if isinstance(problem, json.JSONDecodeError) else str(problem)
+        raise Damaged(path, f"damaged, {why}", todo) from None
+
+
+def _unsealed(path: Path, value: Any, todo: str) -> dict[str, Any]:
+    try:
         if isinstance(value, dict):
             return unsealed(value)
         why = f"found {type(value).__name__}, allowed: a JSON object"
-    except (ValueError, RecursionError) as problem:
-        why = f"no JSON: {problem}" if isinstance(problem, json.JSONDecodeError) else str(problem)
+    except ValueError as problem:
+        why = str(problem)
     raise Damaged(path, f"damaged, {why}", todo)
 
 

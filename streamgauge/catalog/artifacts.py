@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from filelock import FileLock
 
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Damaged, Outage, UserError
-from streamgauge.base.jsonl import write_json, write_record
+from streamgauge.base.jsonl import read_record, write_record
 from streamgauge.base.places import Remote, as_user_error, is_half, may_pass, place, reading, remove, small_text, sync
 from streamgauge.catalog.manifests import DIGESTS, digests, read_manifest
 from streamgauge.catalog.manifests import MANIFEST as MANIFEST
@@ -41,7 +41,7 @@ OTHER_ARTIFACTS = "choose another --artifacts"
 #: the manifest of an artifact whose data was deleted to save space (index/garbage_collection.py); results need it
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
-ALGORITHM = {"events": 6, "profile": 3, "stream": 2, "validation": 1}
+ALGORITHM = {"events": 6, "profile": 4, "stream": 2, "validation": 2}
 log = logging.getLogger("streamgauge")
 #: errors of the operating system that do not go away on their own
 _MENDABLE = {
@@ -235,7 +235,7 @@ class Store:
         if fresh:
             try:
                 self._hash_file.parent.mkdir(parents=True, exist_ok=True)
-                write_json(self._hash_file, cache)
+                write_record(self._hash_file, cache)
             except OSError:
                 pass  # only a cache
         return found
@@ -251,8 +251,8 @@ class Store:
 
     def _hashes(self) -> dict[str, str]:
         try:
-            return cast(dict[str, str], json.loads(self._hash_file.read_text()))
-        except (OSError, ValueError):
+            return read_record(self._hash_file, "")
+        except (OSError, Damaged):
             return {}
 
     def events_key(self, benchmark: Benchmark) -> str:

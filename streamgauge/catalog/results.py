@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import DAMAGED_LINE, append_json, numbered_jsonl
 from streamgauge.catalog.run_log import environment
 from streamgauge.search.claims import mark_of
@@ -93,8 +94,11 @@ def append_once(run: Path, result: Result) -> None:
 
 
 def read(run: Path) -> list[Result]:
-    """The run's figures in the order in which they were measured; unreadable lines are left out."""
-    return [result for _, result in numbered(run)[0]]
+    """The run's figures in the order in which they were measured. Raises UserError for an unreadable line."""
+    found, problems = numbered(run)
+    if problems:
+        raise UserError(f"{problems[0]}; delete the line")
+    return [result for _, result in found]
 
 
 def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
@@ -152,7 +156,7 @@ def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]
     found, problems = [], []
     for line, value in numbered_jsonl(path):
         if value is None:
-            problems.append(f"{path}: line {line}: {DAMAGED_LINE}; it was left out")
+            problems.append(f"{path}: line {line}: {DAMAGED_LINE}")
             continue
         try:
             found.append((line - 1, reader.validate_json(json.dumps(value), strict=True)))
@@ -160,7 +164,7 @@ def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]
             first = problem.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             said = f"{where}: {first['msg']}" if where else first["msg"]
-            problems.append(f"{path}: line {line}: no {kind.__name__.lower()} ({said}); it was left out")
+            problems.append(f"{path}: line {line}: no {kind.__name__.lower()} ({said})")
     return found, problems
 
 

@@ -43,7 +43,7 @@ def summary(path: Path) -> dict[str, Any] | None:
         "run": path.name,
         "started_at": began(path),
         "stages": dict(states),
-        "figures": sum(one.valid for one in results.read(path)),
+        "figures": sum(one.valid for _, one in results.numbered(path)[0]),
         "page": str(page) if page.exists() else None,
     }
 

@@ -14,7 +14,7 @@ import typer
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.jsonl import read_record, write_record
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.cli import options, source_options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
@@ -112,10 +112,10 @@ def analyze(
             events = ingest.run(workers, benchmark, store, lines=False)
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, benchmark, store, full=full)
-        profile = json.loads(artifact.file("profile.json").read_text())
+        profile = read_record(artifact.file("profile.json"), "analyze again")
     if save is not None:
         try:
-            write_json(save, profile)
+            write_record(save, profile)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
     _warn(events.manifest["doubts"] + doubtful(profile))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
+from streamgauge.base.seals import unsealed
 from streamgauge.base.units import PS, Tick, show_ticks
 from streamgauge.config import DELAY_PARAMETERS, DelaySpec
 
@@ -233,7 +234,7 @@ def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
     if spec.profile is None:
         raise UserError("delay.profile: this key is missing; name the profile.json to draw from")
     try:
-        profile = json.loads(small_text(Path(spec.profile)))
+        profile = unsealed(json.loads(small_text(Path(spec.profile))))
         bins = [(int(start), int(end), int(count)) for start, end, count in profile["delay_histogram"]]
         scale = PS[profile["tick"]] / PS[tick]
     except (OSError, ValueError, KeyError, TypeError) as problem:

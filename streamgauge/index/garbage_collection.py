@@ -8,7 +8,6 @@ manifest.collected.json.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -22,6 +21,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from streamgauge.base.errors import Damaged, UserError
+from streamgauge.base.jsonl import read_record
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import COLLECTED, MANIFEST, Store
@@ -144,8 +144,8 @@ def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str
     seen: Counter[str] = Counter()
     for run, last, quiet in runs:
         keys = {str(stage.outcome["key"]) for stage in RunLog(run).stages() if stage.outcome.get("key")}
-        measured = results.read(run)
-        benchmark = measured[0].benchmark if measured else ""
+        measured, _ = results.numbered(run)
+        benchmark = measured[0][1].benchmark if measured else ""
         seen[benchmark] += 1
         if seen[benchmark] <= keep_runs or not quiet:
             kept |= keys
@@ -164,7 +164,7 @@ def _can_be_made_again(store: Store, path: Path) -> bool:
                 return True
             manifest = read_manifest(events / COLLECTED)
         sources = manifest.get("sources", [])
-        known = json.loads((store.root / "data" / "source-hashes.json").read_text()) if sources else {}
+        known = read_record(store.root / "data" / "source-hashes.json", "") if sources else {}
     except (OSError, ValueError, Damaged):
         return False
     there = {digest for mark, digest in known.items() if _unchanged(mark)}

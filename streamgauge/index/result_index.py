@@ -85,7 +85,7 @@ class Index:
         new = [problem for problem in (*problems, *more) if problem not in self.problems]
         self.problems += new
         for problem in new:
-            log.warning("%s", problem)
+            log.warning("%s; it was left out", problem)
         keys = [series_key(result) for _, result in found]
         lines = {
             key: {

@@ -31,9 +31,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def export(benchmark: Benchmark, store: Store, run_id: str, out: Path, *, svg: bool = True) -> list[Path]:
-    """Writes the bundle into the new folder `out`; returns its files. Raises UserError if that is not possible.
+    """Writes the bundle into the new folder `out`; returns its files.
 
     svg: draw the figures, which needs Chromium; their numbers are written either way.
+    Raises UserError if that is not possible, or if a record is damaged.
     """
     out = out.absolute()
     if out.exists() and not out.is_dir():
@@ -49,6 +50,7 @@ def export(benchmark: Benchmark, store: Store, run_id: str, out: Path, *, svg: b
                 (half / folder).mkdir()
             drawn = _write_blocks(half, page.sections(records))
             _write_about(half, records)
+            records.require_sound()
             if svg:
                 _draw(half / "figures", drawn)
             if out.exists():

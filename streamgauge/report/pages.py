@@ -13,7 +13,7 @@ from streamgauge.report.run_records import Records
 def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
     """Writes the pages and the benchmark into the run's directory; returns the path of index.html.
 
-    Raises UserError if that fails.
+    Raises UserError if that fails, and after writing if a record is damaged: the page leaves it out and shows the rest.
     """
     records = Records(benchmark, store, run_id)
     if disorder.is_asked(records):
@@ -21,4 +21,5 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
     path = records.directory / "index.html"
     layout.publish(path, page.render(records))
     keep(benchmark, records.directory)
+    records.require_sound()
     return path

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from streamgauge.base.canonical import holds
+from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import read_jsonl, read_record
 from streamgauge.config import RELEASE_RATE
 from streamgauge.judge.release_rules import TURNS, Reason, grouped
@@ -35,7 +36,9 @@ _REASONS: dict[str, State] = {"passed": "good", "failed": "bad", "open": "open",
 def build(directory: Path) -> Path:
     """Writes release.html beside the records of the run and returns its path. Raises UserError if that fails."""
     record: Json = read_record(directory / "release.json", "run the check again")
-    manifest: Json = json.loads((directory / "manifest.json").read_text())
+    manifest: Json = read_record(directory / "manifest.json", "run the check again")
+    if not holds(manifest):
+        raise Damaged(directory / "manifest.json", "damaged, its sha256 does not match", "run the check again")
     path = directory / "release.html"
     publish(path, _render(record, manifest, read_jsonl(directory / "release.jsonl"), _answers(directory)))
     return path

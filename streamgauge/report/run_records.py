@@ -1,25 +1,24 @@
-"""Reads the records of a run. A record that is missing or torn gives None, never an exception."""
+"""Reads the records of a run. One that is missing gives None; so does a damaged one, which is told of in the end."""
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import read_jsonl
-from streamgauge.base.seals import unsealed
+from streamgauge.base.errors import Damaged, Mistakes, UserError
+from streamgauge.base.jsonl import read_jsonl, read_record, read_records
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
 from streamgauge.search.claims import Claim, claim_of
 
-log = logging.getLogger("streamgauge")
+T = TypeVar("T")
+#: what is said of a damaged record
+_TODO = "run its stage again"
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
 Json = dict[str, Any]
@@ -147,6 +146,7 @@ class Records:
         self.run_id = run_id
         self.directory = store.run(run_id)
         self.store = store
+        self.damaged: list[str] = []
         stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]
         self.stages = [replace(s, error=self._relative(s.error)) for s in stages]
 
@@ -185,7 +185,7 @@ class Records:
     @cached_property
     def profile(self) -> Json | None:
         found = self._artifact(self.status("analyze"), "profile", self.store.profile_key)
-        return _json(found.file("profile.json"), dict) if found else None
+        return self._sound(lambda: self._read(found.file("profile.json"))) if found else None
 
     @cached_property
     def streams(self) -> list[Stream]:
@@ -194,7 +194,7 @@ class Records:
     @cached_property
     def hard(self) -> list[Json]:
         """Records of the hard queries (answers.hard_queries) in this run, sorted by system and disorder."""
-        found = [_json(path, dict) for path in self.directory.glob("hard-*.json")]
+        found = [self._read(path) for path in self.directory.glob("hard-*.json")]
         return sorted(filter(None, found), key=lambda one: (one.get("system", ""), one.get("disorder_percent", 0)))
 
     @cached_property
@@ -237,7 +237,7 @@ class Records:
     def _validation(self, status: Status) -> Validation | None:
         """Reads the result beside the page, also of a failed stage; None if the stage is unfinished or was not run."""
         place = self.directory / f"validation-{status.scope['experiment']}"
-        result = _json(place / "result.json", dict)
+        result = self._read(place / "result.json")
         if result is None or status.outcome in ("unfinished", "missing"):
             return None
         checks = [_check(item) for item in result.get("expectations") or [] if isinstance(item, dict)]
@@ -249,7 +249,7 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
-        search = _json(place / "search.json", dict)
+        search = self._read(place / "search.json")
         files = (read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
         windows, trials = _last_search(*files, plan=(search or {}).get("plan"))
         return CellRecord(
@@ -259,7 +259,7 @@ class Records:
             windows,
             trials,
             search,
-            [run for run in _json(place / "latency.json", list) or [] if isinstance(run, dict)],
+            self._sound(lambda: read_records(place / "latency.json", _TODO)) or [],
             _last_runs(read_jsonl(place / "latency-trials.jsonl")),
         )
 
@@ -269,9 +269,27 @@ class Records:
             return None
         recorded = status.record.outcome.get("key") if status.record else None
         try:
-            return self.store.recall(kind, recorded or key(self.benchmark))
-        except (UserError, OSError, ValueError):
+            return self._sound(lambda: self.store.recall(kind, recorded or key(self.benchmark)))
+        except (UserError, ValueError):  # such as sources that are gone, of which the key is made
             return None
+
+    def _read(self, path: Path) -> Json | None:
+        return self._sound(lambda: read_record(path, _TODO))
+
+    def _sound(self, read: Callable[[], T]) -> T | None:
+        """Returns what `read` does; None if that is missing, or damaged, which `damaged` tells then."""
+        try:
+            return read()
+        except OSError:
+            return None
+        except Damaged as problem:
+            self.damaged.append(str(problem))
+            return None
+
+    def require_sound(self) -> None:
+        """Raises Mistakes, a line for each, if records that were read so far are damaged."""
+        if self.damaged:
+            raise Mistakes(list(dict.fromkeys(self.damaged)))
 
 
 def _last_search(*files: list[Json], plan: str | None) -> list[list[Json]]:
@@ -330,17 +348,3 @@ def _check(item: Json) -> Check:
         observed = ", ".join(f"{name} {value}" for name, value in observed.items())
     shown = "" if observed is None else str(observed)
     return Check(str(item.get("name") or "unnamed"), str(item.get("note") or ""), item.get("success"), shown)
-
-
-def _json(path: Path, kind: type[Any]) -> Any:
-    """Reads a record, or a list of them; None, and a warning, if it is damaged."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        value = [unsealed(one) if isinstance(one, dict) else one for one in (value if kind is list else [value])]
-    except OSError:
-        return None
-    except (ValueError, RecursionError, TypeError) as problem:
-        log.warning("%s: damaged, %s; it was left out", path, problem)
-        return None
-    value = value if kind is list else value[0]
-    return value if isinstance(value, kind) else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.jsonl import write_record
 from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark
@@ -48,7 +48,7 @@ def run(workers: Workers, benchmark: Benchmark, store: Store, *, full: bool = Fa
             profile = measure(workers, events, full=full)
         except TooWide as problem:
             raise UserError(f"{', '.join(benchmark.source.files)}: {problem}; check source.time") from None
-        write_json(build.path / "profile.json", profile)
+        write_record(build.path / "profile.json", profile)
         build.manifest |= {"events": events.key, "full": full}
 
     return store.made("profile", store.profile_key(benchmark, full=full), make)

@@ -5,7 +5,6 @@ A source small enough to be read whole, or a profile of all its events, tells fo
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from streamgauge.base.errors import Infeasible
+from streamgauge.base.jsonl import read_record
 from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import ScratchStore, Store
 from streamgauge.catalog.source_files import stat_source
@@ -122,7 +122,7 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
     profile = store.find("profile", store.profile_key(benchmark)) if hashed else None
     tick = benchmark.source.tick
     if profile is not None:
-        found = json.loads(profile.file("profile.json").read_text(encoding="utf-8"))
+        found = read_record(profile.file("profile.json"), "run the stage analyze again")
         for experiment in targets:
             with _named(experiment):
                 too_low(experiment.fraction or Fraction(0), found["out_of_order"], found["events"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.jsonl import write_record
 from streamgauge.base.places import copy, place, remove, workspace
 from streamgauge.base.schemas import events_schema, stream_schema
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Build, Store
@@ -80,7 +80,7 @@ def run(
                 "expectations": [asdict(e) for e in found.expectations],
                 "facts": found.facts,
             }
-            write_json(folder / "result.json", result)
+            write_record(folder / "result.json", result)
             _show(folder, shown)
         if found.failed:
             reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in found.failed)

@@ -15,7 +15,9 @@ from scipy import stats
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_record
 from streamgauge.disorder.delays import DelayTable, draw, table
+from tests.flips import flipped
 
 SECOND = 10**9
 
@@ -90,6 +92,22 @@ def test_empirical_draws_from_a_measured_profile_and_skips_its_gaps(tmp_path: Pa
     got = draws(table(spec(distribution="empirical", max="1s", profile=str(tmp_path / "profile.json")), "ns"))
     assert math.isclose((got <= 200).mean(), 0.75, abs_tol=0.01)
     assert not ((got > 201) & (got < 999)).mean() > 0.001
+
+
+def test_empirical_draws_from_a_profile_with_a_flipped_bit_as_before_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    write_record(file, {"tick": "ns", "delay_histogram": [[100, 200, 3], [1_000, 2_000, 1]]})
+    wanted, refused = draws(table(spec(distribution="empirical", max="1s", profile=str(file)), "ns")), list[str]()
+    for copy in flipped(file.read_bytes(), 7, 60):
+        file.write_bytes(copy)
+        try:
+            got = draws(table(spec(distribution="empirical", max="1s", profile=str(file)), "ns"))
+        except UserError as told:
+            refused.append(str(told))
+        else:
+            assert (got == wanted).all()
+    assert len(refused) > 30
+    assert all(one.startswith(f"delay.profile {file}: not a profile.json of streamgauge analyze (") for one in refused)
 
 
 def test_empirical_is_truncated_like_the_others_and_says_how_far_its_profile_reaches(tmp_path: Path) -> None:
