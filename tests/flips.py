@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -22,25 +22,36 @@ def flipped(data: bytes, seed: int, flips: int = FLIPS) -> list[bytes]:
     return copies
 
 
+#: the commands that sound_files tells the output of
+LISTED, SHOWN = ("results", "list", "--json"), ("runs", "show", "night1", "--json")
+
+
 @cache
-def sound_files() -> tuple[dict[str, bytes], str]:
-    """Returns the files of a small store, by name, and what `results list --json` prints of it."""
+def sound_files() -> tuple[dict[str, bytes], dict[tuple[str, ...], str]]:
+    """Returns the files of a small store, by name, and what these commands print of it."""
     import yaml
 
     from streamgauge import config
     from streamgauge.base.jsonl import write_record
     from streamgauge.catalog.artifacts import Store
+    from streamgauge.catalog.run_log import RunLog
     from streamgauge.index.result_index import rebuilt
     from tests.catalog.test_flipped_artifacts import make
     from tests.catalog.test_flipped_records import BENCHMARK
+    from tests.command import Call, run
+    from tests.example_run import LOSS
     from tests.index.example import three_runs
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "artifacts"
         runs = three_runs(root)
         index, _ = rebuilt(f"sqlite:///{root / 'results.db'}", runs)
-        told = json.dumps({"results": index.results()}) + "\n"
         index.engine.dispose()
+        with RunLog(runs[0]).stage("search", {"experiment": "e"}):
+            pass
+        (cell := runs[0] / "cells" / "e.w.s").mkdir(parents=True)
+        write_record(cell / "search.json", {"rate": 5e4, "lost_at_own_speed": asdict(LOSS)})
+        told = {one: run(Call([*one, "--artifacts", str(root)])).out for one in (LISTED, SHOWN)}
         benchmark = config.parse(config.Benchmark, yaml.safe_load(yaml.safe_dump(BENCHMARK)), "test")
         write_record(runs[0] / "benchmark.json", benchmark.model_dump(mode="json"))
         Store(root).made("stream", "k", make)

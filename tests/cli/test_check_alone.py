@@ -19,7 +19,8 @@ from pyarrow import fs
 
 from streamgauge.base import answering, places
 from tests.command import Answer, Call, run
-from tests.hostile import MARKERS, SOUND, stranger
+from tests.hostile.draw import MARK, MARKERS, SOUND
+from tests.hostile.strangers import stranger
 
 FILES = 50
 #: runs `check` on each file in a process that notes what it imports, starts, loads and connects to
@@ -113,7 +114,7 @@ def test_check_of_a_stranger_s_file_is_a_plan_or_one_line_without_a_secret(
         assert code in (0, 2), (file, err)
         assert bool(err) == (code == 2), (file, err)
         assert "hunter2" not in out + err
-        assert "SECRET@" not in err, (file, err)
+        assert MARK not in out + err, (file, err)
         codes.add(code)
     assert codes == {0, 2}
 

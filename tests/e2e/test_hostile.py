@@ -1,4 +1,4 @@
-"""Hostile input: a few draws of tests/hostile.py find no fault in the commands; it recognises each kind."""
+"""Hostile input: a few draws of tests/hostile find no fault in the commands; it recognises each kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile import Draw, Ended, shortcomings
+from tests.hostile.draw import Draw, Ended
+from tests.hostile.judging import shortcomings
 
 ROOT = Path(__file__).resolve().parents[2]
 ANALYZE = Draw(["analyze", "f.csv", "--time", "t"])
@@ -19,7 +20,7 @@ REFUSED = Ended(code=2, out="", err="streamgauge: f.csv: no such file\n", second
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
 def test_hostile_input_gets_one_line_and_leaves_nothing() -> None:
-    command = [sys.executable, "-m", "tests.hostile", "--seed", "11", "--draws", "120"]
+    command = [sys.executable, "-m", "tests.hostile", "--seed", "11", "--draws", "144"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == "fell short: nothing"
@@ -36,6 +37,7 @@ def test_hostile_input_gets_one_line_and_leaves_nothing() -> None:
         (replace(REFUSED, left=["tmp/scratch", "out"]), ["left behind: tmp/scratch, out"]),
         (replace(REFUSED, code=-9, seconds=61.0), ["killed by signal 9", "61 s"]),
         (replace(REFUSED, bytes=3 << 30), ["3072 MiB"]),
+        (replace(REFUSED, left=["ran-module"], seen=["err"]), ["ran code", "shows what is hidden: err", "left"]),
     ],
 )  # fmt: skip
 def test_each_shortcoming_is_seen(end: Ended, says: list[str]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamgauge.base.errors import Damaged, UserError
-from streamgauge.base.jsonl import write_json
+from streamgauge.base.jsonl import write_json, write_record, write_records
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, keep
@@ -35,6 +36,9 @@ def recorded(tmp_path: Path) -> tuple[Benchmark, Store]:
 
     made, store = benchmark(tmp_path / "source.csv", **CELLS), Store(tmp_path / "a")
     record_cells(record_example(store, made))
+    for pattern in FILES[3:6]:  # as their stages write them
+        file = next(store.root.glob(pattern))
+        (write_records if "latency" in pattern else write_record)(file, json.loads(file.read_text()))
     keep_hard(store.run(RUN), "s", 20, {"rows": 7})
     keep(made, store.run(RUN))
     return made, store
