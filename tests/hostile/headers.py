@@ -119,7 +119,7 @@ def _store(root: Path) -> Path:
 
 
 def _asked(port: int, request: bytes, seconds: float) -> bytes:
-    """What the server answers in that time, up to 1 MB."""
+    """Returns what the server answers in that time, up to 1 MB."""
     answer = b""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         connection.sendall(request)

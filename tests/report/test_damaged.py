@@ -45,7 +45,7 @@ def recorded(tmp_path: Path) -> tuple[Benchmark, Store]:
 
 
 def read(records: Records) -> list[Any]:
-    """Everything that the pages show of these files."""
+    """Returns all that the pages show of these files."""
     streams = [(one.manifest, one.validation) for one in records.streams]
     cells = [part for cell in records.cells for part in (cell.search, *cell.latency)]
     return [records.profile, *(part for pair in streams for part in pair), *cells, *records.hard]
