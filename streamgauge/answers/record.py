@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streamgauge.answers.capabilities import capabilities
 from streamgauge.base.errors import Outage
-from streamgauge.base.jsonl import append_json, read_jsonl, write_record
+from streamgauge.base.jsonl import append_json, read_jsonl, write_json, write_record
 from streamgauge.engines.spark.application import reason
 from streamgauge.engines.spark.engine import is_alive
 from streamgauge.workloads import Query
@@ -113,7 +113,7 @@ def unsupported(spark: SparkSession, query: Query, mode: Mode, problem: Exceptio
 
 def keep(directory: Path, row: Mapping[str, Any]) -> None:
     append_json(directory / ROWS, dict(row))
-    write_record(directory / CAPABILITIES, capabilities(read_jsonl(directory / ROWS)))
+    write_json(directory / CAPABILITIES, capabilities(read_jsonl(directory / ROWS)))
 
 
 def keep_hard(directory: Path, system: str, disorder_percent: float, record: Mapping[str, Any]) -> None:
