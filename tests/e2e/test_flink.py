@@ -119,10 +119,13 @@ def test_answers_and_late_events_are_the_oracle_s(
 
 def test_state_in_rocksdb_and_two_queues_give_the_oracle_s_answer(stream: Path, tmp_path: Path) -> None:
     with (
-        started(tmp_path / "flink", state_store="rocksdb") as flink,
+        started(tmp_path / "flink", state_store="rocksdb", conf={"fs.s3a.secret-key": "Mk56secret"}) as flink,
         Fleet(stream, Replay(partitions=2), tick="ns", columns=COLUMNS) as fleet,
     ):
         found = checked(trial(flink, fleet, "tumbling", tmp_path / "work"), stream, "tumbling")
+        listed = [" ".join(one.info["cmdline"] or []) for one in psutil.process_iter(["cmdline"])]
+    assert any("TaskManagerRunner" in one for one in listed)
+    assert not any("Mk56secret" in one for one in listed), "everybody on a host sees arguments"
     assert (found.wrong, found.watermarks_checked) == (None, True)
     assert found.expected_late == found.reported_late > 100
 
