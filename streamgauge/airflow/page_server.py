@@ -6,12 +6,14 @@ FastAPI and uvicorn come with Airflow.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 import socket
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
@@ -73,6 +75,10 @@ def app(
 
 def serve(artifacts: str | Path, host: str, port: int) -> None:
     """Serves the pages until SIGINT or SIGTERM."""
+    # of garbage behind a request, which has ended its connection: whoever asks could fill the log with traces
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda record: not (record.exc_info and isinstance(record.exc_info[1], h11.LocalProtocolError))
+    )
     made = app(artifacts, hosts={"localhost", socket.gethostname().lower(), host.lower()})
     # its other parser keeps headers of any size
     uvicorn.run(made, host=host, port=port, log_level="warning", http="h11", h11_max_incomplete_event_size=MAX_HEADERS)

@@ -67,11 +67,11 @@ def masked(value: Any) -> Any:
 
 def _masked(value: Any, key: str, inside: bool, hidden: list[str]) -> Any:
     """The value of a key. inside: it lies below one of PLACES. hidden: takes each text that *** stands for."""
-    named = is_secret_name(key)
+    named = is_secret_name(key) or key in PLACES
     if isinstance(value, Mapping):
         if key in _VARIABLES:
             return dict(value)
-        return {name: _masked(one, str(name), inside or named or key in PLACES, hidden) for name, one in value.items()}
+        return {name: _masked(one, str(name), inside or named, hidden) for name, one in value.items()}
     if isinstance(value, list | tuple):
         if key == "command" and not inside and all(isinstance(one, str) for one in value):
             return _arguments(value, hidden)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
-from isal import igzip_threaded
+from isal import igzip_threaded, isal_zlib
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import reading
@@ -169,6 +169,10 @@ def ended(data: bytes) -> bytes:
     return data + b"\n" if data and data[-1:] != b"\n" else data
 
 
+#: its type is told wrongly as an exception itself
+_INVALID = cast(type[Exception], isal_zlib.error)
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
     """Opens a file for reading bytes, unpacked if it is packed. Raises UserError if a packed file is broken."""
@@ -176,7 +180,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
     try:
         with reading(path) as handle, _unpacked(handle, packed) as opened:
             yield opened
-    except (EOFError, zlib.error, OSError) as problem:
+    except (EOFError, zlib.error, _INVALID, OSError) as problem:
         if isinstance(problem, OSError) and (packed is None or problem.errno is not None):
             raise  # the disk's or the store's, not the file's
         raise UserError(f"{path}: broken {packed} file: {problem}; fetch it again") from None

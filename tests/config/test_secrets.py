@@ -82,6 +82,7 @@ def test_what_is_none_stays(name: str) -> None:
          {"A": "***", "N": "4", "V": "{version}", "R": "${HOME}"}),
         ("options", {"n": 123456789, "deep": [{"a": "q"}], "on": True},
          {"n": "***", "deep": [{"a": "***"}], "on": True}),
+        ("environment", "hunter2", "***"),
         ("headers_from_env", {"Authorization": "NAME"}, None),
     ],
 )  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.text import ranges
+from tests.flips import flipped
 
 TEXT = b"t,v\n" + b"".join(b"%d,%d\n" % (i, random.Random(i).randrange(10**9)) for i in range(30_000))
 
@@ -55,6 +56,19 @@ def test_a_broken_file_is_told(tmp_path: Path, kind: str, how: str) -> None:
     file.write_bytes(packed)
     with pytest.raises(UserError, match=f"{file}: broken {kind} file: .*; fetch it again"):
         list(ranges.blocks(str(file), 0, 1 << 20))
+
+
+def test_a_small_file_with_a_flipped_bit_gives_its_lines_or_is_told(tmp_path: Path) -> None:
+    text, file, refused = b"t,v\n1,2\n3,4\n", tmp_path / "f.gz", 0
+    for copy in flipped(gzip.compress(text, mtime=0), 3):
+        file.write_bytes(copy)
+        try:
+            read = ranges.first_line(str(file))[1] + b"".join(ranges.blocks(str(file), 4, 1 << 20))
+        except UserError:
+            refused += 1
+        else:
+            assert read == text or not copy.startswith(b"\x1f\x8b")
+    assert refused > 50
 
 
 @pytest.mark.parametrize("second", [b"\0" * 500, b"plain,text\n", bz2.compress(TEXT)[:-20], b"BZh9" + b"x" * 300])
