@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from streamgauge.base.canonical import signed
 from streamgauge.base.jsonl import append_json, write_json
 
 FOUND: dict[str, Any] = {
@@ -26,7 +27,7 @@ FOUND: dict[str, Any] = {
 MANIFEST: dict[str, Any] = {
     "systems": {name: {"engine": "spark", "version": version} for name, version in (("spark-4.2", "4.2.1"),
                                                                                     ("spark <4.3>", "4.3.0"))},
-    "configuration_sha256": "c0ffee" * 10, "commit": "a0caa8c", "sha256": "5a58c942" * 8,
+    "configuration_sha256": "c0ffee" * 10, "commit": "a0caa8c",
     "machine": {"cpu": "Example 1", "cores": 2}, "software": {"python": "3.11.7"},
     "commands": ["streamgauge release-check versions.yaml --baseline spark-4.2 --candidate 'spark <4.3>'"],
 }  # fmt: skip
@@ -36,7 +37,7 @@ def record_release(directory: Path, cell: str = "late5.bids") -> Path:
     """Writes the records as a release check leaves them; returns the directory."""
     directory.mkdir(parents=True)
     write_json(directory / "release.json", {**FOUND, "series": [{**one, "cell": cell} for one in FOUND["series"]]})
-    write_json(directory / "manifest.json", MANIFEST)
+    write_json(directory / "manifest.json", signed(MANIFEST))
     for number in range(4):
         for side in ("baseline", "candidate", "control"):
             values = {"cpu": 1.0 + number / 50, "p99": 80.0 + number}
