@@ -218,6 +218,11 @@ class Latency(Model):
         "and p99; 5 at least for a ratio; 0: none",
     )
 
+    @property
+    def turn_seconds(self) -> float:
+        """Length of a turn in a block."""
+        return self.seconds / 4
+
 
 RELEASE_RATE = "sustainable_rate_events_per_s"
 #: what a release check may compare: metrics and their units; lower is better, except of the rate. Latency is

@@ -39,7 +39,7 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
     if bench.lasts and len(sound) == len(cells):
         rate = latency_turns.common_rate(sound, benchmark.latency.fractions, benchmark.latency.rates)
         log.info("latencies in %d turns at %.6g events/s", len(turns), rate)
-        run = bench.paced(rate, turns, benchmark.latency.seconds * latency_turns.TURN, token=token)
+        run = bench.paced(rate, turns, benchmark.latency.turn_seconds, token=token)
         if why := run.observation.invalid:
             log.info("  invalid: %s", why)
         measured = () if why else run.spans

@@ -12,7 +12,6 @@ from streamgauge.base.live import about
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
 from streamgauge.config import RELEASE_RATE, Benchmark
-from streamgauge.search.latency_turns import TURN
 
 #: size that is taken for a source on an object store, which is not asked whenever a DAG file is read
 FAR_BYTES = 20e9
@@ -64,7 +63,7 @@ def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> f
             sizes = [len(group) for group in benchmark.sharing(benchmark.all_cells())]
             latency_s = len(benchmark.all_cells()) * latency_seconds(benchmark, pace, warm=True)
             turns = 2 * benchmark.latency.blocks * sum(size for size in sizes if size > 1)
-            turns_s = turns * (TURN * benchmark.latency.seconds + 0.75 * pace.change_s)
+            turns_s = turns * (benchmark.latency.turn_seconds + 0.75 * pace.change_s)
             return latency_s + turns_s + sum(search_seconds(benchmark, pace, size) for size in sizes)
         case "nexmark":
             queries = len(benchmark.suite.queries or range(_NEXMARK_QUERIES))

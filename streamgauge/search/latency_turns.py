@@ -19,8 +19,6 @@ MOST_LOAD = 0.5
 #: how much a process favours a stream in its latency: at most twice as much as in what a row costs, as a batch that
 #: takes longer lets more rows wait for the next one
 _FAVOUR = FAVOUR / (1 - MOST_LOAD)
-#: the length of a turn, in lengths of a latency run
-TURN = 0.25
 #: answers of a turn above a quantile, at least
 _LEAST_ABOVE = 2
 

@@ -84,6 +84,8 @@ def rendered():
     from pathlib import Path
 
     benchmark = next(iter(factory.load_all([Path("configs/flights.yaml")])[0].values()))
+    search = benchmark.search.model_copy(update={"in_turns": False})  # with a task that lists the cells
+    benchmark = benchmark.model_copy(update={"search": search})
     hostile = Path("/c/{{ 7*7 }}/{% raw %}.yaml")
     factory.ARTIFACTS = Path("/a/{{ 7*7 }}")
     dag = factory.build(benchmark, hostile, nightly=True)

@@ -249,5 +249,5 @@ def test_a_second_airflow_is_refused_and_the_first_ends_by_sigterm_with_all_that
     assert len(services) > 3
     started.process.terminate()
     assert started.process.wait(timeout=60) == 0
-    assert not any(map(alive, services))
+    wait_for(lambda: not any(map(alive, services)), "end of what it has started", 30)
     assert left_behind(nights.artifacts) == []
