@@ -293,6 +293,7 @@ class Driver:
                 attempt.cpu_end_s = time.process_time()
                 queues.finish(now, None)
             elif now >= end:
+                self._fill(attempt, end, rows)  # rows that fell due while this thread overslept
                 self._end(attempt, end)
             if now >= due:
                 due = max(due, now - TICK_NS) + TICK_NS

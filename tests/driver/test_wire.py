@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,21 @@ def test_a_trial_offers_rate_times_seconds_and_one_sentinel_per_queue(serve: Ser
         assert connection.latest().rows == (251, 251)
         assert sequence(connection, 0, 0, 251) == [*range(0, 500, 2), -1]
         assert sequence(connection, 1, 0, 251) == [*range(1, 500, 2), -1]
+
+
+def test_rows_that_fall_due_while_the_driver_oversleeps_are_offered(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill = Driver._fill
+
+    def overslept(self: Driver, *args: Any) -> int:
+        late = fill(self, *args)
+        time.sleep(0.5)  # longer than rows are prepared ahead
+        return late
+
+    monkeypatch.setattr(Driver, "_fill", overslept)
+    with started(serve(TIMES), rate=2000, seconds=1) as connection:
+        assert connection.latest().rows == (2001,)
 
 
 def test_a_closed_loop_offers_rows_in_each_queue(serve: Serve) -> None:
