@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import Tick
 from streamgauge.driver.child import run_task
 from streamgauge.driver.client import Connection, WireError
@@ -34,7 +35,6 @@ from streamgauge.engines.job.settings import JobSettings, filled
 from streamgauge.kafka.progress import Checkpoint, Progress, Reached
 from streamgauge.kafka.publisher import kept_columns
 from streamgauge.kafka.records import objects
-from streamgauge.search.histogram import Histogram
 
 ROWS, WAIT_S, TELL_S = 500, 0.01, 0.05
 #: of ours; the system's own side of the connection keeps what its kernel allows

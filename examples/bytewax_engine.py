@@ -25,12 +25,12 @@ from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.run import cli_main
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.client import Connection
 from streamgauge.driver.system import Endpoint, TrialSetup
 from streamgauge.engines.processes import Session
 from streamgauge.oracle.batches import Rules
 from streamgauge.oracle.checksum import checksum
-from streamgauge.search.histogram import Histogram
 from streamgauge.workloads import Spec
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,13 +7,13 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from streamgauge import config
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.clock import Clock
 from streamgauge.driver.ids import Ids
 from streamgauge.driver.marking import UNMARKED, Marking
 from streamgauge.driver.queues import Queues
 from streamgauge.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.driver.schedule import Schedule, schedule
-from streamgauge.search.histogram import Histogram
 
 #: rows that a process takes in a second at most, whatever the rate of a closed loop
 _MOST_PER_S = 1e6

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.config import Replay, Search
 from streamgauge.driver.schedule import NS
 from streamgauge.driver.split import Plans, batch_log, overall
-from streamgauge.search.histogram import Histogram
 from streamgauge.search.records import Sample, TrialObservation, worst_clock
 
 #: no trial lasts so long, nor the backlog before it

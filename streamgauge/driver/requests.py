@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from streamgauge.search.histogram import Histogram
+from streamgauge.base.histogram import Histogram
 
 _INT64 = 2**63 - 1
 #: nanoseconds and rows: int64 everywhere on the wire

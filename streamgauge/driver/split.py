@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.schedule import NS, Ints
-from streamgauge.search.histogram import Histogram
 
 #: in order of time; all but the last add up to the mean event-time latency
 PARTS = ("disorder", "queue_wait", "watermark_hold", "micro_batch", "commit")

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from streamgauge.base.arrow import Ints, bools, int64s, ints, replaced
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.client import Connection
 from streamgauge.driver.schedule import NS
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
 from streamgauge.kafka.publisher import HALF_MS_NS
 from streamgauge.oracle.own_sql import EARLIER, WALLS, Timed
-from streamgauge.search.histogram import Histogram
 
 EPOCH_NS = NS // 2
 LOOK_S = 0.1

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import Tick
 from streamgauge.driver.child import run_task
 from streamgauge.driver.client import Connection
@@ -30,7 +31,6 @@ from streamgauge.driver.system import Endpoint
 from streamgauge.kafka.clients import TIMEOUT_S, Access, told
 from streamgauge.kafka.moving import After, Mover
 from streamgauge.kafka.records import headers, maker, objects
-from streamgauge.search.histogram import Histogram
 
 READ_ROWS, READ_S = 5_000, 0.05
 FEW_ROWS, PAUSE_S = 500, 0.008

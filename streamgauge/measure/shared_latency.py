@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.base.jsonl import append_json
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import Benchmark
@@ -19,7 +20,6 @@ from streamgauge.measure.search_stage import cell_directory, publish
 from streamgauge.search import latency_turns
 from streamgauge.search.claims import claim_of
 from streamgauge.search.comparison import Comparison, compared_of
-from streamgauge.search.histogram import Histogram
 from streamgauge.search.latency_turns import QUANTILES
 
 log = logging.getLogger("streamgauge")

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from streamgauge import metrics
+from streamgauge.base.histogram import Histogram
 from streamgauge.metrics.pipeline import push
-from streamgauge.search.histogram import Histogram
 
 if TYPE_CHECKING:
     from streamgauge.measure.measured import Measured

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from streamgauge.search.histogram import Histogram
+from streamgauge.base.histogram import Histogram
 from streamgauge.search.shared import block_order
 from streamgauge.stats.paired import FAVOUR, Ratio, ratio_of
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.config import Search
 from streamgauge.search.behaviour import Behaviour, Process
-from streamgauge.search.histogram import Histogram
 from streamgauge.search.latency_turns import QUANTILES, order, ratio
 from streamgauge.search.loop import run_search
 from streamgauge.search.records import Batch, Measurement, Sample, TrialObservation, TrialRecord, Window

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver import figures
 from streamgauge.driver.client import Connection, RefusedError
 from streamgauge.driver.observed import Bounds, TrialRequest, collect
 from streamgauge.driver.requests import Malformed, checked, parsed
-from streamgauge.search.histogram import Histogram
 from tests.driver.conftest import Serve
 
 S = 10**9

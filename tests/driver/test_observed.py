@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.observed import Bounds, TrialRequest, collect
-from streamgauge.search.histogram import Histogram
 
 MS = 1_000_000
 

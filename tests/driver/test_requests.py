@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.client import Connection, RefusedError
 from streamgauge.driver.requests import VERBS, Malformed, checked, parsed
 from streamgauge.driver.system import Endpoint
-from streamgauge.search.histogram import Histogram
 from tests.driver.conftest import Serve
 
 TIMES = [i * 1000 for i in range(100)]

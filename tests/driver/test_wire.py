@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.config import Replay
 from streamgauge.driver.client import Connection, RefusedError, WireError
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.server import Server
 from streamgauge.driver.system import Endpoint
-from streamgauge.search.histogram import Histogram
 from tests.driver.conftest import Certificate, Serve, stream_of
 
 TIMES = [i * 1000 for i in range(100)]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.observed import TrialRun
 from streamgauge.measure.dropped import dropped
 from streamgauge.oracle.batches import Rules
-from streamgauge.search.histogram import Histogram
 from streamgauge.search.records import TrialObservation
 
 

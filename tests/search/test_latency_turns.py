@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.config import Search
 from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.histogram import Histogram
 from streamgauge.search.latency_turns import QUANTILES, common_rate, order, ratio
 from streamgauge.search.shared import block_order
 from streamgauge.search.simulate import paced_turns

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.ids import Laps
 from streamgauge.driver.observed import summary
@@ -29,7 +30,6 @@ from streamgauge.kafka.progress import Checkpoint, Group, Progress
 from streamgauge.kafka.publisher import Task
 from streamgauge.kafka.rights import try_rights
 from streamgauge.kafka.warming import KEPT_ROWS, Warming, begin_of
-from streamgauge.search.histogram import Histogram
 
 READY_S = 30.0
 LOOK_S = 0.1

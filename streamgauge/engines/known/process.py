@@ -19,12 +19,12 @@ from typing import Any
 import psutil
 
 from streamgauge.base.arrow import flags, ints
+from streamgauge.base.histogram import Histogram
 from streamgauge.driver.child import pin, run_task
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.schedule import NS, Ints
 from streamgauge.driver.system import Endpoint
 from streamgauge.search.behaviour import Behaviour, Process
-from streamgauge.search.histogram import Histogram
 
 POLL_S = 0.001
 EPOCH_S = 0.5

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.engines.spark.connections import clock_offset, endpoints_of, once_more
 from streamgauge.oracle.checksum import checksum, result_columns
-from streamgauge.search.histogram import Histogram
 from streamgauge.search.records import worst_clock
 
 

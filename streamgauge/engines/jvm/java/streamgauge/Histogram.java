@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
 
-/** The histogram of streamgauge/search/histogram.py: 128 buckets in each power of two. */
+/** The histogram of streamgauge/base/histogram.py: 128 buckets in each power of two. */
 final class Histogram implements Serializable {
     private static final long serialVersionUID = 1;
     private static final int BITS = 7;

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.search.histogram import Histogram
+from streamgauge.base.histogram import Histogram
 
 NANOSECONDS = st.one_of(
     st.integers(0, 300), st.integers(0, 10**12), st.integers(0, 2**63 - 1), st.sampled_from([2**63 - 1, 2**53 + 1])
