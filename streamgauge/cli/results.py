@@ -206,13 +206,6 @@ def _tell(index: Index) -> None:
         raise UserError(f"{len(index.problems)} lines of the records were left out; mend or delete them, and run again")
 
 
-@results.command()
-def upgrade(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False) -> None:
-    """Bring the database's schema up to date; no result is touched."""
-    _index(artifacts, database, upgrade=True)
-    tell("up to date", {"up_to_date": True}, as_json)
-
-
 def dashboard(
     out: Annotated[Path, typer.Option(help="the HTML file to write")],
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
@@ -260,10 +253,10 @@ def _runs(artifacts: Path) -> list[Path]:
     return [path for path in store_at(artifacts).runs() if path.is_dir()]
 
 
-def _index(artifacts: Path, database: str | None, *, upgrade: bool = False) -> Index:
+def _index(artifacts: Path, database: str | None) -> Index:
     from streamgauge.index import Index, default_url
 
-    return Index(database or default_url(artifacts), upgrade=upgrade)
+    return Index(database or default_url(artifacts))
 
 
 def _existing(artifacts: Path, database: str | None) -> Index:

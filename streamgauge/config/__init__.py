@@ -15,7 +15,7 @@ from streamgauge.config.measuring import (
 )
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nightly import Email, Nightly, Notifier, Webhook
-from streamgauge.config.reading import BENCHMARK, keep, load, of_run, parse, recorded, schema
+from streamgauge.config.reading import BENCHMARK, keep, load, of_run, parse, schema
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Nexmark, Source, TimeColumn
 from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
@@ -54,6 +54,5 @@ __all__ = [
     "of_run",
     "parse",
     "pick",
-    "recorded",
     "schema",
 ]

@@ -99,23 +99,6 @@ class Replay(Model):
         return len(self.remote) or self.processes
 
 
-#: maps removed keys of the search (until version 0.1) to what to do instead
-_GONE = {
-    "start_rate": "leave it out",
-    "rates": "leave it out: the rate is estimated, not chosen from a grid",
-    "precision": "use window_error",
-    "max_trials": "leave it out",
-    "confirmations": "leave it out",
-    "repeats": "use processes",
-    "trial_seconds": "use window_seconds and recovery_seconds",
-    "warmup_rounds": "use warmup_seconds",
-    "warmup_batches": "use warmup_seconds",
-    "fresh": "use processes",
-    "max_age_slope": "use max_age",
-    "min_batches": "leave it out",
-}
-
-
 class Search(Model):
     """Settings of the search for the sustainable rate.
 
@@ -181,24 +164,12 @@ class Search(Model):
     )
     verdict: str = Field(default="recovery", description="recovery, or package.module:function")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _told(cls, given: object) -> object:
-        for key, instead in _GONE.items():
-            if isinstance(given, dict) and key in given:
-                raise ValueError(f"{key}: this key was removed; {instead} (docs/configuration.md)")
-        return given
-
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.min_rate > self.max_rate:
             raise ValueError(f"min_rate: found {self.min_rate:g}, which is above max_rate {self.max_rate:g}")
         if self.max_age.ps <= 0:
             raise ValueError(f"max_age: found {self.max_age}, allowed: a time above 0")
-        if self.verdict == "age_slope":
-            raise ValueError(
-                "verdict: found age_slope, which was removed; allowed: recovery, or package.module:function"
-            )
         return self
 
 

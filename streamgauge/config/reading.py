@@ -21,7 +21,6 @@ from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
 from streamgauge.config.field_types import Model
-from streamgauge.config.systems import own_keys
 
 M = TypeVar("M", bound=Model)
 
@@ -154,7 +153,7 @@ def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
     """The configuration in a release check's manifest. Raises UserError if the manifest was changed."""
     if not holds(raw):
         raise UserError(f"{path}: its sha256 does not match: the file was changed after it was written")
-    return recorded(raw["configuration"])
+    return raw["configuration"]
 
 
 #: in a run's directory: the benchmark as the run had it
@@ -175,13 +174,7 @@ def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:
         raw = read_record(directory / BENCHMARK, "run its stage report again, which writes it")
     except OSError:
         raise UserError(f"{directory}: this run has no readable {BENCHMARK}; its stage report writes it") from None
-    raw = recorded(raw)
     if now is not None:
         today = {system.name: system.model_dump(mode="json") for system in now.systems}
         raw["systems"] = [secrets.restored(one, today.get(one["name"], one)) for one in raw["systems"]]
     return parse(Benchmark, raw, str(directory / BENCHMARK))
-
-
-def recorded(raw: dict[str, Any]) -> dict[str, Any]:
-    """A benchmark as a run has recorded it, in the words of this version."""
-    return {**raw, "systems": [own_keys(system) for system in raw.get("systems", ())]}

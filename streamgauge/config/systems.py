@@ -202,10 +202,3 @@ def _checked(given: object) -> System:
         return given
     engine = given.get("engine", DEFAULT) if isinstance(given, dict) else DEFAULT
     return settings_of(engine if isinstance(engine, str) else "").model_validate(given)
-
-
-def own_keys(system: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded system without keys of other engines: earlier versions recorded those of all engines."""
-    mine = settings_of(str(system.get("engine", DEFAULT)))
-    foreign = {key for engine in ENGINES for key in settings_of(engine).model_fields} - set(mine.model_fields)
-    return {key: value for key, value in system.items() if key not in foreign}

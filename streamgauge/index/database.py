@@ -1,4 +1,4 @@
-"""Opens the database (SQLite or PostgreSQL), makes its tables, and upgrades their schema if asked to."""
+"""Opens the database (SQLite or PostgreSQL), and makes its tables."""
 
 from __future__ import annotations
 
@@ -124,20 +124,14 @@ def schema_of(connection: Connection) -> str | None:
     return None
 
 
-def prepare(engine: Engine, *, upgrade: bool = False) -> None:
-    """Makes the tables in an empty database; with upgrade, migrates an older schema. Else raises UserError for it.
-
-    A schema newer than ours always raises UserError.
-    """
+def prepare(engine: Engine) -> None:
+    """Makes the tables in an empty database. Raises UserError for the schema of another version."""
     with transaction(engine) as connection:
         found = schema_of(connection)
-        if found is not None and found > SCHEMA:
+        if found not in (None, SCHEMA):
             raise UserError(
-                f"{name(engine.url)}: found schema {found}, allowed: up to {SCHEMA}; a newer Streamgauge made it"
-            )
-        if found not in (None, SCHEMA) and not upgrade:
-            raise UserError(
-                f"{name(engine.url)}: found schema {found}, allowed: {SCHEMA}; run `streamgauge results upgrade`"
+                f"{name(engine.url)}: found schema {found}, allowed: {SCHEMA}; another version made it: name another "
+                "--database or move this one away, then run `streamgauge results rebuild`"
             )
         if engine.dialect.name == "postgresql":  # two processes may start at once
             connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))

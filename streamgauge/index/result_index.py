@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,8 @@ _BATCH = 500
 
 def series_key(result: Result) -> str:
     """Hash (16 hex digits) of what is measured and the machine: machines of two kinds never share a baseline."""
-    return _hash(result, results.identity(result.machine))
-
-
-def _key_until_0003(result: Result) -> str:
-    """The key that judgements of earlier versions carry: a kernel's update made another series."""
-    return _hash(result, result.machine)
-
-
-def _hash(result: Result, machine: Row) -> str:
-    return _hash_of({**{name: getattr(result, name) for name in MEASURED}, "machine": canonical(machine)})
+    machine = canonical(results.identity(result.machine))
+    return _hash_of({**{name: getattr(result, name) for name in MEASURED}, "machine": machine})
 
 
 def _hash_of(row: Row) -> str:
@@ -52,11 +44,11 @@ def _hash_of(row: Row) -> str:
 class Index:
     """The database behind a URL. Writers may be killed at any moment, and there may be several."""
 
-    def __init__(self, url: str, *, upgrade: bool = False, make: bool = True) -> None:
+    def __init__(self, url: str, *, make: bool = True) -> None:
         """make: False refuses an SQLite file that does not exist. Raises UserError."""
         self.problems: list[str] = []  # lines of the records that are no figures and no judgements
         self.engine = database.connect(url, make=make)
-        database.prepare(self.engine, upgrade=upgrade)
+        database.prepare(self.engine)
 
     def add_run(self, run: Path) -> int:
         """Adds the run's records that the index lacks, in one transaction; returns the number of new points."""
@@ -108,9 +100,7 @@ class Index:
             )
             for key, (number, result) in zip(keys, found, strict=True)
         ]
-        now = {_key_until_0003(result): key for key, (_, result) in zip(keys, found, strict=True)}
-        renamed = [(number, replace(one, series_key=now.get(one.series_key, one.series_key))) for number, one in judged]
-        _insert(connection, judgements, [_judgement(number, one) for number, one in renamed])
+        _insert(connection, judgements, [_judgement(number, one) for number, one in judged])
         added = _insert(connection, points, rows)
         for row in rows:
             if row["reason"] == REPLACED:  # it may have been added while it still stood
@@ -165,7 +155,7 @@ def rebuilt(url: str, runs: Iterable[Path], *, others: bool = False) -> tuple[In
     A damaged SQLite file is kept beside the new one, as it may hold results of other hosts.
     """
     try:
-        index = Index(url, upgrade=True)
+        index = Index(url)
         return index, index.rebuild(runs, others=others)
     except Damaged as problem:
         file = database.file_of(database.connect(url))
@@ -197,16 +187,12 @@ def _reading(connection: Connection) -> Iterator[None]:
 
 
 def _keys(connection: Connection) -> set[tuple[Any, ...]]:
-    """Identities of all points and judgements that are what was written.
-
-    A judgement's series may have had another key in an earlier version.
-    """
-    columns = {points: [column.name for column in points.primary_key], judgements: ["run_id", "number"]}
+    """Identities of all points and judgements that are what was written."""
     found = set()
-    for table, names in columns.items():
+    for table in (points, judgements):
         for row in (dict(one._mapping) for one in connection.execute(select(table)).all()):
-            if row["crc32"] in (None, _checksum(row)):
-                found.add((table.name, *(row[name] for name in names)))
+            if row["crc32"] == _checksum(row):
+                found.add((table.name, *(row[column.name] for column in table.primary_key)))
     return found
 
 
@@ -239,7 +225,7 @@ def _row(row: Any) -> Row:
     Raises ValueError.
     """
     found = dict(row._mapping)
-    if (checksum := found.pop("crc32", None)) and checksum != _checksum(found):
+    if "crc32" in found and found.pop("crc32") != _checksum(found):
         raise ValueError(f"the checksum of a row of run {found['run_id']!r} does not match")
     if "machine" in found and "key" in found and found["key"] != _hash_of(found):
         raise ValueError(f"the key of series {found['key']!r} does not match")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-#: the newest migration; streamgauge/index/migrations/versions/ holds them all
+#: the newest migration in streamgauge/index/migrations/versions/
 SCHEMA = "0005"
 metadata = MetaData()
 

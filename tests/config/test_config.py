@@ -153,14 +153,7 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
             [{"name": "w", "query": "passthrough", "window": "-10s"}],
             "workloads.0.window: found -10s, allowed: 0 or more",
         ),
-        (("search",), {"rates": [2, 1]}, "search: rates: this key was removed; leave it out: the rate is estimated"),
-        (("search",), {"repeats": 3}, "search: repeats: this key was removed; use processes"),
         (("search",), {"max_age": "0s"}, "search: max_age: found 0s, allowed: a time above 0"),
-        (
-            ("search",),
-            {"verdict": "age_slope"},
-            "search: verdict: found age_slope, which was removed; allowed: recovery",
-        ),
         (("search",), {"min_rate": 10, "max_rate": 5}, "search: min_rate: found 10, which is above max_rate 5"),
         (
             ("cells",),
@@ -344,14 +337,6 @@ def test_an_editor_knows_the_keys_of_each_engine(system: dict[str, Any], wrong: 
     raw = {**SOUND, "systems": [{"name": "s", **system}]}
     with pytest.raises(jsonschema.ValidationError) if wrong else nullcontext():
         jsonschema.validate(raw, config.schema())
-
-
-def test_a_record_of_an_earlier_version_has_keys_of_all_engines_in_each_system() -> None:
-    system = {"name": "s", "engine": "flink", "master": "local[1]", "capacity": None, "memory": "3g", "parallelism": 2}
-    (found,) = config.parse(config.Benchmark, config.recorded({**SOUND, "systems": [system]}), "here").systems
-    assert found.model_dump(exclude_defaults=True) == {
-        "name": "s", "engine": "flink", "memory": "3g", "parallelism": 2,
-    }  # fmt: skip
 
 
 def test_the_schema_describes_each_property_and_shows_defaults_that_can_be_written() -> None:
