@@ -19,27 +19,7 @@ from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.cli import options, source_options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import as_json_object, doubtful, show
-from streamgauge.cli.source_options import (
-    Arrival,
-    ArrivalIso,
-    ArrivalPattern,
-    ArrivalUnit,
-    Comment,
-    Dataset,
-    Decimal,
-    Files,
-    Iso,
-    MaxBad,
-    NoHeader,
-    Order,
-    Pattern,
-    Reading,
-    Separator,
-    Time,
-    Unit,
-    Year,
-    Zone,
-)
+from streamgauge.cli.source_options import Files, Reading, spread
 
 Master = Annotated[
     str | None,
@@ -52,30 +32,14 @@ Master = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(analyze)
-    app.command()(generate)
+    app.command()(spread(analyze))
+    app.command()(spread(generate))
     app.command()(datasets)
 
 
 def analyze(
     files: Files,
-    time: Time = None,
-    unit: Unit = None,
-    pattern: Pattern = None,
-    iso: Iso = False,
-    year: Year = None,
-    zone: Zone = "UTC",
-    separator: Separator = ",",
-    decimal: Decimal = "point",
-    comment: Comment = None,
-    no_header: NoHeader = False,
-    arrival: Arrival = None,
-    arrival_unit: ArrivalUnit = None,
-    arrival_format: ArrivalPattern = None,
-    arrival_iso: ArrivalIso = False,
-    order: Order = "file",
-    max_bad_fraction: MaxBad = 0.01,
-    dataset: Dataset = None,
+    reading: Reading,
     full: Annotated[
         bool, typer.Option("--full", help="also measure inversions, distance and interleaved runs")
     ] = False,
@@ -93,12 +57,7 @@ def analyze(
         raise UserError(f"--profile {save}: is not a regular file; name a file in a folder of yours")
     if save is not None:
         workplace.keep_sources("--profile", save, files)
-    source = source_options.source(
-        files, Reading(
-            time, unit, pattern, iso, year, zone, separator, decimal, comment, no_header, arrival, arrival_unit,
-            arrival_format, arrival_iso, order, max_bad_fraction, dataset
-        )
-    )  # fmt: skip
+    source = source_options.source(files, reading)
     benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
@@ -139,23 +98,7 @@ def generate(
     out: Annotated[
         Path, typer.Option(help="directory to create, which may be s3://…; it must not exist yet, or be empty")
     ],
-    time: Time = None,
-    unit: Unit = None,
-    pattern: Pattern = None,
-    iso: Iso = False,
-    year: Year = None,
-    zone: Zone = "UTC",
-    separator: Separator = ",",
-    decimal: Decimal = "point",
-    comment: Comment = None,
-    no_header: NoHeader = False,
-    arrival: Arrival = None,
-    arrival_unit: ArrivalUnit = None,
-    arrival_format: ArrivalPattern = None,
-    arrival_iso: ArrivalIso = False,
-    order: Order = "file",
-    max_bad_fraction: MaxBad = 0.01,
-    dataset: Dataset = None,
+    reading: Reading,
     delay: Annotated[
         str | None,
         typer.Option(
@@ -203,12 +146,7 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Generate a stream with exactly the wanted disorder from event files."""
-    source = source_options.source(
-        files, Reading(
-            time, unit, pattern, iso, year, zone, separator, decimal, comment, no_header, arrival, arrival_unit,
-            arrival_format, arrival_iso, order, max_bad_fraction, dataset
-        )
-    )  # fmt: skip
+    source = source_options.source(files, reading)
     source = source_options.with_columns(source, columns)
     spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}

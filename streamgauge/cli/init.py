@@ -19,18 +19,7 @@ from streamgauge.cli import options, workplace
 from streamgauge.cli.job_file import Job, systems
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import hints_json
-from streamgauge.cli.source_options import (
-    Arrival,
-    ArrivalIso,
-    ArrivalPattern,
-    ArrivalUnit,
-    Iso,
-    Pattern,
-    Reading,
-    Unit,
-    Year,
-    Zone,
-)
+from streamgauge.cli.source_options import Reading, spread
 
 _FILE = """\
 # Written by `streamgauge init` from the first {lines:,} lines of {file}. Check it, then run it:
@@ -53,25 +42,18 @@ search: {max_age: 3s} # how far the system may be behind"""
 #: characters of a key in YAML's short form
 _LONGEST_KEY = 1000
 _SORTED = ", of the events sorted by time, as too many are out of order already to delay more"
+#: what `init` finds out by itself, or takes as it is
+_UNASKED = ("separator", "decimal", "comment", "no_header", "order", "max_bad_fraction", "dataset")
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(init)
+    app.command()(spread(init, _UNASKED))
 
 
 def init(
     file: Annotated[str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not")],
+    reading: Reading,
     out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
-    time: Annotated[str | None, typer.Option("--time", help="event time: a column's name, path or index")] = None,
-    unit: Unit = None,
-    pattern: Pattern = None,
-    iso: Iso = False,
-    year: Year = None,
-    zone: Zone = "UTC",
-    arrival: Arrival = None,
-    arrival_unit: ArrivalUnit = None,
-    arrival_format: ArrivalPattern = None,
-    arrival_iso: ArrivalIso = False,
     job: Annotated[Job | None, typer.Option(help="for a job of your own on Kafka, instead of a query on Spark")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -91,11 +73,8 @@ def init(
         raise UserError("-: a benchmark file names a file that can be read again; save standard input to one")
     place = workplace.located(file)
     stat_source(place)
-    reading = Reading(
-        time, unit, pattern, iso, year, zone, arrival=arrival, arrival_unit=arrival_unit,
-        arrival_format=arrival_format, arrival_iso=arrival_iso,
-    )  # fmt: skip
-    found = guess(place, workplace.format_of(place), time, reading.event_time(), year, zone)
+    year, zone = reading.year, reading.zone
+    found = guess(place, workplace.format_of(place), reading.time, reading.event_time(), year, zone)
     chosen = found.times[_asked([_described(one.keys()) for one in found.times])]
     came = reading.arrival_column()
     arrivals = {"arrival": {key: value for key, value in came.items() if value and value != "UTC"}} if came else {}

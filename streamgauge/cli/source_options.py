@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+from functools import update_wrapper
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -22,52 +25,44 @@ Files = Annotated[
         "s3://…, or - for standard input"
     ),
 ]
-Time = Annotated[
-    str | None, typer.Option("--time", help="event time: a column's name or 0-based index, or two such as date,time")
-]
-Unit = Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")]
-Pattern = Annotated[str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")]
-Iso = Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")]
-Year = Annotated[int | None, typer.Option(help="year of the first time, if times have none; it moves on at New Year")]
-Zone = Annotated[str, typer.Option(help="time zone of times without an offset")]
-Separator = Annotated[
-    str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space, blanks (one or more)")
-]
-Decimal = Annotated[str, typer.Option(help="mark before the fraction of a number: point or comma")]
-Comment = Annotated[str | None, typer.Option(help="lines that begin so are no events, such as #; with --no-header")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="the first line is data")]
-Arrival = Annotated[str | None, typer.Option(help="arrival time: a column's name or index")]
-ArrivalUnit = Annotated[str | None, typer.Option(help="unit of arrival times, if it is not that of event times")]
-ArrivalPattern = Annotated[
-    str | None, typer.Option("--arrival-format", help="pattern of arrival times, if it is not that of event times")
-]
-ArrivalIso = Annotated[bool, typer.Option("--arrival-iso", help="arrival times are ISO-8601")]
-Order = Annotated[str, typer.Option(help="order of the events: file (as in the file), arrival or event_time")]
-MaxBad = Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")]
-Dataset = Annotated[str | None, typer.Option(help="a ready-made source description: see `streamgauge datasets`")]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The values of these options."""
+    """Options that say how event files are read; `spread` gives them to a command."""
 
-    time: str | None = None
-    unit: str | None = None
-    pattern: str | None = None
-    iso: bool = False
-    year: int | None = None
-    zone: str = "UTC"
-    separator: str = ","
-    decimal: str = "point"
-    comment: str | None = None
-    no_header: bool = False
-    arrival: str | None = None
-    arrival_unit: str | None = None
-    arrival_format: str | None = None
-    arrival_iso: bool = False
-    order: str = "file"
-    max_bad_fraction: float = 0.01
-    dataset: str | None = None
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="event time: a column's name, path or 0-based index, or two such as date,time"),
+    ] = None
+    unit: Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")] = None
+    pattern: Annotated[
+        str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")
+    ] = None
+    iso: Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")] = False
+    year: Annotated[
+        int | None, typer.Option(help="year of the first time, if times have none; it moves on at New Year")
+    ] = None
+    zone: Annotated[str, typer.Option(help="time zone of times without an offset")] = "UTC"
+    separator: Annotated[
+        str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space, blanks (one or more)")
+    ] = ","
+    decimal: Annotated[str, typer.Option(help="mark before the fraction of a number: point or comma")] = "point"
+    comment: Annotated[
+        str | None, typer.Option(help="lines that begin so are no events, such as #; with --no-header")
+    ] = None
+    no_header: Annotated[bool, typer.Option("--no-header", help="the first line is data")] = False
+    arrival: Annotated[str | None, typer.Option(help="arrival time: a column's name or index")] = None
+    arrival_unit: Annotated[
+        str | None, typer.Option(help="unit of arrival times, if it is not that of event times")
+    ] = None
+    arrival_format: Annotated[
+        str | None, typer.Option("--arrival-format", help="pattern of arrival times, if it is not that of event times")
+    ] = None
+    arrival_iso: Annotated[bool, typer.Option("--arrival-iso", help="arrival times are ISO-8601")] = False
+    order: Annotated[str, typer.Option(help="order of the events: file, arrival or event_time")] = "file"
+    max_bad_fraction: Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")] = 0.01
+    dataset: Annotated[str | None, typer.Option(help="a ready-made source: see `streamgauge datasets`")] = None
 
     @property
     def written(self) -> dict[str, Any]:
@@ -97,6 +92,29 @@ class Reading:
                 "--arrival-iso is of"
             )
         return None
+
+
+def spread(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
+    """Gives a command the options of a Reading, except `without`, in place of its parameter `reading`."""
+    hints = get_type_hints(Reading, include_extras=True)
+    held = {
+        one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
+        for one in fields(Reading)
+        if one.name not in without
+    }
+    plain = signature(command, eval_str=True)
+    parameters: list[Parameter] = []
+    for one in plain.parameters.values():
+        parameters += held.values() if one.name == "reading" else [one.replace(kind=Parameter.KEYWORD_ONLY)]
+
+    def called(**given: Any) -> None:
+        reading = Reading(**{name: given.pop(name) for name in held})
+        command(reading=reading, **given)
+
+    # the name and the signature, from which the options are read
+    described: Any = update_wrapper(called, command)
+    described.__signature__ = plain.replace(parameters=parameters)
+    return called
 
 
 def column(name: str, written: dict[str, Any]) -> dict[str, Any]:
