@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from streamgauge.report import semantics
 from streamgauge.report.blocks import Block, Cell, Chart, Hole, Table, number
@@ -12,6 +12,11 @@ from streamgauge.report.run_records import CellRecord, Json, Records
 from streamgauge.search.comparison import Comparison
 
 Value = Callable[[CellRecord], float | None]
+Ends = Callable[[CellRecord], tuple[float, float] | None]
+#: returns further columns of a cell's row in a chart's table
+More = Callable[[CellRecord], list[Cell]]
+#: workload and system -> cells
+Groups = Mapping[tuple[str, str], Sequence[CellRecord]]
 _X = "out-of-order events (%)"
 
 
@@ -62,20 +67,23 @@ def chart(
     names: Sequence[str] = (),
     x: str = _X,
     at: Value | None = None,
-    ends: Callable[[CellRecord], tuple[float, float] | None] | None = None,
+    ends: Ends | None = None,
     columns: tuple[str, ...] = (),
-    more: Callable[[CellRecord], list[Cell]] = lambda _: [],
+    more: More = lambda _: [],
+    groups: Groups | None = None,
     of_time: bool = False,
+    note: str = "",
 ) -> Block:
     """Charts one curve per workload and system over the experiments of one axis; the table has the same numbers.
 
-    at: where a cell lies on the axis, by default its out-of-order percent. ends: both ends of an interval. of_time: the
-    values are ms, on a logarithmic axis.
+    at: where a cell lies on the axis, by default its out-of-order percent. ends: both ends of an interval. groups: the
+    cells of each curve, by default those of the axis. of_time: the values are ms, on a logarithmic axis.
     """
     at = at or costs.factor
+    groups = by_line(costs.cells, names or costs.axes.degrees) if groups is None else groups
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
-    for nth, (name, records) in enumerate(by_line(costs.cells, names or costs.axes.degrees).items()):
+    for nth, (name, records) in enumerate(groups.items()):
         points = [(place, y, r) for r in records if (y := value(r)) is not None and (place := at(r)) is not None]
         for place, y, record in points:
             rows.append([record.cell.experiment, f"{place:.4g}", *name, number(y), *more(record)])
@@ -90,14 +98,21 @@ def chart(
         title,
         figure(traces, axis(x, rangemode="tozero"), y_axis, showlegend=True),
         Table(["experiment", x, "workload", "system", label, *columns], rows),
+        note,
     )
+
+
+def ends_of(record: CellRecord) -> tuple[float, float] | None:
+    """Both ends of the interval of a cell's rate."""
+    low, high = record.interval
+    return (low, high) if low is not None and high is not None else None
 
 
 def _curve(
     name: str,
     nth: int,
     points: Sequence[tuple[float, float, CellRecord]],
-    ends: Callable[[CellRecord], tuple[float, float] | None] | None,
+    ends: Ends | None,
 ) -> Trace:
     bars: Json = {"visible": False}
     if ends is not None:

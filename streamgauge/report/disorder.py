@@ -20,7 +20,7 @@ from streamgauge.report.blocks import (
     count,
     number,
 )
-from streamgauge.report.costs import Costs, Value, chart
+from streamgauge.report.costs import Costs, Value, chart, ends_of
 from streamgauge.report.degrees import (
     at_common_rate,
     at_own_rate,
@@ -108,15 +108,11 @@ def _absolute(costs: Costs) -> Block:
     def value(record: CellRecord) -> float | None:
         return record.rate
 
-    def ends(record: CellRecord) -> tuple[float, float] | None:
-        low, high = record.interval
-        return (low, high) if low is not None and high is not None else None
-
     def more(record: CellRecord) -> list[Cell]:
         return [between(record.interval), record.interval_of or MISSING, record.claim.kind, _output(record)]
 
     columns = ("90\u202f% interval", "interval of", "claim", "output")
-    return chart(costs, "Sustainable rate", "events/s", value, ends=ends, columns=columns, more=more)
+    return chart(costs, "Sustainable rate", "events/s", value, ends=ends_of, columns=columns, more=more)
 
 
 def _unmeasured(costs: Costs) -> list[Block]:
