@@ -49,8 +49,8 @@ def twice(benchmark: Benchmark, args: argparse.Namespace) -> Benchmark:
     )  # fmt: skip
 
 
-def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) -> list[Ratio]:
-    """Measures one process; returns a ratio of each group of so many blocks."""
+def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) -> dict[int, list[Ratio]]:
+    """Measures one process; returns, of each cell but the first, its ratio to that one in each group of blocks."""
     cells: tuple[Cell, ...] = benchmark.all_cells()
     directories = [place / cell.name for cell in cells]
     for directory in directories:
@@ -71,7 +71,7 @@ def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) ->
         key=lambda pair: pair[0],
     )
     limits = Limits(**records[0][0]["limits"])
-    found = []
+    ratios: dict[int, list[Ratio]] = {}
     for first in range(0, benchmark.search.blocks, blocks):
         own = [
             one
@@ -79,10 +79,11 @@ def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) ->
             if not (isinstance(one.of, Window) and one.of.purpose == "pair")
             or first <= one.of.block < first + blocks
         ]  # fmt: skip
-        result = ratio(benchmark.search, limits, own, 1)
-        if result is not None:
-            found.append(result)
-    return found
+        for number in range(1, len(cells)):
+            result = ratio(benchmark.search, limits, own, number)
+            if result is not None:
+                ratios.setdefault(number, []).append(result)
+    return ratios
 
 
 def main() -> int:
@@ -101,7 +102,7 @@ def main() -> int:
     table, all_ratios = Table("process", "ratio", "90 % interval", "holds 1"), list[Ratio]()
     with tempfile.TemporaryDirectory() as place:
         for process in range(1, args.processes + 1):
-            for one in comparisons(benchmark, store, Path(place) / str(process), args.blocks):
+            for one in comparisons(benchmark, store, Path(place) / str(process), args.blocks)[1]:
                 all_ratios.append(one)
                 held = "yes" if one.low <= 1 <= one.high else "no"
                 table.add_row(str(process), f"{one.ratio:.3f}", f"{one.low:.3f} to {one.high:.3f}", held)

@@ -20,7 +20,7 @@ from streamgauge.base.units import PS
 from streamgauge.driver.attempt import Attempt, schedule_of
 from streamgauge.driver.clock import Clock
 from streamgauge.driver.marking import Marking
-from streamgauge.driver.queues import MAX_BATCHES, Queues, fitting_rows
+from streamgauge.driver.queues import Queues, fitting_rows
 from streamgauge.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.driver.server import Refused
@@ -101,9 +101,8 @@ class Driver:
         deadline = time.monotonic() + min(MAX_WAIT_S, request.get("wait_ms", 0) / 1000)
         while (nap := queues.wait(partition, start, self._clock.wall(), deadline - time.monotonic())) is not None:
             queues.pause(nap)
-        offered = queues.offered(now := self._clock.wall())[partition]
         rows = 2**20 if request.get("max_rows") is None else request["max_rows"]
-        return queues.read(partition, start, max(start, min(offered, start + rows)), now, MAX_BATCHES)
+        return queues.read_offered(partition, start, rows, self._clock.wall())
 
     def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         verbs = {
@@ -132,7 +131,7 @@ class Driver:
 
     def _latest(self, _: dict[str, Any]) -> dict[str, Any]:
         queues, now = self._current().queues, self._clock.wall()
-        return {"rows": queues.offered(now), "finished": queues.finished, "wall_ns": now}
+        return {"rows": queues.latest(now), "finished": queues.finished, "wall_ns": now}
 
     def _planned(self, request: dict[str, Any]) -> dict[str, Any]:
         self._current().queues.plan(_offsets(request), self._clock.wall())

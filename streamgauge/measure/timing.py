@@ -83,7 +83,7 @@ def search_seconds(benchmark: Benchmark, pace: Pace = LONGEST, cells: int = 1) -
     settings = benchmark.search
     in_blocks = 2 * pace.blocks * settings.blocks if cells > 1 else 0.0
     changes = pace.windows / 6 + 0.75 * in_blocks if cells > 1 else 0.0  # every second window has another stream
-    ladders_s = cells * ((pace.windows + 1.5 * in_blocks) * settings.window_seconds + changes * pace.change_s)
+    ladders_s = cells * ((pace.windows + 2.5 * in_blocks) * settings.window_seconds + changes * pace.change_s)
     trial = pace.trials * (settings.recovery_seconds + settings.max_age.seconds)
     proofs_s = cells * 2 * pace.loads * settings.proof_steps * trial
     process_s = pace.start_s + pace.warm * settings.warmup_seconds + ladders_s + proofs_s

@@ -28,8 +28,10 @@ from streamgauge.stats.paired import Ratio, ratio_of
 #: windows of a cell in a block
 _EACH = 2
 #: where the allowed age is the limit, a batch of a block is this part of the one at which it lies: the ladder has a
-#: rung there, rows cost more than the batch does, and a larger batch would take the time of more blocks
-_PART = 0.25
+#: rung there, and rows cost several times what the batch does, which is known less well
+_PART = 0.5
+#: length of a window of a block in those of a rung: each change of stream takes as long as a short window
+_LONG = 2
 #: the phases of a process in their order; blocks follow the ladder
 _PHASES: dict[Purpose, int] = {"compile": 0, "warm-up": 1, "ladder": 2, "pair": 3, "below": 4, "above": 4}
 _LAST = 5
@@ -181,7 +183,7 @@ def _next_of_block(
     if estimate is None:
         return None
     rows, why = _rows(limits, estimate), f"block {block + 1}, window {taken + 1} of {len(order)}"
-    seconds = settings.window_seconds
+    seconds = _LONG * settings.window_seconds
     least = LEAST_BATCHES // 2
     # further blocks narrow the interval, longer windows do not: all are of one length
     return Turn(cell, Hold(process, "pair", rows, why, seconds, seconds, 1.0, least, block=block))

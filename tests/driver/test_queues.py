@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.driver.queues import OffsetError, Queues, fitting_rows, held_rows
+from streamgauge.driver.queue import OffsetError
+from streamgauge.driver.queues import Queues, fitting_rows, held_rows
 
 step = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 5), st.integers(0, 3)),
@@ -144,6 +145,22 @@ def test_a_closed_loop_keeps_so_many_rows_waiting() -> None:
     assert not queues.overflow
     with pytest.raises(OffsetError, match="open the trial with `hold`"):
         Queues(1, 100).hold(5)
+
+
+@pytest.mark.parametrize(("hold", "asks", "left"), [(10, False, 10), (10, True, 20), (None, False, 50)])
+def test_a_closed_loop_takes_back_the_rows_of_which_the_system_has_not_heard(
+    hold: int | None, asks: bool, left: int
+) -> None:
+    queues = Queues(1, 100, hold=hold)
+    queues.append(0, *rows(0, list(range(50))))
+    queues.plan({0: min(10, queues.latest(9)[0])}, 9)
+    assert queues.offered(60) == [50 if hold is None else 20]
+    if asks:
+        queues.latest(60)
+    assert queues.cut(60) == left
+    queues.append(0, *rows(100, [0] * 5))
+    queues.plan({0: left}, 60)
+    assert read(queues, left, queues.latest(60)[0], 60) == list(range(100, 105))
 
 
 def test_a_backlog_is_offered_at_the_start_and_not_before() -> None:
