@@ -28,8 +28,8 @@ from streamgauge.stats.paired import Ratio, ratio_of
 #: windows of a cell in a block
 _EACH = 2
 #: where the allowed age is the limit, a batch of a block is this part of the one at which it lies: the ladder has a
-#: rung there, and rows cost several times what the batch does, which is known less well
-_PART = 0.5
+#: rung there, rows cost more than the batch does, and a larger batch would take the time of more blocks
+_PART = 0.25
 #: length of a window of a block in those of a rung: each change of stream takes as long as a short window
 _LONG = 2
 #: the phases of a process in their order; blocks follow the ladder
