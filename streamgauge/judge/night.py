@@ -28,8 +28,9 @@ from streamgauge.index import Index
 from streamgauge.index.result_index import series_key
 from streamgauge.judge.ab import LEAST, Comparison, compare
 from streamgauge.judge.changes import Change
+from streamgauge.judge.history import Row
 from streamgauge.judge.reruns import Measure, Subject, Values, column, in_turns, of_cell
-from streamgauge.judge.series import Line, Row, Series, searched
+from streamgauge.judge.series import Line, Series, searched
 from streamgauge.judge.suspects import SELF, confirm, higher_is_better
 from streamgauge.measure.lock import measuring
 from streamgauge.measure.search_stage import PER_UNIT, RATE
@@ -126,9 +127,8 @@ class Night:
     def _series(self) -> list[Series]:
         """Series with a point of this run, by its own records: a host that shares the index may use the same run id."""
         mine = {series_key(result) for result in results.read(self.directory)}
-        rows = [row for row in self.index.series(benchmark=self.benchmark.name) if row["key"] in mine]
-        found = [Series(row, self.index.history(row["key"]), self.index.judgements(row["key"])) for row in rows]
-        return found
+        rows = self.index.series(benchmark=self.benchmark.name)
+        return [Series.of(self.index, row) for row in rows if row["key"] in mine]
 
     # -- answers
 

@@ -4,71 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
 
 from streamgauge.answers import functional
-from streamgauge.answers.functional import is_sound
 from streamgauge.catalog.results import ACCEPTED
 from streamgauge.index import Index
-from streamgauge.judge.changes import SEGMENT, Change, Found, find
+from streamgauge.judge.changes import SEGMENT, Change, Found
+from streamgauge.judge.history import History, Row
 from streamgauge.judge.suspects import SELF, higher_is_better
-
-Row = dict[str, Any]
-_DAY_S = 86_400
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A series: what it measures and where, its points oldest first, its change points."""
+class Curve(History):
+    """A series with its change points."""
 
-    series: Row
-    points: list[Row]
     found: Found
     outcomes: dict[int, str]  # index of a change -> outcome of the judgement on it, or on a change close by
-    self_test: Row | None  # the comparison of the latest A/A run
 
     @property
-    def sound(self) -> list[Row]:
-        return [point for point in self.points if is_sound(point)]
-
-    @property
-    def name(self) -> str:
-        return f"{self.series['system']}, {self.series['mode']}"
+    def label(self) -> str:
+        return f"{self.row['system']}, {self.row['mode']}"
 
     @property
     def higher_is_better(self) -> bool:
-        return higher_is_better(str(self.series["unit"]))
+        return higher_is_better(str(self.row["unit"]))
 
     @property
     def is_output(self) -> bool:
         """True if the series describes a query's answer, where any difference is an error at once."""
-        return functional.is_output(str(self.series["metric"]))
+        return functional.is_output(self.metric)
 
     @property
     def noise_floor(self) -> float | None:
-        return self.self_test["noise_floor"] if self.self_test else None
+        return self.self_test["comparison"]["noise_floor"] if self.self_test else None
 
     @property
     def detectable(self) -> float | None:
         """Least detectable relative change: that of the latest A/A run, else that of Found.detectable."""
-        return self.self_test["detectable_effect"] if self.self_test else self.found.detectable
+        return self.self_test["comparison"]["detectable_effect"] if self.self_test else self.found.detectable
 
 
-def curve_of(index: Index, series: Row, together: int) -> Curve:
-    points = index.history(series["key"])
-    sound = [point for point in points if is_sound(point)]
-    judged = index.judgements(series["key"])
-    tests = [j["evidence"]["comparison"] for j in judged if j["outcome"] == SELF]
-    values = [float(point["value"]) for point in sound]
-    if all(value > 0 for value in values):
-        found = find(values, [moment_of(point) / _DAY_S for point in sound], series=max(together, 1))
-    else:
-        found = Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
-    places = {str(point["at"]): place for place, point in enumerate(sound)}
-    told = [(places[at], j) for j in judged if j["outcome"] != SELF and (at := str(j["changed_at"])) in places]
+def curve_of(index: Index, row: Row, together: int) -> Curve:
+    one = History.of(index, row)
+    found = one.changes(together)
+    places = {str(point["at"]): place for place, point in enumerate(one.sound)}
+    told = [(places[at], j) for j in one.judged if j["outcome"] != SELF and (at := str(j["changed_at"])) in places]
     found = replace(found, changes=_confirmed_too(found.changes, told))
-    return Curve(series, points, found, _outcomes(found.changes, told), tests[-1] if tests else None)
+    return Curve(row, one.points, one.judged, found, _outcomes(found.changes, told))
 
 
 def _outcomes(changes: Sequence[Change], told: list[tuple[int, Row]]) -> dict[int, str]:
@@ -101,7 +82,3 @@ def _confirmed_too(changes: list[Change], told: list[tuple[int, Row]]) -> list[C
         if sure and all(abs(change.index - place) > SEGMENT for change in found):
             found.append(Change(**{**judged["evidence"]["change"], "index": place}))
     return sorted(found, key=lambda change: change.index)
-
-
-def moment_of(point: Row) -> float:
-    return datetime.fromisoformat(point["at"]).timestamp()

@@ -17,6 +17,7 @@ from streamgauge.catalog.results import ACCEPTED
 from streamgauge.config.systems import ENGINES
 from streamgauge.index import Index
 from streamgauge.judge.changes import SEGMENT
+from streamgauge.judge.history import Row, moment_of
 from streamgauge.report import standing
 from streamgauge.report.blocks import (
     MISSING,
@@ -34,7 +35,7 @@ from streamgauge.report.blocks import (
     share,
 )
 from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
-from streamgauge.report.curves import Curve, Row, curve_of, moment_of
+from streamgauge.report.curves import Curve, curve_of
 from streamgauge.report.layout import fill, publish
 from streamgauge.report.metric_names import for_people
 from streamgauge.search.claims import mark_of
@@ -49,8 +50,8 @@ def build(index: Index, out: Path) -> list[str]:
     series = index.series()
     curves = [curve_of(index, one, len(series)) for one in series]
     outcome = _outcome(curves)
-    drawn = [curve for curve in curves if curve.series["metric"] not in standing.TOLD_APART]
-    sections = [*standing.sections(index, [(curve.series, curve.points) for curve in curves]), _summary(drawn)]
+    drawn = [curve for curve in curves if curve.row["metric"] not in standing.TOLD_APART]
+    sections = [*standing.sections(index, [(curve.row, curve.points) for curve in curves]), _summary(drawn)]
     changed = sorted(_grouped(drawn, "benchmark", "workload"), key=lambda one: -max(map(_rank, one[1])))
     for (benchmark, workload), some in changed:
         groups = enumerate(_grouped(some, "experiment", "metric"))
@@ -70,7 +71,7 @@ def build(index: Index, out: Path) -> list[str]:
 
 def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...], list[Curve]]]:
     def key(curve: Curve) -> tuple[str, ...]:
-        return tuple(str(curve.series[name]) for name in names)
+        return tuple(str(curve.row[name]) for name in names)
 
     return [(group, list(some)) for group, some in groupby(sorted(curves, key=key), key)]
 
@@ -90,12 +91,12 @@ def _outcome(curves: list[Curve]) -> Outcome:
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:
     """Lists (state, what, reason) of every change in a series; a change of an output needs no statistics."""
     what = " ".join(
-        str(curve.series[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
+        str(curve.row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
     )
     if curve.sound and (mark := mark_of(curve.sound[-1]["claim"])):
         what += f" ({mark})"
     if curve.is_output:
-        metric = str(curve.series["metric"])
+        metric = str(curve.row["metric"])
         return [
             ("bad", what, f"{functional.said(metric, a, b)} on {_date(b)}")
             for a, b in functional.broken(metric, curve.points)
@@ -106,7 +107,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
         reason = f"{_signed(change.magnitude)} since {_date(curve.sound[change.index])} {_range(change.interval)}"
         reason += f"confidence {change.confidence:.2%}; {_limits(curve)}{outcome}"
         if outcome == "regression":
-            reason += f"; to accept it: streamgauge results accept {curve.series['key']} --reason …"
+            reason += f"; to accept it: streamgauge results accept {curve.row['key']} --reason …"
         told.append((_state(curve, change.magnitude, outcome), what, reason))
     return told
 
@@ -129,9 +130,9 @@ def _summary(curves: list[Curve]) -> Section:
     rows: list[list[Cell]] = []
     for curve in sorted(curves, key=lambda one: -_rank(one)):
         changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
-        query, experiment = f"{curve.series['benchmark']} {curve.series['workload']}", curve.series["experiment"]
+        query, experiment = f"{curve.row['benchmark']} {curve.row['workload']}", curve.row["experiment"]
         rows.append([
-            f"{query}, {experiment}", Text(curve.name, hint=_machine(curve)), for_people(str(curve.series["metric"])),
+            f"{query}, {experiment}", Text(curve.label, hint=_machine(curve)), for_people(str(curve.row["metric"])),
             _told(curve, len(changes), _worst(curve)), _spark(curve),
             _value(last, _unit(curve)) if last else MISSING, _limits_cell(curve),
         ])  # fmt: skip
@@ -148,7 +149,7 @@ def _summary(curves: list[Curve]) -> Section:
 
 
 def _unit(curve: Curve) -> str:
-    unit = str(curve.series["unit"])
+    unit = str(curve.row["unit"])
     return "µs" if unit == "us" else unit
 
 
@@ -190,12 +191,12 @@ def _told(curve: Curve, changes: int, state: State) -> Text:
 
 
 def _part(title: str, curves: list[Curve]) -> Section:
-    unit = str(curves[0].series["unit"])
+    unit = str(curves[0].row["unit"])
     many = len({_machine(curve) for curve in curves}) > 1
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
     for nth, curve in enumerate(curves):
-        name = f"{curve.name}, {_machine(curve)}" if many else curve.name
+        name = f"{curve.label}, {_machine(curve)}" if many else curve.label
         if not curve.is_output:
             traces.append(_band(name, curve, nth))
         shown = _with_gaps(curve.points)
@@ -285,7 +286,7 @@ def _date(point: functional.Point) -> str:
 
 
 def _machine(curve: Curve) -> str:
-    machine = curve.series["machine"]
+    machine = curve.row["machine"]
     label = f"{machine['host']}: " if machine.get("host") else ""
     return f"{label}{machine.get('cpu')}, {machine.get('cores')} cores"
 
