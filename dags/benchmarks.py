@@ -1,7 +1,5 @@
-"""Builds an Airflow DAG for each benchmark file, and another one for its release check."""
+"""Builds an Airflow DAG for each benchmark file, and more for its nights and its release check."""
 
-from streamgauge.airflow import release_dag
-from streamgauge.airflow.factory import dags
+from streamgauge.airflow.dag_files import dags
 
-for dag in (*dags(), *release_dag.dags()):
-    globals()[dag.dag_id] = dag
+globals().update(dags())

@@ -36,12 +36,13 @@ def run(
     master: str | None = None,
     run_id: str | None = None,
     only: str | None = None,
+    alone: bool = False,
     say: Callable[[str], None] = tell,
 ) -> int:
     """Runs every stage of the benchmark file; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
 
     overrides: see config.Overrides. run_id: a run to begin or to continue: what it has measured is kept; None for a
-    new one. only: the stage to run, after those that it needs, without Airflow.
+    new one. only: the stage to run, after those that it needs, without Airflow. alone: run all without Airflow.
 
     Raises UserError for problems that are found before anything starts, and while another process has that run.
     """
@@ -52,10 +53,12 @@ def run(
         check_master(master)
     run_id = run_id or new_name(benchmark)
     with claimed(store.run(run_id)) as claim:
-        if only:
-            return stage_runs.run(
+        if only or alone:
+            began = time.monotonic()
+            code = stage_runs.run(
                 path, benchmark, store, chosen, only=only, run_id=run_id, claim=claim, master=master, say=say
             )
+            return code if only else _told(benchmark, store, run_id, failed=bool(code), began=began, say=say)
         return _run(path, benchmark, store, chosen, run_id=run_id, claim=claim, master=master, say=say)
 
 
@@ -92,12 +95,20 @@ def _run(
         say("stopped")
         return 130
     failed = process.returncode != 0
-    summary.show(benchmark, store, RunLog(directory))
     if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):
         say(f"Airflow failed outside of the stages; see the end of {log}")
+    return _told(benchmark, store, run_id, failed=failed, began=begin, say=say)
+
+
+def _told(
+    benchmark: config.Benchmark, store: Store, run_id: str, *, failed: bool, began: float, say: Callable[[str], None]
+) -> int:
+    """Says what a run that has ended found, and where its page is; returns its exit code."""
+    directory = store.run(run_id)
+    summary.show(benchmark, store, RunLog(directory))
     page = directory / "index.html"
-    say(f"{'failed' if failed else 'done'} in {time.monotonic() - begin:.0f} s")
-    say(f"page: {page}" if page.exists() else f"no page was made; see {log}")
+    say(f"{'failed' if failed else 'done'} in {time.monotonic() - began:.0f} s")
+    say(f"page: {page}" if page.exists() else f"no page was made; see the logs in {directory}")
     return int(failed)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from itertools import groupby
@@ -38,23 +38,19 @@ from streamgauge.airflow.operator import StageOperator
 from streamgauge.airflow.run_names import PREFIX
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
+from streamgauge.base.shipped import shipped
 from streamgauge.catalog.stages import Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark, Overrides, load, parse
 from streamgauge.config.streams import Output
 from streamgauge.measure import timing
 from streamgauge.measure.checks import check_names
 
-CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS", home.ROOT / "configs"))
-ARTIFACTS = place(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"))
+CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
+ARTIFACTS = place(home.artifacts())
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
 #: of every task
 DEFAULTS = {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)}
 GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
-
-
-def config_files(place: Path = CONFIGS) -> list[Path]:
-    """Lists the benchmark files in a folder, or the one file."""
-    return home.benchmark_files(place)
 
 
 def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
@@ -179,7 +175,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         task_id=stage.name,
         doc_md=stage.does,
         stage=stage,
-        application=str(home.ROOT / "jobs" / f"{stage.name}.py"),
+        application=str(shipped(f"jobs/{stage.name}.py")),
         artifacts=str(ARTIFACTS),
         run=os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
         config=str(file.absolute()),
@@ -292,10 +288,3 @@ def _document(benchmark: Benchmark, file: Path, stages: list[Stage], dag_id: str
             *(f"| {e.name} | {e.wanted} | {e.delays} | {e.seed} |" for e in benchmark.experiments),
         ]
     )
-
-
-def dags() -> Iterator[DAG]:
-    for file, benchmark in load_all(config_files())[0].items():
-        yield build(benchmark, file)
-        if benchmark.nightly:
-            yield build(benchmark, file, nightly=True)

@@ -15,13 +15,19 @@ from filelock import FileLock
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
+from streamgauge.base.shipped import CLONE, INSTALL, shipped
 
-ROOT = Path(__file__).resolve().parents[2]
 CONNECTION_VARIABLE = "AIRFLOW_CONN_STREAMGAUGE_SPARK"
 AIRFLOW = [sys.executable, "-m", "airflow"]
 POOL = "streamgauge"
 SLOTS = "2"  # stages at a time; each brings a JVM of its own
 RETRY_SECONDS = 5.0  # between two attempts at a stage
+#: what Airflow's processes import, and how it is installed: the provider names a second PySpark that must stay out
+NEEDS = {
+    "airflow": INSTALL,
+    "pyspark": INSTALL,
+    "airflow.providers.apache.spark": "pip install --no-deps 'apache-airflow-providers-apache-spark>=6.3,<7'",
+}
 #: a task that begins before the API server answers asks it again for a minute, and does not lose its only retry
 PATIENCE = {
     "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "12",
@@ -37,12 +43,18 @@ def benchmark_files(place: Path) -> list[Path]:
     return sorted(file for file in place.glob("*") if file.suffix in (".yaml", ".yml", ".json"))
 
 
+def artifacts() -> str | Path:
+    """Where an Airflow of its own keeps artifacts: as the environment says, in the clone, or in Airflow's home."""
+    airflow = Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow"))
+    return os.environ.get("STREAMGAUGE_ARTIFACTS") or (CLONE or airflow) / "artifacts"
+
+
 def environment(home: Path, artifacts: Path, configs: Path, master: str | None) -> dict[str, str]:
     """Environment variables of every Airflow process. The user's own connection is kept unless a master is given."""
     bin_folder = str(Path(sys.executable).parent)  # holds spark-submit
     ours = {
         "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags")),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGBAG_IMPORT_ERROR_TRACEBACKS": "False",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
@@ -59,13 +71,9 @@ def environment(home: Path, artifacts: Path, configs: Path, master: str | None) 
 
 def prepare(environment: dict[str, str]) -> None:
     """Makes database and pool, once per Airflow version and number of slots. Raises UserError with the cause."""
-    for module in ("airflow", "pyspark"):
-        if find_spec(module) is None:
-            raise UserError(f"{module} is not installed in {sys.prefix}; run make setup")
-    if not (ROOT / "dags").is_dir():
-        raise UserError(
-            f"{ROOT} holds no dags/ and jobs/; run from a clone, installed by make setup or pip install -e ."
-        )
+    for module, way in NEEDS.items():
+        if _is_missing(module):
+            raise UserError(f"{module} is not installed in {sys.prefix}; {way}")
     home = Path(environment["AIRFLOW_HOME"])
     slots = environment["STREAMGAUGE_SLOTS"]
     mark = home / f"ready-{_version('apache-airflow')}-{slots}"
@@ -92,6 +100,13 @@ def _make(slots: str, environment: dict[str, str]) -> None:
         log = Path(environment["AIRFLOW_HOME"]) / "prepare.log"
         log.write_text(done.stdout + done.stderr)
         raise UserError(f"airflow db migrate or pools set failed; its output is in {log}")
+
+
+def _is_missing(module: str) -> bool:
+    try:
+        return find_spec(module) is None
+    except ModuleNotFoundError:  # a package above it
+        return True
 
 
 def _version(package: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,6 @@ from streamgauge.airflow.factory import (
     ARTIFACTS,
     DEFAULTS,
     GROUPS,
-    config_files,
-    load_all,
     mapped_group,
     overrides_json,
     plan_experiments,
@@ -80,9 +77,3 @@ def verdict(run: str) -> str:
     if found["verdict"] != "go":
         raise AirflowFailException(found["line"])
     return str(found["line"])
-
-
-def dags() -> Iterator[DAG]:
-    for file, benchmark in load_all(config_files())[0].items():
-        if benchmark.release and benchmark.systems:
-            yield build(benchmark, file)

@@ -26,7 +26,7 @@ USER = "admin"
 
 
 def ui(
-    configs: Path = home.ROOT / "configs",
+    configs: Path,
     artifacts: Path = Path("artifacts"),
     *,
     port: int = 8080,

@@ -1,4 +1,4 @@
-"""`streamgauge run --only STAGE`: runs one stage, and before it those that it needs, without starting Airflow."""
+"""`streamgauge run --only STAGE` and `demo`: run one stage with those that it needs, or all, without Airflow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from streamgauge.airflow import home
 from streamgauge.airflow.submission import settings
 from streamgauge.base import process_sessions
 from streamgauge.base.errors import UserError
 from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
+from streamgauge.base.shipped import shipped
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.stages import Stage, needed_before, scopes_of, stages_of
@@ -35,15 +35,15 @@ def run(
     store: Store,
     overrides: Mapping[str, Any],
     *,
-    only: str,
+    only: str | None,
     run_id: str,
     claim: Mapping[str, str],
     master: str | None = None,
     say: Callable[[str], None] = tell,
 ) -> int:
-    """Submits the stage and those that it needs, one after another; returns 0, or 1 once a stage has failed.
+    """Submits the stages, one after another; returns 0, or 1 once a stage has failed.
 
-    An earlier stage that this run has finished is left out; `only` itself always runs.
+    only: None runs every stage. One that this run has finished is left out; `only` itself always runs.
     claim: environment variables that tell a process of this run's claim.
     Raises UserError for a stage that the benchmark does not have.
     """
@@ -78,9 +78,11 @@ def run(
     return 0
 
 
-def tasks(benchmark: Benchmark, only: str) -> list[tuple[Stage, dict[str, str]]]:
+def tasks(benchmark: Benchmark, only: str | None) -> list[tuple[Stage, dict[str, str]]]:
     """Lists that stage for each of its scopes, after all that must succeed before it. Raises UserError for its name."""
     stages = {stage.name: stage for stage in stages_of(benchmark)}
+    if only is None:
+        return [(stage, scope) for stage in stages.values() for scope in scopes_of(benchmark, stage.scope)]
     if only not in stages:
         raise UserError(f"--only: found {only!r}, allowed: {', '.join(stages)}")
     found: list[tuple[Stage, dict[str, str]]] = []
@@ -125,7 +127,7 @@ def _submit(stage: Stage, arguments: list[str], master: str, log: Path, claim: M
     given = settings(master, {}, arguments, python=sys.executable, stays=stage.stays)
     submit = Path(sys.executable).with_name("spark-submit")
     conf = [part for key, value in given["conf"].items() for part in ("--conf", f"{key}={value}")]
-    application = str(home.ROOT / "jobs" / f"{stage.name}.py")
+    application = str(shipped(f"jobs/{stage.name}.py"))
     command = [str(submit), "--master", master, *conf, application, *given["application_args"]]
     process = process_sessions.Leader(command, {**os.environ, **given["env_vars"], **claim}, log)
     try:

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.airflow import home
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import ENVIRONMENT
 from streamgauge.spark import session
@@ -58,7 +57,6 @@ def settings(
         file = found["application_args"][at]
         found["application_args"][at] = Path(file).name
         found["files"] = file
-        archives.append(f"{_zipped(home.ROOT / 'expectations')}#expectations")
         found["env_vars"] = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     if hidden:
         found["properties_file"] = str(written(hidden, _temporary()))
@@ -82,12 +80,8 @@ def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, 
         raise UserError(f"{where}: conf: found no {_UPLOAD}, by which Spark hands files to the driver's pod")
 
 
-def _zipped(folder: Path) -> str:
-    """The path of a zip of the folder, in a temporary directory that only we can write; it goes with this process."""
-    return shutil.make_archive(str(_temporary() / folder.name), "zip", folder)
-
-
 def _temporary() -> Path:
+    """A new temporary directory that only we can write; it goes with this process."""
     place = Path(tempfile.mkdtemp(prefix="streamgauge-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     return place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -17,7 +16,7 @@ from streamgauge.airflow import home, page_server
 
 def app(prefix: str) -> FastAPI:
     """Makes the application that Airflow mounts below the prefix."""
-    made = page_server.app(os.environ.get("STREAMGAUGE_ARTIFACTS", home.ROOT / "artifacts"), [_may_see])
+    made = page_server.app(home.artifacts(), [_may_see])
     made.add_exception_handler(401, lambda request, problem: _log_in(prefix, request, problem))
     return made
 

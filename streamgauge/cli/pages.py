@@ -9,7 +9,7 @@ import typer
 #: headings of the help, each with its commands
 PANELS = {
     "Your own data": ("init", "analyze", "generate", "datasets"),
-    "Whole benchmarks": ("check", "run", "ui", "runs", "open", "serve", "schema"),
+    "Whole benchmarks": ("demo", "check", "run", "ui", "runs", "open", "serve", "schema"),
     "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver", "kafka"),
     "Judgements": ("release-check", "compare", "changes"),
     "Results": ("results", "export", "dashboard", "gc"),

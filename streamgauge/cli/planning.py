@@ -1,4 +1,4 @@
-"""The commands check, schema, run and ui, which work on whole benchmark files, and options that commands share."""
+"""The commands check, schema, run, demo and ui, which take benchmark files, and options that commands share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
+from streamgauge.base.shipped import INSTALL, shipped
 from streamgauge.base.units import Tick, moment
 from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import losses, options, outside
@@ -51,6 +52,7 @@ def register(app: typer.Typer) -> None:
     app.command()(check)
     app.command()(schema)
     app.command()(run)
+    app.command()(demo)
     app.command()(ui)
 
 
@@ -256,6 +258,32 @@ def run(
         "processes": processes, "proof_steps": proof_steps, "quick": quick or None, "scale": scale, "seed": seed,
     }  # fmt: skip
     overrides = {key: value for key, value in raw.items() if value is not None}
+    _start(file, artifacts, overrides, master=master, run_id=run_id, only=only, as_json=as_json)
+
+
+def demo(
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run is: two streams of real flights share one short process of Spark, without Airflow.
+
+    It ends with a page. Its figures only show what a run prints: too little is measured for a finding.
+    """
+    _start(shipped("configs/demo.yaml"), artifacts, {}, alone=True, as_json=as_json)
+
+
+def _start(
+    file: Path,
+    artifacts: Path,
+    overrides: dict[str, Any],
+    *,
+    master: str | None = None,
+    run_id: str | None = None,
+    only: str | None = None,
+    alone: bool = False,
+    as_json: bool,
+) -> NoReturn:
+    """Checks the benchmark, runs it, and ends the command with its exit code."""
     benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))
     from streamgauge.catalog import preflight
     from streamgauge.spark import reach
@@ -268,10 +296,10 @@ def run(
     name = run_id or dag_run.new_name(benchmark)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         try:
-            code = dag_run.run(file, artifacts, overrides, master=master, run_id=name, only=only)
+            code = dag_run.run(file, artifacts, overrides, master=master, run_id=name, only=only, alone=alone)
         except KeyboardInterrupt:
             code = STOPPED
-        if code == STOPPED:
+        if code == STOPPED and not alone:
             typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
     if as_json:
         records = store_at(artifacts).run(name)
@@ -302,5 +330,5 @@ def _airflow_runner() -> Any:
     try:
         from streamgauge.airflow import dag_run
     except ImportError as problem:
-        raise UserError(f"Airflow is not installed here ({problem}); `make setup` installs everything") from None
+        raise UserError(f"Airflow is not installed here ({problem}); {INSTALL}") from None
     return dag_run

@@ -11,6 +11,7 @@ import typer
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
+from streamgauge.base.shipped import INSTALL
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summary
@@ -154,7 +155,7 @@ def serve(
     try:
         from streamgauge.airflow import page_server
     except ImportError as problem:
-        raise UserError(f"a web server is not installed here ({problem}); `make setup` installs everything") from None
+        raise UserError(f"a web server is not installed here ({problem}); {INSTALL}") from None
     from streamgauge.driver.ports import free_port
 
     port = free_port(port, host)

@@ -22,6 +22,7 @@ from streamgauge.base.folders import temporary_folder
 from streamgauge.base.live import Live, about, tell, took
 from streamgauge.base.places import Remote, as_user_error, copy, place, remove
 from streamgauge.base.process_sessions import postponed, stoppable
+from streamgauge.base.shipped import INSTALL
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.cli import options
@@ -155,7 +156,7 @@ def _on_spark(name: str, master: str) -> Iterator[Workers]:
         from streamgauge.spark.session import batch_session, end, silence
         from streamgauge.spark.tasks import OnSpark
     except ImportError as problem:
-        raise UserError(f"PySpark is not installed here ({problem}); `make setup` installs everything") from None
+        raise UserError(f"PySpark is not installed here ({problem}); {INSTALL}") from None
     with postponed() as told, progress("starting Spark"):  # a signal after the line must not find the old handler
         session = batch_session(name, master)
     try:

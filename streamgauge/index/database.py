@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.places import as_user_error
+from streamgauge.base.shipped import INSTALL
 from streamgauge.index.tables import SCHEMA
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -45,7 +46,7 @@ def connect(url: str, *, make: bool = True) -> Engine:
         options = {"connect_timeout": 10}
         return create_engine(parsed.set(drivername=_DRIVERS[kind]), connect_args=options, pool_pre_ping=True)
     except (NoSuchModuleError, ImportError) as problem:
-        raise UserError(f"{name(parsed)}: its driver is not installed ({problem}); `make setup` does") from None
+        raise UserError(f"{name(parsed)}: its driver is not installed ({problem}); {INSTALL}") from None
 
 
 def _sqlite(url: URL) -> Engine:

@@ -20,6 +20,7 @@ from streamgauge.base.canonical import canonical, signed
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json, write_record
 from streamgauge.base.places import here
+from streamgauge.base.shipped import SHIPPED
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement, Result
@@ -38,7 +39,6 @@ from streamgauge.workloads.nexmark.queries import QUERIES
 
 log = logging.getLogger("streamgauge")
 ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
-_ROOT = Path(__file__).resolve().parents[2]  # the manifest's commands run there
 
 
 def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
@@ -229,7 +229,7 @@ class _Check:
         write_record(self.directory / RECORD, record)
         manifest = {
             **about,
-            "configuration": json.loads(configuration.replace(f'"{_ROOT}/', '"')),
+            "configuration": json.loads(configuration.replace(f'"{SHIPPED}/', '"')),
             "configuration_sha256": asked,
             "sources": self.store.source_fingerprint(self.benchmark.source.files),
             "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},

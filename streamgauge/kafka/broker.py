@@ -12,9 +12,10 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.process_sessions import Leader, postponed, stop
+from streamgauge.base.shipped import tools
 from streamgauge.driver.ports import free_port
 
-HOME = Path(__file__).resolve().parents[2] / ".venvs" / "kafka"  # as `make kafka` makes it
+HOME = tools() / "kafka"  # as `make kafka` makes it
 START_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 #: enough for a trial's rows; a bigger heap would take memory from the job beside it

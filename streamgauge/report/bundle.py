@@ -16,6 +16,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.folders import temporary_folder
 from streamgauge.base.places import as_user_error
 from streamgauge.base.printable import as_cell
+from streamgauge.base.shipped import SHIPPED
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.report import again, page
@@ -27,7 +28,6 @@ _SIZE = (640, 360)
 _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
         **{one: f"\\{one}" for one in "&%$#_"}, "\u202f": r"\,", "\u00a0": "~", "\u2060": "", "−": "$-$", "–": "--",
         "—": "---", "µ": r"$\mu$", "×": r"$\times$", "→": r"$\to$", "≤": r"$\le$", "≥": r"$\ge$"}  # fmt: skip
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 def export(benchmark: Benchmark, store: Store, run_id: str, out: Path, *, svg: bool = True) -> list[Path]:
@@ -113,8 +113,10 @@ def _write_about(folder: Path, records: Records) -> None:
     """Writes the benchmark file, and what a reader needs to cite the figures and to make them again."""
     (folder / "benchmark.yaml").write_text(again.settings(records.benchmark) + "\n")
     (folder / "environment.json").write_text(json.dumps(records.environments, indent=1))
-    if (cite := _ROOT / "CITATION.cff").exists():
-        shutil.copy(cite, folder / "CITATION.cff")
+    cite = ""
+    if (citation := SHIPPED / "CITATION.cff").exists():  # in a clone
+        shutil.copy(citation, folder / "CITATION.cff")
+        cite = " `CITATION.cff` says how to cite Streamgauge."
     streams = [
         f"| {one.experiment.name} | {one.experiment.seed} | {(one.manifest or {}).get('events', '')} "
         f"| `{(one.manifest or {}).get('sha256', 'not made')}` |"
@@ -130,7 +132,7 @@ def _write_about(folder: Path, records: Records) -> None:
         "The sha256 covers every event of a stream in its order; the same one proves the same stream.\n\n"
         "| experiment | seed | events | sha256 |\n|---|---|---|---|\n" + "\n".join(streams) + "\n\n"
         "`figures/` has each chart as SVG, and its numbers as CSV. `tables/` has each table as LaTeX (with booktabs), "
-        "Markdown and CSV. `environment.json` names the machine. `CITATION.cff` says how to cite Streamgauge.\n"
+        f"Markdown and CSV. `environment.json` names the machine.{cite}\n"
     )
 
 

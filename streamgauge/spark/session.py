@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import ENVIRONMENT
+from streamgauge.base.shipped import PACKAGE
 from streamgauge.spark.private_conf import REDACTED
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ BATCH_JVM = (
 )
 #: a class-data archive of Spark's classes, which the JVM maps; there if scripts/class-archive.sh has made it
 _CLASSES = Path(sys.prefix, "spark.jsa")
+#: says what a JVM of ours logs, as a URI
+LOG4J = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
 BATCH_CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -83,7 +86,7 @@ def quick_jvm() -> str:
 
 def driver_options() -> str:
     """Options for the JVM of a Spark driver on this host."""
-    return f"{quick_jvm()} -Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    return f"{quick_jvm()} -Dlog4j2.configurationFile={LOG4J}"
 
 
 def end(session: SparkSession) -> None:
@@ -170,12 +173,11 @@ def library_zip() -> Path:
     Modules that Python has compiled are in it in that form too, else each worker would compile them when it starts.
     Python takes the source where it is newer, or where the executor has another Python.
     """
-    package = Path(__file__).resolve().parents[1]
     target = Path(tempfile.mkdtemp(prefix="streamgauge-")) / "streamgauge.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(package.rglob("*")):
+        for file in sorted(PACKAGE.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
-                name = file.relative_to(package.parent)
+                name = file.relative_to(PACKAGE.parent)
                 archive.write(file, name)
                 if file.suffix == ".py" and (compiled := Path(cache_from_source(str(file)))).exists():
                     archive.write(compiled, name.with_suffix(".pyc"))

@@ -37,9 +37,11 @@ BENCHMARK = parse(Benchmark, FILE, "test")
         ("validate", ["ingest", "generate calm", "validate calm", "generate wild", "validate wild"]),
         ("search", ["ingest", "generate wild", "validate wild", "search wild all one"]),
         ("report", ["report"]),  # it shows what there is
+        (None, ["ingest", "analyze", "generate calm", "generate wild", "validate calm", "validate wild",
+                "search wild all one", "latency wild all one", "report"]),
     ],
-)
-def test_only_what_must_succeed_before_is_submitted_and_once(only: str, submitted: list[str]) -> None:
+)  # fmt: skip
+def test_only_what_must_succeed_before_is_submitted_and_once(only: str | None, submitted: list[str]) -> None:
     assert [" ".join([stage.name, *scope.values()]) for stage, scope in tasks(BENCHMARK, only)] == submitted
 
 

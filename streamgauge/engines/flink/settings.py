@@ -10,10 +10,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.shipped import tools
 from streamgauge.config.systems import Reached, Semantics, System, resolved
 from streamgauge.lateness.pace import Pace
 
-HOME = Path(__file__).resolve().parents[3] / ".venvs" / "flink"  # as `make flink` makes it
+HOME = tools() / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"
 #: Flink's own `pipeline.auto-watermark-interval`
 WATERMARK_US = 200_000

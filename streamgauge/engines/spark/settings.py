@@ -10,12 +10,13 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.shipped import tools
 from streamgauge.base.units import PS, Duration
 from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import Reached, Semantics, System, resolved
 from streamgauge.lateness.pace import Pace
 
-JAR = Path(__file__).parents[3] / ".venvs" / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
+JAR = tools() / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
 #: time between micro-batches of a stream at its own speed, where no trigger is set: about what one of few rows takes
 BATCH_US = 1_000_000
 

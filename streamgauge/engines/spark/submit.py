@@ -12,10 +12,9 @@ from streamgauge.engines.spark import real_time
 from streamgauge.engines.spark.engine import TRANSPORT, state_store
 from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.spark.private_conf import REDACTED, parted, written
-from streamgauge.spark.session import driver_address
+from streamgauge.spark.session import LOG4J, driver_address
 
 OPTIONS = "spark.driver.extraJavaOptions"
-_LOG4J = Path(__file__).parents[2] / "spark" / "log4j2.properties"
 
 
 def environment(system: SparkSettings, library: Path | None) -> dict[str, str]:
@@ -57,7 +56,7 @@ def command(system: SparkSettings, application: Path, private: Path, options: Se
 
 def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
     """Returns the Spark settings of a system; cores: of a local master, which may be *; None for another master."""
-    options = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"]
+    options = [f"-Dlog4j2.configurationFile={LOG4J}"]
     if system.cpus:  # it will be pinned to them when it is warm
         options.append(f"-XX:ActiveProcessorCount={len(system.cpus)}")
     options += [given] if (given := system.conf.get(OPTIONS)) else []

@@ -1,0 +1,33 @@
+"""Finds what the project ships beside its library: DAGs, jobs, suites and benchmark files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import streamgauge
+from streamgauge.base.errors import UserError
+
+#: the folder of the library
+PACKAGE = Path(streamgauge.__file__).resolve().parent
+_IN_WHEEL = PACKAGE / "shipped"  # as pyproject.toml maps it
+#: the repository that holds the library; None for an installed wheel
+CLONE = None if _IN_WHEEL.is_dir() else PACKAGE.parent
+#: holds dags/, jobs/, expectations/ and configs/
+SHIPPED = CLONE or _IN_WHEEL
+INSTALL = "install the wheel with its extra `all`, or run `make setup` in a clone"
+
+
+def shipped(name: str) -> Path:
+    """The path of a shipped file or folder, such as jobs/search.py. Raises UserError if it is missing."""
+    path = SHIPPED / name
+    if not path.exists():
+        raise UserError(f"{path}: is missing; {INSTALL}")
+    return path
+
+
+def tools() -> Path:
+    """The folder of what `make flink`, `make jvm-link` and `make kafka` made; STREAMGAUGE_TOOLS names another one."""
+    usual = CLONE / ".venvs" if CLONE else Path(sys.prefix, "share", "streamgauge")
+    return Path(os.environ.get("STREAMGAUGE_TOOLS") or usual)
