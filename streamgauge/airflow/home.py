@@ -26,7 +26,7 @@ RETRY_SECONDS = 5.0  # between two attempts at a stage
 NEEDS = {
     "airflow": INSTALL,
     "pyspark": INSTALL,
-    "airflow.providers.apache.spark": "pip install --no-deps 'apache-airflow-providers-apache-spark>=6.3,<7'",
+    "airflow.providers.apache.spark": "pip install --no-deps 'apache-airflow-providers-apache-spark>=6.3.4,<7'",
 }
 #: a task that begins before the API server answers asks it again for a minute, and does not lose its only retry
 PATIENCE = {
