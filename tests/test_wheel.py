@@ -62,9 +62,10 @@ class Installed:
 
     def run(self, *command: str, **variables: str) -> str:
         """Runs a program of the environment, far from the clone; returns what it prints."""
-        clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "STREAMGAUGE_C"))}
+        ours = {"STREAMGAUGE_LOCKS": os.environ["STREAMGAUGE_LOCKS"]} if "STREAMGAUGE_LOCKS" in os.environ else {}
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "STREAMGAUGE_"))}
         program = [str(self.home / "bin" / command[0]), *command[1:]]
-        done = subprocess.run(program, cwd=self.away, env=clean | variables, capture_output=True, text=True)
+        done = subprocess.run(program, cwd=self.away, env=clean | ours | variables, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
         return done.stdout
 

@@ -1,4 +1,4 @@
-"""All DAGs of a folder of benchmark files, for a DAG file of two lines (docs/airflow.md)."""
+"""Builds all DAGs of a folder of benchmark files, for a DAG file of two lines (docs/airflow.md)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def benchmark_files(place: Path) -> list[Path]:
 
 
 def artifacts() -> str | Path:
-    """Where an Airflow of its own keeps artifacts: as the environment says, in the clone, or in Airflow's home."""
+    """Returns where DAGs keep artifacts: as the environment says, else in the clone, else in Airflow's home."""
     airflow = Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow"))
     return os.environ.get("STREAMGAUGE_ARTIFACTS") or (CLONE or airflow) / "artifacts"
 
