@@ -26,6 +26,10 @@ class Mistakes(UserError):
         return Mistakes, (self.lines,)
 
 
+#: what to do about a damaged artifact
+BUILT_AGAIN = "delete its folder, which is then built again"
+
+
 class Damaged(UserError):
     """A file that this project wrote is not what was written."""
 

@@ -10,10 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.base.errors import Damaged
+from streamgauge.base.errors import BUILT_AGAIN, Damaged
 from streamgauge.base.places import opened
-
-TODO = "delete its folder, which is then built again"
 
 
 @contextmanager
@@ -24,7 +22,7 @@ def reading_parquet(file: Path | str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as problem:
-        raise Damaged(file, f"damaged, no readable Parquet: {problem}", TODO) from None
+        raise Damaged(file, f"damaged, no readable Parquet: {problem}", BUILT_AGAIN) from None
 
 
 def parquet_file(file: Path | str, *, pre_buffer: bool = False) -> pq.ParquetFile:

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamgauge.base.errors import Damaged
+from streamgauge.base.errors import BUILT_AGAIN, Damaged
 from streamgauge.base.jsonl import read_record
 from streamgauge.base.places import Remote, reading
 
 MANIFEST = "manifest.json"
 #: in a manifest: the SHA-256 of each file in the artifact's folder, by name
 DIGESTS = "digests"
-TODO = "delete its folder, which is then built again"
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,9 @@ class Artifact:
             try:
                 actual = _sha256(path)
             except OSError as problem:
-                raise Damaged(path, f"damaged artifact, {problem.strerror}", TODO) from None
+                raise Damaged(path, f"damaged artifact, {problem.strerror}", BUILT_AGAIN) from None
             if actual != wanted:
-                raise Damaged(path, "damaged artifact, its sha256 is not that of its manifest", TODO)
+                raise Damaged(path, "damaged artifact, its sha256 is not that of its manifest", BUILT_AGAIN)
             self._intact.add(name)
         return path
 
@@ -66,9 +65,9 @@ def digests(folder: Path) -> dict[str, str]:
 
 def read_manifest(file: Path) -> dict[str, Any]:
     """Reads a manifest, of ours or of a stream that others have made. Raises Damaged if something has changed ours."""
-    found = read_record(file, TODO)
+    found = read_record(file, BUILT_AGAIN)
     if "files" not in found and not {"kind", "key"} <= found.keys():
-        raise Damaged(file, "damaged, not an artifact's manifest", TODO)
+        raise Damaged(file, "damaged, not an artifact's manifest", BUILT_AGAIN)
     return found
 
 

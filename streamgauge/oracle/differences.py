@@ -11,7 +11,7 @@ from typing import Literal
 
 import duckdb
 
-from streamgauge.oracle.locked import limited
+from streamgauge.oracle.locked import limited, quoted
 
 Kind = Literal["missing", "with other values", "in excess"]
 Cause = Literal["warm-up", "updates", "sentinel", "late", "last"]
@@ -130,8 +130,8 @@ class _Comparison:
     def _far(self) -> str:
         """Condition that a column is null, or later in time, as it is in no expected answer."""
         each = [
-            f"({_name(name)} is null and not exists (from expected e where e.{_name(name)} is null))"
-            + (f" or {_name(name)} > (select max({_name(name)}) from expected)" if _is_time(name, kind) else "")
+            f"({quoted(name)} is null and not exists (from expected e where e.{quoted(name)} is null))"
+            + (f" or {quoted(name)} > (select max({quoted(name)}) from expected)" if _is_time(name, kind) else "")
             for name, kind in self._kinds.items()
         ]
         return " or ".join(each)
@@ -146,13 +146,14 @@ def _without(table: str, other: str, names: Mapping[str, str]) -> str:
 
 
 def _same(one: str, other: str, names: Sequence[str] | Mapping[str, str]) -> str:
-    return " and ".join(f"{one}.{_name(name)} is not distinct from {other}.{_name(name)}" for name in names)
+    return " and ".join(f"{one}.{quoted(name)} is not distinct from {other}.{quoted(name)}" for name in names)
 
 
 def _shown(table: str, names: Mapping[str, str]) -> str:
     """Expression of the row as text, such as `key=a n=2`."""
     return " || ' ' || ".join(
-        f"'{name.replace(chr(39), chr(39) * 2)}=' || coalesce({table}.{_name(name)}::varchar, 'null')" for name in names
+        f"'{name.replace(chr(39), chr(39) * 2)}=' || coalesce({table}.{quoted(name)}::varchar, 'null')"
+        for name in names
     )
 
 
@@ -162,7 +163,3 @@ def _is_time(name: str, kind: str) -> bool:
 
 def _cut(text: str | None) -> str | None:
     return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

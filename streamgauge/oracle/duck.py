@@ -19,6 +19,7 @@ import pyarrow as pa
 from streamgauge import workloads
 from streamgauge.oracle.checksum import checksum, result_columns
 from streamgauge.oracle.late_rows import Expectation
+from streamgauge.oracle.locked import literal, quoted
 from streamgauge.workloads import Query, Rule, Spec
 
 BATCH_ROWS = 100_000
@@ -80,11 +81,11 @@ def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[d
     told = {
         "offset_us": spec.offset_us, "slide_us": spec.step_us, "window_us": spec.window_us,
         "length_us": spec.length_us, "top": spec.top,
-        "columns": ", ".join(map(_name, dict.fromkeys(name for name in (spec.key, spec.value) if name is not None))),
+        "columns": ", ".join(map(quoted, dict.fromkeys(name for name in (spec.key, spec.value) if name is not None))),
     }  # fmt: skip
     sql = sql or question(spec.query)
     with tempfile.TemporaryDirectory(prefix="streamgauge-duck-") as scratch, duckdb.connect() as base:
-        base.execute(f"set timezone = 'UTC'; set threads = 1; set temp_directory = {_text(scratch)}")
+        base.execute(f"set timezone = 'UTC'; set threads = 1; set temp_directory = {literal(scratch)}")
         base.execute(_BEGIN)
         for number, rows in enumerate(frames):
             base.register(f"frame{number}", rows)
@@ -118,30 +119,22 @@ def _columns(spec: Spec, rows: pa.Table) -> str:
     """The select list of `events`."""
     found = ["seq", "epoch_us(event_ts) as at_us"]
     if spec.key is not None:
-        found.append(f"r.{_name(spec.key)} as key")
+        found.append(f"r.{quoted(spec.key)} as key")
     if spec.value is not None:
-        value, kind = f"r.{_name(spec.value)}", rows.schema.field(spec.value).type
+        value, kind = f"r.{quoted(spec.value)}", rows.schema.field(spec.value).type
         found.append(f"{value} as value")
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             found.append(f"{number_of(spec, rows)} as number")
         if spec.mark is not None:
-            found.append(f"coalesce({value}::varchar = {_text(spec.mark)}, false) as marked")
+            found.append(f"coalesce({value}::varchar = {literal(spec.mark)}, false) as marked")
     return ", ".join(found)
 
 
 def number_of(spec: Spec, rows: pa.Table) -> str:
     """The value of the rows r as it is summed, in SQL."""
-    value = f"r.{_name(str(spec.value))}"
+    value = f"r.{quoted(str(spec.value))}"
     is_float = pa.types.is_floating(rows.schema.field(str(spec.value)).type)
     return _MILLIONTHS.format(value=value) if is_float else value
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def reduced(answer: pa.Table, rule: Rule) -> pa.Table:

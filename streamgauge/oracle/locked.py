@@ -77,3 +77,13 @@ def _one_line() -> Iterator[None]:
         raise
     except duckdb.Error as problem:
         raise UserError(f"answer.sql: {str(problem).splitlines()[0]}") from None
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL takes it."""
+    return "'" + text.replace("'", "''") + "'"

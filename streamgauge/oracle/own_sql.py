@@ -19,7 +19,7 @@ import pyarrow as pa
 from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 from streamgauge.oracle.differences import Differences, differences
-from streamgauge.oracle.locked import limited, locked
+from streamgauge.oracle.locked import limited, literal, locked, quoted
 
 WALLS = ("event_wall", "offered_wall")
 #: a column of the offered rows: true for those that the job took before the trial
@@ -72,7 +72,7 @@ def tells_time(sql: str | None, key: Sequence[str], columns: Mapping[str, str]) 
     """
     kinds = dict.fromkeys(key, "")
     if sql is not None:
-        names = [*OFFERED, *(f"null::{_SQL_TYPES.get(kind, kind)} as {_name(name)}" for name, kind in columns.items())]
+        names = [*OFFERED, *(f"null::{_SQL_TYPES.get(kind, kind)} as {quoted(name)}" for name, kind in columns.items())]
         with suppress(UserError), locked() as base:  # what is wrong with the SQL is told by its first use
             base.execute(f"create view events as select {', '.join(names)} limit 0")
             with limited(base, sql, _LOOK_S):
@@ -152,14 +152,14 @@ class Answers:
         # what the sentinel alone answers is none of the stream's answers
         self._base.execute(f"{plain} where sentinel")
         self._asked(sql, "of_sentinel")
-        cast = ", ".join(f"try_cast({_at(name)} as {columns[name]}) as {_name(name)}" for name in names)
-        same = " and ".join(f"e.{_name(name)} is not distinct from a.{_name(name)}" for name in key)
+        cast = ", ".join(f"try_cast({_at(name)} as {columns[name]}) as {quoted(name)}" for name in names)
+        same = " and ".join(f"e.{quoted(name)} is not distinct from a.{quoted(name)}" for name in key)
         self._base.execute(f"create table typed as select {cast}, appended from raw")
         self._base.execute(
             f"create table mine as from typed a where exists (from expected e where {same})"
             f" or not exists (from of_sentinel e where {same})"
         )
-        every = ", ".join(map(_name, names))
+        every = ", ".join(map(quoted, names))
         self._base.execute(
             f"create table firsts as from mine qualify row_number() over (partition by {every} order by appended) = 1"
         )
@@ -212,7 +212,7 @@ class Answers:
         if first is None:
             return None
         for name in names:
-            if not self._count(f"from raw where list_contains(json_keys(value), {_text(name)}) limit 1"):
+            if not self._count(f"from raw where list_contains(json_keys(value), {literal(name)}) limit 1"):
                 return name, ", ".join(first[0])
         return None
 
@@ -240,16 +240,8 @@ class Answers:
 
     @staticmethod
     def _of(table: str, names: Sequence[str]) -> str:
-        return ", ".join(f"{table}.{_name(name)}" for name in names)
+        return ", ".join(f"{table}.{quoted(name)}" for name in names)
 
 
 def _at(name: str) -> str:
-    return f"json_extract_string(value, {_text('$.' + _name(name))})"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"json_extract_string(value, {literal('$.' + quoted(name))})"
