@@ -80,8 +80,3 @@ def nearest_rank(sorted_values: Sequence[int] | Times, quantile: float) -> int:
 def rank_of(quantile: float, count: int) -> int:
     """1-based nearest rank of a quantile among `count` values."""
     return max(1, -int(-quantile * count // 1))
-
-
-def later_than(event_times: Times, watermark_delay: int) -> int:
-    """Number of events that a watermark with this delay would call late: delay > watermark delay."""
-    return int((delays(event_times) > watermark_delay).sum())

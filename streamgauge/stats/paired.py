@@ -40,11 +40,6 @@ class Ratio:
         """Half the interval's width, relative to the ratio."""
         return math.sqrt(self.high / self.low) - 1
 
-    @property
-    def holds_one(self) -> bool:
-        """True if the interval allows that both sides are equal."""
-        return self.low <= 1 <= self.high
-
     def beyond(self, power: float) -> float:
         """Returns how far the truth must lie from a bound, on logarithms, so that the interval leaves it out so often.
 

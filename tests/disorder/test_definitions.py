@@ -20,8 +20,6 @@ def test_a_small_stream_by_hand() -> None:
     assert definitions.inversions(stream) == 9
     assert definitions.distance(stream) == 6
     assert definitions.interleaved(stream) == 3  # as 30 > 25 > 5
-    assert definitions.later_than(stream, 9) == 2
-    assert definitions.later_than(stream, 10) == 1
 
 
 @given(times)

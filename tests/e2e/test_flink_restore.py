@@ -68,7 +68,7 @@ def test_from_one_subtask_to_two(cluster: Cluster, stream: Path, tmp_path: Path,
         running(cluster, job)
         talk.start(time.time_ns())
         wait_for(lambda: sum(talk.status()["planned"]) > COUNT / 4, "a quarter of the rows", 30)
-        saved = cluster.stop_with_savepoint(job)
+        saved = stopped_with_savepoint(cluster, job, tmp_path)
         before = sum(talk.status()["committed"])
         assert 0 < before < COUNT
         job = cluster.run(given, 2, saved)
@@ -84,6 +84,15 @@ def test_from_one_subtask_to_two(cluster: Cluster, stream: Path, tmp_path: Path,
     found = check(rows, figures, [report["body"] for report in seen["reports"]], spec)
     assert (found.wrong, found.expected_late, rows.num_rows) == (None, 0, COUNT)
     assert found.reported_rows == found.expected_rows > 5
+
+
+def stopped_with_savepoint(cluster: Cluster, job: str, folder: Path) -> str:
+    """Ends a job in the middle of what it reads; returns where its savepoint is."""
+    given = {"targetDirectory": (folder / "savepoints").as_uri(), "drain": False}
+    trigger = cluster.ask("POST", f"/jobs/{job}/stop", given)["request-id"]
+    path = f"/jobs/{job}/savepoints/{trigger}"
+    wait_for(lambda: cluster.ask("GET", path)["status"]["id"] == "COMPLETED", "a savepoint", 30)
+    return str(cluster.ask("GET", path)["operation"]["location"])
 
 
 def running(cluster: Cluster, job: str) -> None:

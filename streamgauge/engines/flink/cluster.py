@@ -90,20 +90,6 @@ class Cluster:
         causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
         return (causes[-1] if causes else trace.splitlines()[0])[:300]
 
-    def stop_with_savepoint(self, job: str, patience_s: float = 30.0) -> str:
-        """Ends a job with a savepoint, in the middle of whatever it reads; returns where that is. Raises UserError."""
-        given = {"targetDirectory": (self._work / "savepoints").as_uri(), "drain": False}
-        trigger = self.ask("POST", f"/jobs/{job}/stop", given)["request-id"]
-        deadline = time.monotonic() + patience_s
-        while time.monotonic() < deadline:
-            told = self.ask("GET", f"/jobs/{job}/savepoints/{trigger}")
-            if told["status"]["id"] == "COMPLETED":
-                if "location" not in told["operation"]:
-                    raise UserError(f"systems.{self._system.name}: no savepoint: {told['operation']}")
-                return str(told["operation"]["location"])
-            time.sleep(0.05)
-        raise UserError(f"systems.{self._system.name}: no savepoint within {patience_s:.0f} s")
-
     def cancel(self, job: str, patience_s: float = 20.0) -> None:
         """Cancels a job, whatever it is doing, and waits until it has ended."""
         self.ask("PATCH", f"/jobs/{job}?mode=cancel")
