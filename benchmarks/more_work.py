@@ -24,22 +24,22 @@ from rich.table import Table
 
 from benchmarks.same_stream import comparisons
 from benchmarks.search import as_markdown
-from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Benchmark, Experiment, load
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.config import Benchmark, load
 
 _SHORT, _MORE = 20, 1.1
 
 
 class Sources(Store):
-    """A store in which each experiment has a source of its own."""
+    """A store in which each experiment has the stream of another source."""
 
-    def __init__(self, root: Path, of: dict[str, Benchmark]) -> None:
+    def __init__(self, root: Path, own: dict[str, str]) -> None:
+        """own: key of a stream's source, by the key that the benchmark of all asks for."""
         super().__init__(root)
-        self._of = of
+        self._own = own
 
-    def stream_key(self, benchmark: Benchmark, experiment: Experiment) -> str:
-        own = self._of.get(experiment.name, benchmark)
-        return super().stream_key(own, own.experiments[0])
+    def need(self, kind: str, key: str, made_by: str, *, hashed: bool = True) -> Artifact:
+        return super().need(kind, self._own.get(key, key), made_by, hashed=hashed)
 
 
 def made(file: Path, key: str, characters: int, place: Path, system: str) -> Path:
@@ -55,7 +55,7 @@ def made(file: Path, key: str, characters: int, place: Path, system: str) -> Pat
         for row in rows:
             written.writerow(row | {key: (f"{row[key]}-" * characters)[:characters]})
     source["files"] = str(events)
-    content["experiments"] = [content["experiments"][0] | {"name": name}]
+    content["experiments"] = [content["experiments"][0] | {"name": name, "seed": characters}]
     content["systems"] = [one for one in content["systems"] if one["name"] == system]
     content.pop("cells", None)
     path = place / f"{name}.yaml"
@@ -89,9 +89,13 @@ def main() -> int:
             update={"proof_steps": 0, "processes": 1, "blocks": args.blocks * args.comparisons, "ratio_error": 1.0}
         )
         experiments = (*long.experiments, *(one.experiments[0] for one in others))
-        benchmark = long.model_copy(update={"experiments": experiments, "search": search})
+        benchmark, store = long.model_copy(update={"experiments": experiments, "search": search}), Store(args.artifacts)
+        keys = {
+            store.stream_key(benchmark, one.experiments[0]): store.stream_key(one, one.experiments[0])
+            for one in of.values()
+        }
         for process in range(1, args.processes + 1):
-            results = comparisons(benchmark, Sources(args.artifacts, of), place / str(process), args.blocks)
+            results = comparisons(benchmark, Sources(args.artifacts, keys), place / str(process), args.blocks)
             for longer, short in zip(results[1], results[2], strict=True):
                 per_character = (1 - 1 / short.ratio) / (args.long - _SHORT)  # of the long row's cost
                 expected = 1 / (1 + (_MORE - 1) * args.long * per_character)
