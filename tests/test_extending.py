@@ -114,7 +114,7 @@ def test_an_engine_is_a_folder_and_a_row(checkout: Path) -> None:
     (folder / "__init__.py").touch()
     for number, name in enumerate(("settings.py", "relay_system.py")):
         (folder / name).write_text(example("An engine", number))
-    insert(checkout / "streamgauge" / "config" / "systems.py", "ENGINES = {\n", example("An engine", 2))
+    insert(checkout / "streamgauge" / "config" / "systems.py", '    "engines",\n    {\n', example("An engine", 2))
     bench = write_bench(checkout, capacity=4000)
     raw = yaml.safe_load(bench.file.read_text())
     where = ("--experiment", "e", "--workload", "all", "--system", "mine", "--artifacts", str(bench.store.root))

@@ -131,7 +131,7 @@ ALLOWED_NAMES = {
 
 def test_an_exception_goes_with_what_it_was_made_for() -> None:
     for name in ALLOWED_NAMES:
-        assert set(ENGINES) & set(constants(PACKAGE / name)), f"{name} names no engine"
+        assert set(ENGINES.built_in) & set(constants(PACKAGE / name)), f"{name} names no engine"
     for there, engine in ALLOWED_ENGINES:
         mine = f"streamgauge.engines.{engine}"
         assert any(
@@ -149,13 +149,13 @@ def folder_of(engine: str) -> Path:
 
 
 def test_the_table_of_engines_names_every_folder_and_nothing_else_does() -> None:
-    assert {place.parent.name for place in (PACKAGE / "engines").glob("*/settings.py")} == set(ENGINES)
-    for engine, model in ENGINES.items():
-        assert model.startswith(f"streamgauge.engines.{engine}.settings:")
+    assert {place.parent.name for place in (PACKAGE / "engines").glob("*/settings.py")} == set(ENGINES.built_in)
+    for engine, model in ENGINES.built_in.items():
+        assert str(model).startswith(f"streamgauge.engines.{engine}.settings:")
         assert str(settings_of(engine).adapter).startswith(f"streamgauge.engines.{engine}.")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES.built_in)
 def test_an_engine_is_imported_in_its_own_folder_alone(engine: str) -> None:
     for file in FILES:
         if file.is_relative_to(folder_of(engine)) or (room(name_of(file)), engine) in ALLOWED_ENGINES:
@@ -164,7 +164,7 @@ def test_an_engine_is_imported_in_its_own_folder_alone(engine: str) -> None:
         assert not found, f"{file} imports {found[0]}"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES.built_in)
 def test_an_engine_is_named_in_its_own_folder_and_in_one_row(engine: str) -> None:
     for file in FILES:
         if file.is_relative_to(folder_of(engine)) or str(file.relative_to(PACKAGE)) in ALLOWED_NAMES:
@@ -185,7 +185,7 @@ def test_nobody_asks_which_engine_it_is(file: Path) -> None:
 LOAD = """
 import sys
 from streamgauge.config.systems import ENGINES, settings_of
-for engine in ENGINES:
+for engine in ENGINES.built_in:
     settings_of(engine)
 print(*[name for name in sys.modules if name.startswith("streamgauge.engines.") or name in ("pyspark", "duckdb")])
 """
@@ -193,7 +193,7 @@ print(*[name for name in sys.modules if name.startswith("streamgauge.engines.") 
 
 def test_checking_a_file_loads_of_an_engine_its_settings_alone() -> None:
     done = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True, cwd=ROOT)
-    wanted = {f"streamgauge.engines.{engine}" for engine in ENGINES}
+    wanted = {f"streamgauge.engines.{engine}" for engine in ENGINES.built_in}
     assert set(done.stdout.split()) == wanted | {f"{name}.settings" for name in wanted}
 
 

@@ -6,7 +6,6 @@ retried task delivers only what is missing.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import smtplib
 import ssl
@@ -20,6 +19,7 @@ import urllib3
 
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, read_record
+from streamgauge.base.plugins import loaded
 from streamgauge.base.variables import filled, value_of
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Email, Nightly, Notifier, Webhook
@@ -156,10 +156,9 @@ def apprised(variable: str, report: Report) -> None:
 def notified(settings: Notifier, report: Report, context: Any) -> None:
     """Tells the report by a notifier of Airflow. Raises UserError if there is none of that name."""
     module, _, name = settings.notifier.rpartition(".")
-    try:
-        made = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as problem:
-        raise UserError(f"no such notifier ({problem}); install its provider") from None
+    made = loaded(f"{module}:{name}", "no such notifier")
+    if not callable(made):
+        raise UserError(f"no such notifier: {settings.notifier} is no class")
     arguments = filled(settings.arguments, "arguments")
     made(**{key: _filled(value, report) for key, value in arguments.items()}).notify(context)
 

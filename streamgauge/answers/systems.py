@@ -41,7 +41,7 @@ def system(name: str) -> Mapping[str, str]:
 
 def named(name: str) -> System:
     """Finds one of SYSTEMS, or an engine that is asked over the wire. Raises UserError naming those that exist."""
-    models = [(engine, settings_of(engine)) for engine in ENGINES]
+    models = [(engine, settings_of(engine)) for engine in ENGINES.built_in]
     others = [model.model_validate({"name": engine, "engine": engine}) for engine, model in models if _plain(model)]
     return _among((*SYSTEMS, *(one for one in others if one.over_wire)), name)
 

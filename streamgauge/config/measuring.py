@@ -6,11 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, Name, Percent, PositiveFloat
 
-#: verdict functions of search/verdict.py
-VERDICTS = ("recovery",)
+#: functions with the signature of `recovery`
+VERDICTS = Parts("verdicts", {"recovery": "streamgauge.search.verdict:recovery"}, "function")
 
 
 def _has_port(address: str) -> str:
@@ -162,7 +163,7 @@ class Search(Model):
         description="time a fixed piece of work on the system's CPUs between windows, to see if the machine's speed "
         "changes; false where the system is on other hosts, or shares its CPUs with other work",
     )
-    verdict: str = Field(default="recovery", description="recovery, or package.module:function")
+    verdict: str = Field(default="recovery", description="recovery, a registered name, or package.module:function")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -6,14 +6,27 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, SecretHeaders, check_delivery
+
+#: classes that are called with their MetricsSink
+SINKS = Parts(
+    "sinks",
+    {
+        "console": "streamgauge.metrics.sinks.console:ConsoleSink",
+        "http": "streamgauge.metrics.sinks.http:HttpSink",
+        "graphite": "streamgauge.metrics.sinks.graphite:GraphiteSink",
+        "otel": "streamgauge.metrics.sinks.otel:OtelSink",
+    },
+    "Class",
+)
 
 
 class MetricsSink(Model):
     """A backend that metrics are pushed to."""
 
-    type: str = Field(description="console, http, graphite, otel, or package.module:Class")
+    type: str = Field(description="console, http, graphite, otel, a registered name, or package.module:Class")
     url: str | None = Field(
         default=None, description="http: where to POST; otel: the collector's endpoint, by default that of the SDK"
     )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from streamgauge.config.benchmark import Benchmark
-from streamgauge.config.metrics import MetricsSink
+from streamgauge.config.measuring import VERDICTS
+from streamgauge.config.metrics import SINKS, MetricsSink
 from streamgauge.config.nightly import Nightly, Webhook
 from streamgauge.config.systems import Reached
 
@@ -26,7 +27,7 @@ def reached(benchmark: Benchmark) -> tuple[Reached, ...]:
 
 def without_own(benchmark: Benchmark) -> Benchmark:
     """The benchmark without experiments whose stream depends on code that the file names, and without their cells."""
-    experiments = tuple(one for one in benchmark.experiments if not one.delay.is_own)
+    experiments = tuple(one for one in benchmark.experiments if one.delay.own_code is None)
     names = {one.name for one in experiments}
     cells = tuple(cell for cell in benchmark.all_cells() if cell.experiment in names)
     return benchmark.model_copy(update={"experiments": experiments, "cells": cells})
@@ -38,13 +39,13 @@ def _all(benchmark: Benchmark) -> Iterator[Reached]:
             yield from _store(f"source.{key}", name)
     for experiment in benchmark.experiments:
         where = f"experiments.{experiment.name}.delay"
-        if experiment.delay.is_own:
-            yield Reached("code", f"{where}.distribution", experiment.delay.distribution)
+        if code := experiment.delay.own_code:
+            yield Reached("code", f"{where}.distribution", code)
     for system in benchmark.systems:
         for one in system.reached():
             yield Reached(one.kind, f"systems.{system.name}.{one.key}", one.name)
-    if ":" in benchmark.search.verdict:
-        yield Reached("code", "search.verdict", benchmark.search.verdict)
+    if code := VERDICTS.outside(benchmark.search.verdict):
+        yield Reached("code", "search.verdict", code)
     for address in benchmark.replay.remote:
         yield Reached("host", "replay.remote", address)
     if benchmark.replay.token_variable:
@@ -61,8 +62,8 @@ def _store(key: str, name: str) -> Iterator[Reached]:
 
 
 def _sink(where: str, sink: MetricsSink) -> Iterator[Reached]:
-    if ":" in sink.type:
-        yield Reached("code", f"{where}.type", sink.type)
+    if code := SINKS.outside(sink.type):
+        yield Reached("code", f"{where}.type", code)
     if sink.url:
         yield Reached("host", f"{where}.url", _address(sink.url))
     if sink.host:

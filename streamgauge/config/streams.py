@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, Name, Percent
 
@@ -22,6 +23,7 @@ Outputs = Annotated[tuple[Output, ...], AfterValidator(_one_csv)]
 
 
 #: parameters that each distribution uses besides min and max
+#: the distributions, and the parameters of each
 DELAY_PARAMETERS: dict[str, tuple[str, ...]] = {
     "uniform": (),
     "constant": ("mean",),
@@ -31,6 +33,8 @@ DELAY_PARAMETERS: dict[str, tuple[str, ...]] = {
     "pareto": ("mean", "alpha"),
     "empirical": ("profile",),
 }
+#: functions (quantile, minimum, maximum) -> ticks; the built-in ones have parameters instead
+DELAYS = Parts("delays", DELAY_PARAMETERS, "name")
 
 
 class DelaySpec(Model):
@@ -38,7 +42,8 @@ class DelaySpec(Model):
 
     distribution: str = Field(
         default="uniform",
-        description="uniform, constant, normal, exponential, lognormal, pareto, empirical, or package.module:name",
+        description="uniform, constant, normal, exponential, lognormal, pareto, empirical, a registered name, "
+        "or package.module:name",
     )
     min: Delay = Field(default=Duration(0), description="smallest delay")
     max: Delay = Field(default=Duration.parse("2s"), description="largest delay")
@@ -57,7 +62,7 @@ class DelaySpec(Model):
     def _bounds(self) -> Self:
         if self.min > self.max:
             raise ValueError(f"min: found {self.min}, which is above max {self.max}")
-        known = self.distribution in DELAY_PARAMETERS or ":" in self.distribution
+        known = self.distribution in DELAY_PARAMETERS or self.own_code is not None
         used = DELAY_PARAMETERS.get(self.distribution, ())
         for key in ("mean", "stddev", "sigma", "alpha", "profile"):
             if known and getattr(self, key) is not None and key not in used:
@@ -66,9 +71,9 @@ class DelaySpec(Model):
         return self
 
     @property
-    def is_own(self) -> bool:
-        """True for a function of the user's own."""
-        return ":" in self.distribution
+    def own_code(self) -> str | None:
+        """The package.module:name of a function that is not of this project; None for a built-in distribution."""
+        return DELAYS.outside(self.distribution)
 
 
 _NO_DELAY = DelaySpec(max=Duration(0))

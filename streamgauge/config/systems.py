@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,17 +12,22 @@ from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, Ge
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from streamgauge.base.plugins import Parts
 from streamgauge.config.field_types import Model, Name
 from streamgauge.lateness.pace import Pace
 
 #: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.
 #: It is text, so that nothing here imports an engine; a model is loaded when a file is checked.
-ENGINES = {
-    "spark": "streamgauge.engines.spark.settings:SparkSettings",
-    "flink": "streamgauge.engines.flink.settings:FlinkSettings",
-    "known": "streamgauge.engines.known.settings:KnownSettings",
-    "job": "streamgauge.engines.job.settings:JobSettings",
-}
+ENGINES = Parts(
+    "engines",
+    {
+        "spark": "streamgauge.engines.spark.settings:SparkSettings",
+        "flink": "streamgauge.engines.flink.settings:FlinkSettings",
+        "known": "streamgauge.engines.known.settings:KnownSettings",
+        "job": "streamgauge.engines.job.settings:JobSettings",
+    },
+    "Class",
+)
 #: what a user's own engine is called
 OWN = "package.module:Class"
 #: the engine of a system that names none
@@ -79,7 +83,7 @@ class System(Model):
     #: None: nobody has declared it
     semantics: ClassVar[Semantics | None] = None
     name: Name = Field(description="name of the system")
-    engine: str = Field(description=f"{', '.join(ENGINES)}, or {OWN}")
+    engine: str = Field(description=f"{', '.join(ENGINES.built_in)}, a registered name, or {OWN}")
     example: bool = Field(
         default=False, description="slow or wrong on purpose, to see the release check refuse it; no form proposes it"
     )
@@ -154,9 +158,8 @@ def resolved(base: Path, **names: str | None) -> dict[str, str]:
 
 
 def _own(engine: str) -> str:
-    module, colon, name = engine.partition(":")
-    if not (module and colon and name):
-        raise ValueError(f"found {engine!r}, allowed: {', '.join(ENGINES)}, or {OWN}")
+    if ENGINES.outside(engine) is None:
+        raise ValueError(f"found {engine!r}, allowed: {', '.join(ENGINES.names())}, or {OWN}")
     return engine
 
 
@@ -170,16 +173,17 @@ class OwnSettings(System):
     )
 
     def reached(self) -> Iterator[Reached]:
-        yield Reached("code", "engine", self.engine)
+        yield Reached("code", "engine", ENGINES.outside(self.engine) or self.engine)
 
 
 def settings_of(engine: str) -> type[System]:
     """The model of an engine's settings."""
-    if engine not in ENGINES:
+    if engine not in ENGINES.built_in:
         return OwnSettings
-    module, _, name = ENGINES[engine].partition(":")
-    found: type[System] = getattr(importlib.import_module(module), name)
-    return found
+    model = ENGINES.load(engine, "engine")
+    assert isinstance(model, type)
+    assert issubclass(model, System)
+    return model
 
 
 class _ByEngine:
@@ -189,7 +193,7 @@ class _ByEngine:
         return core_schema.no_info_plain_validator_function(_checked)
 
     def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        models = {engine: settings_of(engine) for engine in (*ENGINES, OWN)}
+        models = {engine: settings_of(engine) for engine in (*ENGINES.built_in, OWN)}
         choices = {engine: model.__pydantic_core_schema__ for engine, model in models.items()}
         return handler(core_schema.tagged_union_schema(choices, "engine"))
 

@@ -7,14 +7,13 @@ table, not the formula.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,8 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
 from streamgauge.base.seals import unsealed
 from streamgauge.base.units import PS, Tick, show_ticks
-from streamgauge.config import DELAY_PARAMETERS, DelaySpec
+from streamgauge.config import DelaySpec
+from streamgauge.config.streams import DELAYS
 
 TABLE_BITS = 12
 #: bits of an event's selection draw
@@ -149,12 +149,12 @@ def _inverse_cdf(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf
     name = spec.distribution
     if name == "empirical":
         return _empirical(spec, tick, low, high)
-    if ":" in name:
-        return _registered(spec, low, high)
-    if name not in _FORMULAS:
-        known = ", ".join(DELAY_PARAMETERS)
-        raise UserError(f"delay.distribution: found {name!r}, allowed: {known}, or package.module:name")
-    return _FORMULAS[name](spec, tick, low, high)
+    if name in _FORMULAS:
+        return _FORMULAS[name](spec, tick, low, high)
+    function = DELAYS.load(name, "delay.distribution")
+    if not callable(function):
+        raise UserError(f"delay.distribution: {name} is no function")
+    return lambda quantile: float(function(quantile, low, high))
 
 
 def _normal(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
@@ -260,26 +260,6 @@ def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
         return float(np.interp(quantile * cumulated[-1], cumulated, edges))
 
     return _truncated(cdf, inverse, max(low, math.ceil(edges[0])), min(high, math.floor(edges[-1])))
-
-
-def _registered(spec: DelaySpec, low: int, high: int) -> InverseCdf:
-    """Inverse CDF by a user's function(quantile, minimum_ticks, maximum_ticks) -> ticks."""
-    function = resolve(spec.distribution, "delay.distribution")
-    return lambda quantile: float(function(quantile, low, high))
-
-
-def resolve(name: str, key: str) -> Callable[..., Any]:
-    """The callable behind package.module:name. Raises UserError if it cannot be imported or called."""
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except Exception as problem:  # a user's module may raise anything
-        raise UserError(
-            f"{key}: found {name!r}, which cannot be imported: {problem}; its folder must be on PYTHONPATH"
-        ) from None
-    if not callable(found):
-        raise UserError(f"{key}: found {name!r}, which is not callable")
-    return cast(Callable[..., Any], found)
 
 
 def _ticks(duration: Any, key: str, tick: Tick) -> int:

@@ -6,12 +6,12 @@ is ready (docs/protocol.md).
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.plugins import loaded
 from streamgauge.driver.marking import UNMARKED, Marking
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
@@ -104,21 +104,21 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
 
     The class may have an attribute `Settings`, a model of the keys that a user's own engine takes.
     """
-    target = system.adapter or system.engine
-    module, _, name = target.partition(":")
+    from streamgauge.config.systems import ENGINES
+
+    where = f"systems.{system.name}.engine"
+    adapter = loaded(system.adapter, where) if system.adapter else ENGINES.load(system.engine, where)
+    target = system.adapter or ENGINES.outside(system.engine)
     try:
-        adapter = getattr(importlib.import_module(module), name)
+        if not callable(adapter):
+            raise TypeError("it is no class")
         made = adapter(_declared(system, adapter), work)
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
-        raise UserError(
-            f"systems.{system.name}.engine: {target} cannot be made: {type(problem).__name__}: {problem}"
-        ) from None
+        raise UserError(f"{where}: {target} cannot be made: {type(problem).__name__}: {problem}") from None
     if not isinstance(made, SystemUnderTest):
-        raise UserError(
-            f"systems.{system.name}.engine: {target} does not implement SystemUnderTest; see docs/driver.md"
-        )
+        raise UserError(f"{where}: {target} does not implement SystemUnderTest; see docs/driver.md")
     return made
 
 

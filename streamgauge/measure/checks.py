@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import DELAY_PARAMETERS, Benchmark, Replay, System
+from streamgauge.config import Benchmark, Replay, System
 from streamgauge.config.measuring import VERDICTS
+from streamgauge.config.metrics import SINKS
+from streamgauge.config.streams import DELAYS
 from streamgauge.driver.ids import KINDS
 from streamgauge.driver.system import make_system
-from streamgauge.metrics.sinks import SINKS, make_sink
+from streamgauge.metrics.sinks import make_sink
 from streamgauge.workloads import Spec
 
 log = logging.getLogger("streamgauge")
 
 
-#: what the names of a user's own code look like
-_OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-
-
 def check_names(benchmark: Benchmark) -> None:
     """Checks queries, their columns and all other names, without importing a user's module. Raises UserError."""
     for experiment in benchmark.experiments:
-        _known(f"experiment {experiment.name}: delay.distribution", experiment.delay.distribution, DELAY_PARAMETERS)
-    _known("search.verdict", benchmark.search.verdict, VERDICTS, "function")
+        DELAYS.check(experiment.delay.distribution, f"experiment {experiment.name}: delay.distribution")
+    VERDICTS.check(benchmark.search.verdict, "search.verdict")
     for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
-        _known(f"metrics.sinks.{number}.type", sink.type, SINKS, "Class")
+        SINKS.check(sink.type, f"metrics.sinks.{number}.type")
     for workload in benchmark.workloads:
         Spec.of(workload, benchmark.source.kinds)
     columns = benchmark.source.kinds
@@ -37,11 +34,6 @@ def check_names(benchmark: Benchmark) -> None:
         if columns.get(name) not in KINDS:
             allowed = ", ".join(column for column, kind in columns.items() if kind in KINDS) or "none"
             raise UserError(f"replay.ids: found {name!r}, allowed: columns of type {' or '.join(KINDS)}: {allowed}")
-
-
-def _known(key: str, name: str, known: Collection[str], own: str = "name") -> None:
-    if name not in known and not _OWN.fullmatch(name):
-        raise UserError(f"{key}: found {name!r}, allowed: {', '.join(known)}, or package.module:{own}")
 
 
 def check_here(benchmark: Benchmark) -> None:

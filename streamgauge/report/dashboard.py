@@ -239,7 +239,7 @@ def _symbols(points: list[Row], nth: int) -> list[str]:
 def _engines(point: functional.Point) -> str | None:
     """Versions of the engines that took part."""
     software = point["software"]
-    return ", ".join(f"{name} {software[name]}" for name in ENGINES if software.get(name)) or None
+    return ", ".join(f"{name} {software[name]}" for name in ENGINES.names() if software.get(name)) or None
 
 
 def _band(name: str, curve: Curve, nth: int) -> Trace:

@@ -2,12 +2,11 @@
 
 A rate is sustainable at an allowed age A if a system that begins A behind still catches up. This is the sustainable
 throughput of Karimov et al. (ICDE 2018), a load without an ever growing latency, in a form that seconds can decide. A
-user may name a function of their own, ``package.module:function``, with the signature of `recovery`.
+user may name another function with the signature of `recovery`.
 """
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 import statistics
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Search
+from streamgauge.config.measuring import VERDICTS
 from streamgauge.search.records import Outcome, Sample, TrialObservation, Verdict
 
 VerdictFunction = Callable[[TrialObservation, Search], Verdict]
@@ -70,22 +70,10 @@ def judge(observation: TrialObservation, search: Search) -> Verdict:
 
 def load(name: str) -> VerdictFunction:
     """The function of that name. Raises UserError."""
-    if name in BUILT_IN:
-        return BUILT_IN[name]
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise UserError(f"search.verdict: found {name!r}, allowed: {', '.join(BUILT_IN)}, or package.module:function")
-    try:
-        function = getattr(importlib.import_module(module), attribute, None)
-    except Exception as problem:
-        raise UserError(
-            f"search.verdict: {module!r} of {name!r} cannot be imported ({type(problem).__name__}: {problem}); "
-            "put its directory on PYTHONPATH"
-        ) from None
+    function = VERDICTS.load(name, "search.verdict")
     if not callable(function):
-        raise UserError(f"search.verdict: {module!r} has no function {attribute!r}")
-    loaded: VerdictFunction = function
-    return loaded
+        raise UserError(f"search.verdict: {name} is no function")
+    return function
 
 
 def recovery(observation: TrialObservation, search: Search) -> Verdict:
@@ -257,9 +245,6 @@ def _nonsense(verdict: object) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return f"the figure {name} = {value!r:.80}"
     return None
-
-
-BUILT_IN: dict[str, VerdictFunction] = {"recovery": recovery}
 
 
 def settled_age(ages: Sequence[tuple[float, float]]) -> float | None:

@@ -247,7 +247,7 @@ def test_what_executes_says_so_before_it_does(
     more = {"trial": [*cell, "--rate", 9, "--seconds", 1], "search": cell,
             "release-check": ["--baseline", "a", "--candidate", "b"]}.get(command[0], [])  # fmt: skip
     answer = call(*command, file, "--artifacts", tmp_path / "a", *more)
-    answer.refused("search.verdict: 'loud_verdict' has no function 'absent'")
+    answer.refused("search.verdict: loud_verdict:absent cannot be loaded: AttributeError")
     assert answer.err.index("x: runs the code loud_verdict:absent  (search.verdict)") < answer.err.index("LOADED")
     assert "LOADED" not in call("check", file, "--artifacts", tmp_path / "a").err
 

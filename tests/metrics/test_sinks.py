@@ -223,7 +223,7 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     ("sink", "line"),
     [
         ({"type": "statsd"}, "found 'statsd', allowed: console, http, graphite, otel, or package.module:Class"),
-        ({"type": "no.such:Thing"}, "cannot be imported"),
+        ({"type": "no.such:Thing"}, "cannot be loaded"),
         ({"type": "builtins:dict"}, "is no sink"),
         ({"type": "http"}, "needs the key url"),
         ({"type": "graphite"}, "needs the key host"),

@@ -237,9 +237,9 @@ def test_a_users_function_is_not_asked_about_an_invalid_trial(user_module: Calla
     [
         ("age", "found 'age', allowed: recovery, or package.module:function"),
         (":mine", "found ':mine', allowed"),
-        ("no_such_module:mine", "'no_such_module' of 'no_such_module:mine' cannot be imported (ModuleNotFoundError"),
-        ("math:no_such", "'math' has no function 'no_such'"),
-        ("math:pi", "'math' has no function 'pi'"),
+        ("no_such_module:mine", "no_such_module:mine cannot be loaded: ModuleNotFoundError"),
+        ("math:no_such", "math:no_such cannot be loaded: AttributeError: module 'math' has no attribute 'no_such'"),
+        ("math:pi", "math:pi is no function"),
     ],
 )
 def test_an_unknown_function_is_named(name: str, message: str) -> None:

@@ -10,16 +10,20 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.metrics import CallbackOptions, Observation
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import MetricExportResult, MetricReader, MetricsData
-from opentelemetry.sdk.resources import Resource
-
+from streamgauge.base.errors import UserError
 from streamgauge.config import MetricsSink
 from streamgauge.metrics.registry import Metric
 from streamgauge.metrics.sinks.http import secret_headers
 from streamgauge.metrics.snapshot import Snapshot
+
+try:
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.metrics import CallbackOptions, Observation
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricExportResult, MetricReader, MetricsData
+    from opentelemetry.sdk.resources import Resource
+except ImportError as problem:
+    raise UserError(f"otel cannot be loaded: {problem}; install streamgauge[otel]") from None
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_./-]")
 SUMS = {("counter", "value"), ("distribution", "count"), ("distribution", "sum")}

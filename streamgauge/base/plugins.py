@@ -1,0 +1,90 @@
+"""Finds code by name: a part of this project, one that an installed package registers, or `package.module:name`.
+
+A package registers a part as an entry point of the group `streamgauge.<kind>`. Its metadata tells name and place;
+nothing is imported before a part is loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+
+from streamgauge.base.errors import UserError
+
+_PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+class Parts:
+    """Parts of one kind, by name. A built-in part stands here itself, or as the `package.module:name` of its code."""
+
+    def __init__(self, kind: str, built_in: Mapping[str, object], own: str = "") -> None:
+        """own: what `package.module:…` of a user's own code is called; empty where a part must be registered."""
+        self.kind, self.built_in, self._own = kind, built_in, own
+
+    def names(self) -> tuple[str, ...]:
+        """Lists the built-in parts, then those of installed packages."""
+        return (*self.built_in, *sorted(set(_registered(self.kind)) - set(self.built_in)))
+
+    def outside(self, name: str) -> str | None:
+        """Returns the place of code that is not of this project; None for a name that is built in or unknown."""
+        if name in self.built_in:
+            return None
+        if self._own and _PLACE.fullmatch(name):
+            return name
+        return next(iter(_registered(self.kind).get(name, ())), None)
+
+    def check(self, name: str, key: str) -> None:
+        """Checks a name, and imports nothing. Raises UserError, which lists what is allowed."""
+        if name not in self.built_in:
+            self._place(name, key)
+
+    def load(self, name: str, key: str) -> object:
+        """Returns the part of this name. Raises UserError, one line that begins with the key."""
+        part = self.built_in.get(name) or self._place(name, key)
+        return loaded(part, key) if isinstance(part, str) else part
+
+    def _place(self, name: str, key: str) -> str:
+        place = self.outside(name)
+        if place is None:
+            own = f", or package.module:{self._own}" if self._own else ""
+            raise UserError(f"{key}: found {name!r}, allowed: {', '.join(self.names())}{own}")
+        packages = _registered(self.kind).get(name, {})
+        if len(packages) > 1:
+            both = " and ".join(packages.values())
+            raise UserError(f"{key}: {name} is registered by {both}; uninstall all but one")
+        if not _PLACE.fullmatch(place):
+            raise UserError(f"{key}: {packages[place]} registers {place!r} as {name}, allowed: package.module:name")
+        return place
+
+
+def loaded(place: str, key: str) -> object:
+    """Imports the object at `package.module:name`. Raises UserError, one line that begins with the key."""
+    module, _, name = place.partition(":")
+    try:
+        part: object = getattr(importlib.import_module(module), name)
+    except UserError as problem:
+        raise UserError(f"{key}: {problem}") from None
+    except (Exception, SystemExit) as problem:  # somebody's own module may do anything
+        absent = isinstance(problem, ModuleNotFoundError)
+        hint = "; install its package, or put its folder on PYTHONPATH" if absent else ""
+        what = " ".join(str(problem).split())
+        raise UserError(f"{key}: {place} cannot be loaded: {type(problem).__name__}: {what}{hint}") from None
+    return part
+
+
+def _registered(kind: str) -> Mapping[str, Mapping[str, str]]:
+    return _found(kind, tuple(sys.path))
+
+
+@cache
+def _found(kind: str, _path: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
+    """Reads the entry points of a kind from the metadata on this path: name -> place -> package."""
+    found: dict[str, dict[str, str]] = {}
+    for point in entry_points(group=f"streamgauge.{kind}"):
+        place, package = re.sub(r"\s", "", point.value), point.dist.name if point.dist else "a package"
+        found.setdefault(point.name, {}).setdefault(place, package)
+    return found
