@@ -102,7 +102,6 @@ def test_a_query_is_two_files_and_a_row(checkout: Path) -> None:
     for number, name in enumerate(("workloads/largest.sql", "engines/spark/queries/largest.py")):
         (rooms / name).write_text(example("A query", number))
     insert(rooms / "workloads" / "registry.py", "REGISTRY = (\n", example("A query", 2))
-    insert(rooms / "engines/spark/queries/__init__.py", "_COUNT_GROUPS = {\n", example("A query", 3))
     listed = run(checkout, "-c", "from streamgauge.cli import main; main()", "workloads")
     assert "largest" in listed
     run(checkout, "-c", ASK_BOTH)

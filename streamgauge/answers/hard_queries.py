@@ -76,7 +76,7 @@ def stream(
 
 
 def _needs(spec: Spec, conf: Mapping[str, str] | None) -> Mapping[str, str]:
-    return {**({PROVIDER: ROCKSDB} if spec.query in queries.NEED_ROCKSDB else {}), **(conf or {})}
+    return {**({PROVIDER: ROCKSDB} if workloads.find(spec.query).own_state else {}), **(conf or {})}
 
 
 def slices(table: pa.Table, size: int) -> list[pa.Table]:

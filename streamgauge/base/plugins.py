@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
 
 from streamgauge.base.errors import UserError
 
@@ -46,6 +48,18 @@ class Parts:
         """Returns the part of this name. Raises UserError, one line that begins with the key."""
         part = self.built_in.get(name) or self._place(name, key)
         return loaded(part, key) if isinstance(part, str) else part
+
+    def packages(self) -> list[Path]:
+        """Returns the folders, or files of single modules, of the packages that register parts. Imports nothing."""
+        tops = {re.split("[.:]", place)[0] for places in _registered(self.kind).values() for place in places}
+        specs = [spec for top in sorted(tops) if (spec := find_spec(top)) is not None and spec.origin]
+        origins = [(spec, Path(str(spec.origin))) for spec in specs]
+        return [origin.parent if spec.submodule_search_locations else origin for spec, origin in origins]
+
+    def metadata(self) -> str:
+        """Returns the entry points of this kind, as the metadata of one package may hold them."""
+        rows = [f"{name} = {place}\n" for name, places in _registered(self.kind).items() for place in places]
+        return f"[streamgauge.{self.kind}]\n{''.join(rows)}"
 
     def _place(self, name: str, key: str) -> str:
         place = self.outside(name)

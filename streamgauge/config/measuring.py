@@ -20,6 +20,10 @@ def _has_port(address: str) -> str:
     return address
 
 
+#: queries that packages register; those of this project are in workloads/
+_QUERIES = Parts("workloads", {})
+
+
 class Workload(Model):
     """A query over one source: which columns are its key and value, which windows it uses."""
 
@@ -36,6 +40,11 @@ class Workload(Model):
     top: Annotated[int, Field(gt=0, le=1000)] = Field(
         default=10, description="query top_n: number of rows per key and window"
     )
+
+    @property
+    def own_code(self) -> str | None:
+        """The package.module:name of a query that a package registers; None for one of this project."""
+        return _QUERIES.outside(self.query)
 
 
 class Replay(Model):

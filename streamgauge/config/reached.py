@@ -26,10 +26,11 @@ def reached(benchmark: Benchmark) -> tuple[Reached, ...]:
 
 
 def without_own(benchmark: Benchmark) -> Benchmark:
-    """The benchmark without experiments whose stream depends on code that the file names, and without their cells."""
+    """The benchmark without experiments and workloads that depend on code that the file names, and their cells."""
     experiments = tuple(one for one in benchmark.experiments if one.delay.own_code is None)
     names = {one.name for one in experiments}
-    cells = tuple(cell for cell in benchmark.all_cells() if cell.experiment in names)
+    queries = {one.name for one in benchmark.workloads if one.own_code is None}
+    cells = tuple(one for one in benchmark.all_cells() if one.experiment in names and one.workload in queries)
     return benchmark.model_copy(update={"experiments": experiments, "cells": cells})
 
 
@@ -41,6 +42,9 @@ def _all(benchmark: Benchmark) -> Iterator[Reached]:
         where = f"experiments.{experiment.name}.delay"
         if code := experiment.delay.own_code:
             yield Reached("code", f"{where}.distribution", code)
+    for workload in benchmark.workloads:
+        if code := workload.own_code:
+            yield Reached("code", f"workloads.{workload.name}.query", code)
     for system in benchmark.systems:
         for one in system.reached():
             yield Reached(one.kind, f"systems.{system.name}.{one.key}", one.name)

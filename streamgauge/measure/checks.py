@@ -20,15 +20,19 @@ from streamgauge.workloads import Spec
 log = logging.getLogger("streamgauge")
 
 
-def check_names(benchmark: Benchmark) -> None:
-    """Checks queries, their columns and all other names, without importing a user's module. Raises UserError."""
+def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
+    """Checks queries, their columns and all other names. Raises UserError.
+
+    load: also imports the queries of packages, whose columns are not known without.
+    """
     for experiment in benchmark.experiments:
         DELAYS.check(experiment.delay.distribution, f"experiment {experiment.name}: delay.distribution")
     VERDICTS.check(benchmark.search.verdict, "search.verdict")
     for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
         SINKS.check(sink.type, f"metrics.sinks.{number}.type")
     for workload in benchmark.workloads:
-        Spec.of(workload, benchmark.source.kinds)
+        if workload.own_code is None or load:
+            Spec.of(workload, benchmark.source.kinds)
     columns = benchmark.source.kinds
     for name in benchmark.replay.ids or ():
         if columns.get(name) not in KINDS:
@@ -48,16 +52,16 @@ def check(benchmark: Benchmark, systems: Collection[str] | None = None) -> None:
 
     This runs that code. systems: names of those that are measured; all if None. Raises UserError.
     """
-    from streamgauge.search.verdict import load
+    from streamgauge.search import verdict
 
-    check_names(benchmark)
+    check_names(benchmark, load=True)
     for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
         make_sink(sink, f"metrics.sinks.{number}").close()
     for system in [one for one in benchmark.systems if systems is None or one.name in systems]:
         system.check_installed()
         adapter = make_system(system, Path())
         getattr(adapter, "check", lambda: None)()
-    load(benchmark.search.verdict)
+    verdict.load(benchmark.search.verdict)
 
 
 def named_ids(replay: Replay, system: System, columns: Mapping[str, str]) -> tuple[str, ...]:

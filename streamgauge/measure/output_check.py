@@ -62,7 +62,8 @@ def size(stream: Artifact, copies: int) -> dict[str, int | None]:
 
 def salted(workload: Workload) -> tuple[str, ...]:
     """Columns that `densify` salts: the workload's key, and the Nexmark ids that its query names."""
-    ids = [name for name in find(workload.query).columns if name in NEXMARK_IDS]
+    query = find(workload.query)
+    ids = [name for name in query.columns if name in NEXMARK_IDS] if query.reads else []
     return tuple(dict.fromkeys([*ids, *([workload.key] if workload.key else [])]))
 
 

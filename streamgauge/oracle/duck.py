@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -68,7 +67,7 @@ def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
 
 def question(query: str) -> str:
     """The text of a query's question in SQL, with its parameters in braces."""
-    return (Path(workloads.__file__).parent / f"{query.replace('.', '/')}.sql").read_text()
+    return workloads.find(query).asked()
 
 
 @contextmanager
@@ -127,6 +126,7 @@ def _columns(spec: Spec, rows: pa.Table) -> str:
             found.append(f"{number_of(spec, rows)} as number")
         if spec.mark is not None:
             found.append(f"coalesce({value}::varchar = {literal(spec.mark)}, false) as marked")
+    found += [f"r.{quoted(column)}" for column in workloads.find(spec.query).columns]
     return ", ".join(found)
 
 

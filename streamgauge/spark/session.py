@@ -20,6 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import ENVIRONMENT
 from streamgauge.base.shipped import PACKAGE
 from streamgauge.spark.private_conf import REDACTED
+from streamgauge.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,8 @@ BATCH_JVM = (
 )
 #: a class-data archive of Spark's classes, which the JVM maps; there if scripts/class-archive.sh has made it
 _CLASSES = Path(sys.prefix, "spark.jsa")
+#: metadata of the packages that register queries, in the library's zip
+_INFO = "streamgauge_parts-0.dist-info"
 #: says what a JVM of ours logs, as a URI
 LOG4J = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
 BATCH_CONF = {
@@ -170,17 +173,23 @@ def driver_address(master: str) -> dict[str, str]:
 def library_zip() -> Path:
     """Writes this library as a zip, for executors on other hosts, into a new temporary folder; returns its path.
 
+    It also holds the packages that register queries, as a Spark that is measured has no other path to them.
     Modules that Python has compiled are in it in that form too, else each worker would compile them when it starts.
     Python takes the source where it is newer, or where the executor has another Python.
     """
+    others = WORKLOADS.packages()
     target = Path(tempfile.mkdtemp(prefix="streamgauge-")) / "streamgauge.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(PACKAGE.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                name = file.relative_to(PACKAGE.parent)
-                archive.write(file, name)
-                if file.suffix == ".py" and (compiled := Path(cache_from_source(str(file)))).exists():
-                    archive.write(compiled, name.with_suffix(".pyc"))
+        if others:
+            archive.writestr(f"{_INFO}/METADATA", "Metadata-Version: 2.1\nName: streamgauge-parts\nVersion: 0\n")
+            archive.writestr(f"{_INFO}/entry_points.txt", WORKLOADS.metadata())
+        for package in (PACKAGE, *others):
+            for file in sorted(package.rglob("*")) if package.is_dir() else [package]:
+                if file.is_file() and "__pycache__" not in file.parts:
+                    name = file.relative_to(package.parent)
+                    archive.write(file, name)
+                    if file.suffix == ".py" and (compiled := Path(cache_from_source(str(file)))).exists():
+                        archive.write(compiled, name.with_suffix(".pyc"))
     return target
 
 

@@ -6,7 +6,7 @@ How an engine answers them is in its own folder.
 from __future__ import annotations
 
 from streamgauge.workloads.query import Query, Rule
-from streamgauge.workloads.registry import REGISTRY, find, registry
+from streamgauge.workloads.registry import REGISTRY, WORKLOADS, find, registry
 from streamgauge.workloads.spec import Spec
 
-__all__ = ["REGISTRY", "Query", "Rule", "Spec", "find", "registry"]
+__all__ = ["REGISTRY", "WORKLOADS", "Query", "Rule", "Spec", "find", "registry"]

@@ -1,8 +1,12 @@
-"""The registry of queries: each has a row here or in nexmark/queries.py, and a file with its question in SQL."""
+"""The registry of queries: each has a row here or in nexmark/queries.py, and a file with its question in SQL.
+
+An installed package may register more (docs/plugins.md).
+"""
 
 from __future__ import annotations
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.plugins import Parts
 from streamgauge.workloads.nexmark.queries import QUERIES
 from streamgauge.workloads.query import Query
 
@@ -30,6 +34,7 @@ REGISTRY = (
         "every event of the key in the window",
         needs=("key", "value"),
         slides=True,
+        groups_first=True,
         features=("windowed aggregation",),
     ),
     Query(
@@ -59,6 +64,7 @@ REGISTRY = (
         "every event of the key in the window",
         needs=("key", "value"),
         slides=True,
+        groups_first=True,
         features=("top N per window",),
     ),
     Query(
@@ -68,6 +74,7 @@ REGISTRY = (
         "every event of the session",
         needs=("key", "value"),
         late="session",
+        groups_first=True,
         features=("session window",),
     ),
     Query(
@@ -88,6 +95,7 @@ REGISTRY = (
         needs=("key", "value", "mark"),
         spans=4,
         marked="failures",
+        groups_first=True,
         features=("custom windows", "sliding window"),
     ),
     Query(
@@ -96,6 +104,7 @@ REGISTRY = (
         "largest value per key and window, then their sum over all keys and two windows at a time",
         "every event in both windows",
         needs=("key", "value"),
+        groups_first=True,
         features=("chained aggregations", "per-operator watermarks"),
     ),
     Query(
@@ -106,20 +115,29 @@ REGISTRY = (
         needs=("key", "value", "mark"),
         late="event",
         marked="persons",
+        own_state=True,
         features=("incremental join", "transformWithState", "event-time timer"),
     ),
 )
 
 
+WORKLOADS = Parts("workloads", {query.name: query for query in (*REGISTRY, *QUERIES)})
+
+
 def registry() -> tuple[Query, ...]:
-    """Lists the queries of both tables."""
-    return (*REGISTRY, *QUERIES)
+    """Lists the project's queries, then those of installed packages. Raises UserError for one that cannot be had."""
+    return tuple(find(name) for name in WORKLOADS.names())
 
 
 def find(name: str, where: str = "query") -> Query:
     """The query of this name. Raises UserError naming those that exist."""
-    for query in registry():
-        if query.name == name:
-            return query
-    known = ", ".join(query.name for query in REGISTRY)
-    raise UserError(f"{where}.query: found {name!r}, allowed: {known}, nexmark.q0 to nexmark.q23")
+    key = f"{where}.query"
+    if name not in WORKLOADS.built_in and WORKLOADS.outside(name) is None:
+        known = [known for known in WORKLOADS.names() if not known.startswith("nexmark.")]
+        raise UserError(f"{key}: found {name!r}, allowed: {', '.join(known)}, nexmark.q0 to nexmark.q23")
+    query = WORKLOADS.load(name, key)
+    if not isinstance(query, Query):
+        raise UserError(f"{key}: {WORKLOADS.outside(name)} is no Query of streamgauge.workloads")
+    if query.name != name:
+        raise UserError(f"{key}: {WORKLOADS.outside(name)} is named {query.name}, but registered as {name}")
+    return query

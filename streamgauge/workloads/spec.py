@@ -91,7 +91,8 @@ class Spec:
     @property
     def beyond_us(self) -> int:
         """Least distance of the sentinel from the last event at which every answer comes out."""
-        return 2 * self.length_us + find(self.query).lag * self.window_us + self.watermark_ms * 1000
+        lag = max(find(self.query).lags, default=0)
+        return 2 * self.length_us + lag * self.window_us + self.watermark_ms * 1000
 
     @property
     def step_us(self) -> int:

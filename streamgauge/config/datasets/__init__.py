@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.plugins import Parts
 from streamgauge.config import Source, parse
 
 _FILE = Path(__file__).with_name("sources.yaml")
@@ -16,7 +17,7 @@ UCI_HAR_PERIOD_MS = 20
 
 
 def names() -> tuple[str, ...]:
-    return tuple(_all())
+    return _all().names()
 
 
 def description(name: str) -> str:
@@ -43,11 +44,12 @@ def add_clock(samples: Path, target: Path, period_ms: int = UCI_HAR_PERIOD_MS) -
 
 
 def _entry(name: str) -> dict[str, Any]:
-    if name not in _all():
-        raise UserError(f"data set: found {name!r}, allowed: {', '.join(_all())}")
-    return _all()[name]
+    entry = _all().load(name, "data set")
+    if not isinstance(entry, dict) or not {"description", "source"} <= set(entry):
+        raise UserError(f"data set: {_all().outside(name)} is no dict of description and source")
+    return entry
 
 
 @cache
-def _all() -> dict[str, dict[str, Any]]:
-    return cast(dict[str, dict[str, Any]], yaml.safe_load(_FILE.read_text(encoding="utf-8")))
+def _all() -> Parts:
+    return Parts("datasets", yaml.safe_load(_FILE.read_text(encoding="utf-8")))

@@ -82,7 +82,7 @@ class FlinkSystem:
             "cpu_seconds": round(cluster.session.cpu_seconds() - self._cpu, 3),
             "rss_bytes": cluster.session.peak_rss_bytes(),
             "drained": drained,
-            "rules": asdict(replace(RULES, late_counted=queries.QUERIES[setup.workload.query].late_counted)),
+            "rules": asdict(replace(RULES, late_counted=queries.answer(setup.workload.query).late_counted)),
         }
         if drained and self._failure is None and queries.drops_in_sql(setup.workload.query):
             try:
@@ -200,7 +200,7 @@ def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[
     return {
         "attempt": setup.attempt,
         "query": spec.query,
-        "code": queries.QUERIES[spec.query].code,
+        "code": queries.answer(spec.query).code,
         "sql": queries.sql(spec),
         "in_time": queries.in_time(spec),
         "reads": find(spec.query).reads,
@@ -214,6 +214,7 @@ def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[
         "mark": spec.mark,
         "top": spec.top,
         "columns": names,
+        "own": find(spec.query).columns,
         "types": [setup.columns[name] for name in names],
         "results": results,
         "salts": [str(salt(name)) for name in results],

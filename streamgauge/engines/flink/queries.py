@@ -1,6 +1,7 @@
 """Queries on Flink: for each, who answers it, and the columns of its answer.
 
-`code` is a class of java/streamgauge/. For `Sql` the text is in sql/, under the query's name.
+`code` is a class of java/streamgauge/. For `Sql` the text is in sql/, under the query's name, or in the package that
+registers the query.
 """
 
 from __future__ import annotations
@@ -88,22 +89,45 @@ QUERIES = {
 REFUSED = {"nexmark.q10": "it writes files, which the measuring sink does not see"}
 
 
+def answer(query: str) -> Answer:
+    """Returns how Flink answers a query; one that a package registers is answered in SQL."""
+    return QUERIES.get(query) or Answer(SQL, find(query).results)
+
+
 def check(system: str, spec: Spec) -> None:
     """Raises UserError for a query that Flink is not asked here, and for windows finer than SQL's milliseconds."""
     where = f"systems.{system}.engine"
-    if spec.query in REFUSED:
-        raise Unsupported(f"{where}: flink has no {spec.query}", REFUSED[spec.query])
-    if spec.query not in QUERIES:
-        raise UserError(f"{where}: flink has no {spec.query}; allowed: {', '.join(QUERIES)}")
-    if QUERIES[spec.query].code == SQL and spec.window_us % 1000:
+    if why := REFUSED.get(spec.query) or _lacks(spec):
+        raise Unsupported(f"{where}: flink has no {spec.query}", why)
+    if answer(spec.query).code == SQL and spec.window_us % 1000:
         raise UserError(f"{where}: windows in flink's SQL are whole milliseconds; {spec.query} has finer ones")
+
+
+def _lacks(spec: Spec) -> str | None:
+    """Says what a package's query lacks for Flink; None if it lacks nothing."""
+    query = find(spec.query)
+    if spec.query in QUERIES:
+        return None
+    if not query.results:
+        return "its package does not name the columns of its answer (results)"
+    if query.late == "session":
+        return "its sessions would be in SQL, of which Flink does not count the late events"
+    try:
+        query.code_for("flink", "")
+    except UserError as problem:
+        return str(problem)
+    return None
 
 
 def sql(spec: Spec) -> str | None:
     """The text that Flink is asked; None for a query in code."""
-    if QUERIES[spec.query].code != SQL:
+    if answer(spec.query).code != SQL:
         return None
-    text = (_TEXTS / f"{spec.query.replace('.', '/')}.sql").read_text()
+    query = find(spec.query)
+    if spec.query in QUERIES:
+        text = (_TEXTS / f"{spec.query.replace('.', '/')}.sql").read_text()
+    else:
+        text = query.text(query.code_for("flink", ""))
     return text.format(
         window=_interval(spec.window_us),
         two_windows=_interval(2 * spec.window_us),
@@ -119,12 +143,12 @@ def in_time(spec: Spec) -> bool:
 
 def joins_in_sql(query: str) -> bool:
     """True for SQL's interval join, which takes a watermark below zero for zero (RowTimeIntervalJoin)."""
-    return QUERIES[query].code == SQL and find(query).rule.kind == "bounded"
+    return answer(query).code == SQL and find(query).rule.kind == "bounded"
 
 
 def drops_in_sql(query: str) -> bool:
     """True if an operator of SQL drops late rows, of which then only Flink's own counters know."""
-    return QUERIES[query].code == SQL and find(query).late == "window"
+    return answer(query).code == SQL and find(query).late == "window"
 
 
 def columns(spec: Spec) -> tuple[str, ...]:
@@ -135,7 +159,7 @@ def columns(spec: Spec) -> tuple[str, ...]:
 
 def results(spec: Spec) -> tuple[str, ...]:
     """The columns of the answer, in the order in which the Java part makes them."""
-    found = QUERIES[spec.query].columns
+    found = answer(spec.query).columns
     if spec.query == "passthrough":
         return found + columns(spec)
     return tuple(name for name in found if spec.value is not None or not name.endswith("_value"))

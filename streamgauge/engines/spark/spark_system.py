@@ -22,7 +22,7 @@ from streamgauge.engines.processes import Session
 from streamgauge.engines.spark import queries, submit
 from streamgauge.engines.spark.settings import SparkSettings
 from streamgauge.spark.session import check_master, library_zip
-from streamgauge.workloads import Spec
+from streamgauge.workloads import Spec, find
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
@@ -98,7 +98,11 @@ class SparkSystem:
         Raises UserError if no query of this system has begun yet.
         """
         spec = Spec.of(setup.workload, setup.columns, whole=True)
-        if spec.query in queries.NEED_ROCKSDB and self._system.state_store != "rocksdb":
+        try:
+            queries.place(spec)
+        except UserError as problem:
+            raise Unsupported(f"systems.{self.name}: unsupported: {spec.query}", str(problem)) from None
+        if find(spec.query).own_state and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
         self._query = spec.query
         setup.work.mkdir(parents=True, exist_ok=True)

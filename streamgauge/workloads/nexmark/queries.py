@@ -21,7 +21,7 @@ _AUCTION = ("id", "seller", "category")
 _PERSON = ("name", "city", "state")
 _simple = partial(Query, contributors="the bid", late="never", reads=(BIDS,), features=("projection",))
 _joined = partial(Query, late="event", rule=Rule("bounded"), differs=_BOUNDED)
-_windowed = partial(Query, reads=(BIDS,))
+_windowed = partial(Query, reads=(BIDS,), groups_first=True)
 
 QUERIES = (
     _simple(
@@ -64,6 +64,7 @@ QUERIES = (
         late="event",
         reads=({"kind": ("auction", "bid")},),
         rule=Rule("last per key", ("category",), ("sales",)),
+        own_state=True,
         features=("transformWithState", "event-time timer", "chained stateful operators"),
         differs=_UPDATES,
     ),
@@ -86,6 +87,7 @@ QUERIES = (
         multiple=10,
         late="event",
         reads=({"kind": ("auction", "bid")},),
+        own_state=True,
         features=("transformWithState", "event-time timer", "chained stateful operators"),
         differs="10 sales, in the order in which auctions expire; nexmark-flink averages 11",
     ),
@@ -108,6 +110,7 @@ QUERIES = (
         streams=2,
         groups=(("id", "name"), ("seller",)),
         reads=(PERSONS, AUCTIONS),
+        groups_first=True,
         features=("tumbling window", "join of aggregations"),
     ),
     Query(
@@ -118,6 +121,7 @@ QUERIES = (
         columns=_SALE,
         late="event",
         reads=({"kind": ("auction", "bid")},),
+        own_state=True,
         features=("transformWithState", "event-time timer"),
     ),
     _simple(
@@ -137,6 +141,7 @@ QUERIES = (
         late="session",
         groups=(("bidder",),),
         reads=(BIDS,),
+        groups_first=True,
         features=("session window",),
     ),
     Query(
@@ -196,6 +201,7 @@ QUERIES = (
         late="never",
         reads=(BIDS,),
         rule=Rule("last per key", ("auction", "day"), ("total_bids",)),
+        own_state=True,
         features=("transformWithState",),
         differs=_UPDATES,
     ),
@@ -208,6 +214,7 @@ QUERIES = (
         late="never",
         reads=(BIDS,),
         rule=Rule("last per key", ("bidder", "auction"), ("at_us", "seq")),
+        own_state=True,
         features=("transformWithState", "deduplication"),
         differs=_UPDATES,
     ),
@@ -220,6 +227,7 @@ QUERIES = (
         late="never",
         reads=(BIDS,),
         rule=Rule("last per key", ("auction", "place"), ("revision",)),
+        own_state=True,
         features=("transformWithState", "top N"),
         differs=_UPDATES,
     ),
@@ -266,7 +274,7 @@ QUERIES = (
         columns=(*_BID, *_AUCTION, *_PERSON, "channel", "url"),
         streams=3,
         reads=(BIDS, AUCTIONS, PERSONS),
-        lag=1,
+        lags=(0, 0, 1),
         features=("stream-stream join", "chained joins"),
     ),
 )

@@ -31,6 +31,7 @@ public final class Spec implements Serializable {
     final String mark;
     final int top;
     final String[] columns; // that the query reads, besides those of the wire
+    final String[] own; // the first of them, which SQL reads by their own names; the workload's key and value are not
     final String[] types; // string, int64 or float64, for each of them
     final String[] results; // names of the answer's columns
     final long[] salts; // for each of them, its salt of the checksum
@@ -57,6 +58,7 @@ public final class Spec implements Serializable {
         columns = texts(told.get("columns"));
         types = texts(told.get("types"));
         keyType = key == null ? "string" : types[Arrays.asList(columns).indexOf(key)];
+        own = texts(told.path("own"));
         results = texts(told.get("results"));
         salts = new long[results.length];
         for (int i = 0; i < salts.length; i++) {
@@ -68,11 +70,6 @@ public final class Spec implements Serializable {
         }
         account = told.get("account").asText();
         measured = told.path("measured").asBoolean(true);
-    }
-
-    /** The columns that SQL reads by their own names: Nexmark's; those that a workload names may have any. */
-    String[] ownColumns() {
-        return reads.isEmpty() ? new String[0] : columns;
     }
 
     /** Place of a column in Event.columns. */

@@ -54,7 +54,7 @@ final class Sql implements Job.Query {
         types.add(typeOf(spec, spec.key));
         types.add(typeOf(spec, spec.value));
         types.add(new BigIntType());
-        for (String column : spec.ownColumns()) {
+        for (String column : spec.own) {
             names.add(column);
             types.add(typeOf(spec, column));
         }
@@ -99,7 +99,7 @@ final class Sql implements Job.Query {
             key = spec.column(spec.key);
             value = spec.column(spec.value);
             counts = value >= 0 && !spec.types[value].equals("string");
-            owns = spec.ownColumns().length;
+            owns = spec.own.length;
         }
 
         @Override

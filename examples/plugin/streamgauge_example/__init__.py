@@ -1,0 +1,1 @@
+"""Parts for Streamgauge in a package of their own."""
