@@ -90,7 +90,7 @@ def latencies(bootstrap: str, repeats: int, seconds: float, wanted: str) -> Iter
                     continue
                 over_wire = known(behaviour, number) | {"delay": f"{round(delay_s * 1000)}ms"}
                 system = job(behaviour, bootstrap, delay_s) if side == KAFKA else over_wire
-                figures = figures_of(1.0, trial(system, seconds))
+                figures = figures_of(1.0, trial(system, seconds)).to_json()
                 yield {"kind": "latency", "delay_s": delay_s, "side": side, "figures": figures}
 
 

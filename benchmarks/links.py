@@ -136,8 +136,8 @@ def search(bench: ReadyCell, token: int) -> Json:
     windows = [Window.from_dict(json.loads(line)["window"]) for line in lines]
     rates = [w.rows / w.seconds for w in windows if w.purpose == "ladder" and w.invalid is None and w.batches]
     return {
-        "ceiling": max(rates, default=None), "rate": found["sustainable_rate_events_per_s"],
-        "interval": found["interval"], "outcome": found["outcome"], "reason": found["reason"],
+        "ceiling": max(rates, default=None), "rate": found.sustainable_rate_events_per_s,
+        "interval": found.interval, "outcome": found.outcome, "reason": found.reason,
     }  # fmt: skip
 
 

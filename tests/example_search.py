@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamgauge.config import Cell
-from streamgauge.search.comparison import Comparison
+from streamgauge.records.comparison import Comparison
 from streamgauge.stats.paired import Ratio
 
 AGE_S = 10.0
@@ -120,7 +120,7 @@ def search(of: System, count: int) -> dict[str, Any]:
         }
         for process, factor in enumerate(of.factors, 1)
     ]  # fmt: skip
-    doubts = ["one process: how much processes differ is unknown; raise search.processes to know it"]
+    doubts = [{"kind": "one process", "sentence": "one process: how much processes differ is unknown"}]
     return {
         "sustainable_rate_events_per_s": of.rate,
         "interval": [of.rate * math.exp(-half), of.rate * math.exp(half)],

@@ -28,7 +28,7 @@ def facts(store: Store, log: RunLog, stage: Stage, scope: dict[str, str]) -> dic
         artifact = store.find(outcome["artifact"], outcome["key"])
         found |= _some(artifact.manifest if artifact else {}, _OF_MANIFEST)
     if stage.name == "search":
-        found |= _some(search_of(log.path / "cells" / Cell(**scope).name), _OF_SEARCH)
+        found |= _some(search_of(log.path / "cells" / Cell(**scope).name).to_json(), _OF_SEARCH)
     return found
 
 

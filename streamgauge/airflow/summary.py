@@ -11,9 +11,9 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
-from streamgauge.lateness.loss import Loss
+from streamgauge.records.latency import LatencyRun
 from streamgauge.report.model import limited_by
-from streamgauge.report.run_records import CellRecord, Json, Records, is_settled
+from streamgauge.report.run_records import CellRecord, Records
 
 COLOUR = {"done": "green", "failed": "red", "skipped": "yellow", "started": "yellow"}
 _COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}
@@ -28,9 +28,9 @@ def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console |
         cells = Records(benchmark, store, run_log.path.name).cells
         console.print(_cells(benchmark, cells))
         for cell in cells:
-            loss = (cell.search or {}).get("lost_at_own_speed")
-            if loss and loss["rule"] != "never":
-                console.print(Text(f"{cell.cell.name}: {Loss(**loss).sentence}"), soft_wrap=True)
+            loss = cell.search.lost_at_own_speed if cell.search else None
+            if loss and loss.rule != "never":
+                console.print(Text(f"{cell.cell.name}: {loss.sentence}"), soft_wrap=True)
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
@@ -73,10 +73,10 @@ def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
     columns = ("cell", "events/s", "90 % interval", "limited by", *(f"at {100 * f:g} %" for f in fractions), "output")
     table = Table(*columns, title="Cells")
     for cell in cells:
-        runs = {run.get("fraction"): run for run in cell.latency}
+        runs = {run.fraction: run for run in cell.latency}
         latencies = [_latency(runs.get(fraction)) for fraction in fractions]
         name = " ".join(cell.cell.model_dump().values())
-        limit, _ = limited_by(cell.search or {})
+        limit, _ = limited_by(cell.search)
         table.add_row(name, _rate(cell), _interval(cell), limit, *latencies, _COLOURED.get(cell.output, cell.output))
     return table
 
@@ -93,13 +93,13 @@ def _interval(cell: CellRecord) -> str:
     return "" if low is None or high is None else f"{low:,.0f} to {high:,.0f}\nof {cell.interval_of}"
 
 
-def _latency(run: Json | None) -> str:
-    event = (run or {}).get("event_latency") or {}
+def _latency(run: LatencyRun | None) -> str:
     if run is None:
         return ""
-    if not run.get("valid"):
+    if not run.valid:
         return "[yellow]invalid[/]"
-    if event.get("p99_ms") is None:
+    event = run.event_latency
+    if event.p99_ms is None:
         return "no row"
-    doubt = "" if is_settled(run) else "\n[yellow]not settled[/]"
-    return f"{event['p50_ms']:,.0f} / {event['p99_ms']:,.0f} ms{doubt}"
+    doubt = "" if run.is_settled else "\n[yellow]not settled[/]"
+    return f"{event.p50_ms:,.0f} / {event.p99_ms:,.0f} ms{doubt}"

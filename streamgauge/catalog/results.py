@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import DAMAGED_LINE, append_json, numbered_jsonl
 from streamgauge.catalog.run_log import environment
-from streamgauge.search.claims import mark_of
+from streamgauge.records.claim import mark_of
 
 T = TypeVar("T")
 

@@ -6,14 +6,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from streamgauge.base.jsonl import read_record
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, Result
 from streamgauge.catalog.run_log import RunLog, StageRecord
-from streamgauge.search.claims import Claim
-from streamgauge.search.comparison import Comparison, compared_of
+from streamgauge.lateness.loss import Loss
+from streamgauge.records.comparison import Comparison
+from streamgauge.records.search import SearchAnswer
 
 PAGE = "index.html"
+SEARCH, LATENCY = "search.json", "latency.json"  # in a cell's directory
 #: what tells a figure from the others of a benchmark
 FIGURE = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
 
@@ -48,26 +49,26 @@ def summary(path: Path) -> dict[str, Any] | None:
     }
 
 
-def search_of(cell: Path) -> dict[str, Any]:
-    """Returns the content of search.json in a cell's directory. Raises OSError, or Damaged."""
-    return read_record(cell / "search.json", "delete the file, and run the stage search again")
+def search_of(cell: Path) -> SearchAnswer:
+    """Returns the record of the search in a cell's directory. Raises OSError, or Damaged."""
+    return SearchAnswer.read(cell / SEARCH, "delete the file, and run the stage search again")
 
 
 def comparisons(path: Path) -> list[Comparison]:
     """Returns the comparisons of the cells of a run that shared their processes, by the cell's name."""
     searches = _searches(path)
-    claims = {name: Claim.model_validate(found["claim"]) for name, found in searches.items() if "claim" in found}
-    return [one.among(claims) for found in searches.values() for one in compared_of(found)]
+    claims = {name: found.claim for name, found in searches.items() if found.claim}
+    return [one.among(claims) for found in searches.values() for one in found.compared]
 
 
-def losses(path: Path) -> dict[str, dict[str, Any]]:
+def losses(path: Path) -> dict[str, Loss]:
     """Returns what each searched cell of a run loses at its stream's own speed, by the cell's name."""
     searches = _searches(path)
-    return {name: found["lost_at_own_speed"] for name, found in searches.items() if "lost_at_own_speed" in found}
+    return {name: found.lost_at_own_speed for name, found in searches.items() if found.lost_at_own_speed}
 
 
-def _searches(path: Path) -> dict[str, dict[str, Any]]:
-    return {file.parent.name: search_of(file.parent) for file in sorted(path.glob("cells/*/search.json"))}
+def _searches(path: Path) -> dict[str, SearchAnswer]:
+    return {file.parent.name: search_of(file.parent) for file in sorted(path.glob(f"cells/*/{SEARCH}"))}
 
 
 def figures(path: Path) -> dict[tuple[str, ...], Result]:

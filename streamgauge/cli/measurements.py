@@ -26,8 +26,6 @@ from streamgauge.cli import outside, workplace
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 from streamgauge.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.driver.requests import LONGEST_S, MOST_PER_S
-from streamgauge.lateness.loss import Loss
-from streamgauge.search.claims import Claim
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -228,13 +226,15 @@ def search(
         trials = [
             {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
             for record in read_jsonl(directory / TRIALS)
-            if record["plan"] == found["plan"]
+            if record["plan"] == found.plan
         ]
-        typer.echo(json.dumps(_finite({**found, "trial_records": trials})))
+        typer.echo(json.dumps(_finite({**found.to_json(), "trial_records": trials})))
         return
-    claim = Claim.model_validate(found["claim"])
-    below, above = (None if rate is None else f"{rate:,.0f}" for rate in found["proven"])
-    over = f"over {len(found['processes'])} processes" if found["interval_of"] == "processes" else "of the fit alone"
+    claim, loss = found.claim, found.lost_at_own_speed
+    assert claim
+    assert loss
+    below, above = (None if rate is None else f"{rate:,.0f}" for rate in found.proven)
+    over = f"over {len(found.processes)} processes" if found.interval_of == "processes" else "of the fit alone"
     if claim.rate_events_per_s is None:
         typer.echo(f"sustainable rate  none  ({claim.kind})")
     else:
@@ -244,16 +244,15 @@ def search(
         typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
     typer.echo(f"claim             {claim.sentence}")
     typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
-    typer.echo(f"output            {OUTPUT[found['correct']]}")
-    typer.echo(f"reason            {found['reason']}")
-    typer.echo(f"lost              {Loss(**found['lost_at_own_speed']).sentence}")
-    for doubt in found["doubts"]:
-        typer.echo(f"doubt             {doubt}")
-    for one in found.get("long_runs", []):
-        expected = "grows" if one["predicted_age_s"] is None else f"{one['predicted_age_s']:.2f} s"
+    typer.echo(f"output            {OUTPUT[found.correct]}")
+    typer.echo(f"reason            {found.reason}")
+    typer.echo(f"lost              {loss.sentence}")
+    for doubt in found.doubts:
+        typer.echo(f"doubt             {doubt.sentence}")
+    for one in found.long_runs:
+        expected = "grows" if one.predicted_age_s is None else f"{one.predicted_age_s:.2f} s"
         typer.echo(
-            f"long run at {one['fraction']:g}   age predicted: {expected}, measured: {one['age_s'] or 0:.2f} s; "
-            f"{one['outcome']}"
+            f"long run at {one.fraction:g}   age predicted: {expected}, measured: {one.age_s or 0:.2f} s; {one.outcome}"
         )
     typer.echo(f"records           {directory}")
 

@@ -23,6 +23,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.cli import losses, options, outside
 from streamgauge.cli.profile_text import hints_json
 from streamgauge.config.reached import is_remote, without_own
+from streamgauge.records.registry import RECORDS, schema_of
 
 if TYPE_CHECKING:
     from streamgauge.spark.reach import Reached
@@ -213,9 +214,13 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     return sample(benchmark.source) if near and benchmark.source.files else None
 
 
-def schema() -> None:
+def schema(
+    record: Annotated[
+        str | None, typer.Option(help=f"print that of a run's record instead: {', '.join(RECORDS)}")
+    ] = None,
+) -> None:
     """Print the JSON Schema of a benchmark file, for editors that complete keys."""
-    typer.echo(json.dumps(config.schema(), indent=1))
+    typer.echo(json.dumps(schema_of(record) if record else config.schema(), indent=1))
 
 
 def run(

@@ -57,7 +57,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List measured figures, oldest first."""
-    from streamgauge.search.claims import mark_of
+    from streamgauge.records.claim import mark_of
 
     rows = _existing(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
     if as_json:

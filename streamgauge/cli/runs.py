@@ -16,7 +16,6 @@ from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summary
 from streamgauge.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
-from streamgauge.lateness.loss import Loss
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
 
@@ -55,7 +54,8 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     stages, figures = last_attempts(path), results.read(path)
     if as_json:
         shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
-        more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": losses(path)}
+        lost = {cell: vars(loss) for cell, loss in losses(path).items()}
+        more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": lost}
         more["comparisons"] = [one.model_dump(mode="json") for one in comparisons(path)]
         typer.echo(json.dumps({**(summary(path) or {}), **more}))
         return
@@ -68,7 +68,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     for compared in comparisons(path):
         typer.echo(f"{compared.experiment} {compared.workload} {compared.system}: {compared.sentence}")
     for cell, loss in losses(path).items():
-        typer.echo(f"{cell}: {Loss(**loss).sentence}")
+        typer.echo(f"{cell}: {loss.sentence}")
     if (path / PAGE).exists():
         typer.echo(f"page: {path / PAGE}")
 

@@ -176,15 +176,15 @@ class _Check:
         finally:
             shutil.rmtree(self._work / "cell", ignore_errors=True)
         figures = figures_of(1.0, measured)
-        self.versions[cell.system] = figures["software"]
-        latency = figures["processing_latency"]
+        self.versions[cell.system] = figures.software
+        latency = figures.processing_latency
         given = {
-            "processing_latency_ms_p50": latency["p50_ms"],
-            "processing_latency_ms_p99": latency["p99_ms"],
-            "system_cpu_us_per_event": figures["system_cpu_us_per_event"],
+            "processing_latency_ms_p50": latency.p50_ms,
+            "processing_latency_ms_p99": latency.p99_ms,
+            "system_cpu_us_per_event": figures.system_cpu_us_per_event,
         }
         wrong = measured.check["wrong"] if measured.check else None
-        void = None if figures["valid"] or wrong else figures["reason"]
+        void = None if figures.valid or wrong else figures.reason
         if claim is not None:
             given = {RELEASE_RATE: claim.rate_events_per_s}
             if not wrong and (claim.is_bound or claim.rate_events_per_s is None):

@@ -87,13 +87,13 @@ def of_cell(
             ):
                 for fraction, common in loads[: max(places, default=0)]:
                     measured = bench.trial(rate * fraction, plan.seconds, token=token)
-                    figures = figures_of(fraction, measured) | {"common": common}
+                    figures = figures_of(fraction, measured, common=common)
                     results = results_of(benchmark, cell, "rerun", figures)
                     found |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted or PER_UNIT in wanted:
                     answer = one_ladder(bench, benchmark.search, token)
                     if claim_of(answer).rate_events_per_s is not None:
-                        rates = {RATE: answer[RATE], PER_UNIT: answer["events_per_yardstick_unit"]}
+                        rates = {RATE: answer.sustainable_rate_events_per_s, PER_UNIT: answer.events_per_yardstick_unit}
                         found |= {metric: rate for metric, rate in rates.items() if rate}
         finally:
             shutil.rmtree(work, ignore_errors=True)

@@ -11,7 +11,7 @@ from streamgauge.judge.history import History, Row
 from streamgauge.judge.reruns import Subject
 from streamgauge.judge.suspects import SUSPECT_ALPHA, suspects
 from streamgauge.measure.search_stage import PER_UNIT, RATE
-from streamgauge.search.claims import mark_of
+from streamgauge.records.claim import mark_of
 
 State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
 

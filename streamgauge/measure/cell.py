@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
@@ -34,6 +34,7 @@ from streamgauge.measure.output_check import compared, salted, size
 from streamgauge.measure.overflow import refuse_overflow
 from streamgauge.measure.own_speed import own_speed
 from streamgauge.measure.telemetry import Progress
+from streamgauge.records.search import Declared
 from streamgauge.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
 from streamgauge.search.records import TrialObservation, Window
 from streamgauge.search.steps import Hold, Limits
@@ -94,12 +95,12 @@ class ReadyCell:
         return is_continuous(make_system(self.settings, self._work / "system"))
 
     @property
-    def semantics(self) -> dict[str, Any] | None:
+    def semantics(self) -> Declared | None:
         """The engine's declared treatment of event time, and its kind of state; None if nothing is declared."""
         told = self.settings.semantics
         if told is None:  # an engine of the user's own declares it in its adapter
             told = getattr(make_system(self.settings, self._work / "system"), "semantics", None)
-        return None if told is None else dataclasses.asdict(told) | {"state": self.settings.state}
+        return None if told is None else Declared(**vars(told), state=self.settings.state)
 
     def ceiling(self) -> Ceiling:
         """Measures what the driver delivers without a system."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, write_records
+from streamgauge.base.jsonl import append_json
 from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import environment
-from streamgauge.catalog.run_summary import search_of
+from streamgauge.catalog.run_summary import LATENCY, search_of
 from streamgauge.config import Benchmark, Cell
 from streamgauge.measure import timing
 from streamgauge.measure.cell import ReadyCell, ready
@@ -25,6 +24,7 @@ from streamgauge.measure.lock import measuring
 from streamgauge.measure.measured import Measured, application_of, software_of, speed_of
 from streamgauge.measure.search_stage import cell_directory, publish
 from streamgauge.measure.settings_hash import settings_hash
+from streamgauge.records.latency import LatencyRun, Quantiles
 from streamgauge.search.claims import claim_of
 from streamgauge.search.records import TrialObservation
 
@@ -37,8 +37,8 @@ _INDEXED = ("p50", "p90", "p99", "p999", "max")
 _NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "max": "max_ms"}
 
 
-def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[dict[str, Any]]:
-    """Measures; returns the content of latency.json. Raises UserError if the search found no rate."""
+def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[LatencyRun]:
+    """Measures; returns the records of the runs. Raises UserError if the search found no rate."""
     directory = cell_directory(run_directory, cell)
     sustainable(directory, cell)
     with (
@@ -48,8 +48,8 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> 
         return measure(bench, benchmark, run_directory, token)
 
 
-def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> list[dict[str, Any]]:
-    """Measures a ready cell; returns the content of latency.json. Raises UserError if the search found no rate.
+def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> list[LatencyRun]:
+    """Measures a ready cell; returns the records of the runs. Raises UserError if the search found no rate.
 
     A rate that does not count has no fractions: then only the rates that all cells share are measured.
     """
@@ -57,17 +57,16 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
     directory = cell_directory(run_directory, cell)
     rate = sustainable(directory, cell)
     search = search_of(directory)
-    found: list[dict[str, Any]] = []
+    found: list[LatencyRun] = []
     loads = [(fraction, rate * fraction, False) for fraction in plan.fractions if rate]
     whole = rate or max(plan.rates, default=0.0)  # without a rate, shared ones are told apart by their largest
     for fraction, load, common in [*loads, *((one / whole, one, True) for one in plan.rates)]:
         log.info("latency at %.6g events/s", load)
         measured = bench.trial(load, plan.seconds, token=token)
-        about = {"fraction": fraction, "common": common}
-        append_json(directory / "latency-trials.jsonl", about | measured.record())
-        found.append(figures_of(fraction, measured) | about)
+        append_json(directory / "latency-trials.jsonl", {"fraction": fraction, "common": common} | measured.record())
+        found.append(figures_of(fraction, measured, common=common))
         log.info("  %s", _one_line(found[-1]))
-    write_records(directory / "latency.json", found)
+    LatencyRun.write_all(directory / LATENCY, found)
     publish(benchmark, cell, run_directory, search, found)
     for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
         for result in results_of(benchmark, cell, run_directory.name, figures):
@@ -89,55 +88,55 @@ def sustainable(directory: Path, cell: Cell) -> float | None:
     return claim.rate_events_per_s
 
 
-def figures_of(fraction: float, measured: Measured) -> dict[str, Any]:
-    """Figures of one trial, as in latency.json; latencies in ms."""
-    details = measured.run.details
+def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> LatencyRun:
+    """The record of one run. common: all cells are offered its rate."""
+    details, seen = measured.run.details, measured.observation
     # after an overflow, or where the system did not drain, the longest waits are not among the latencies
-    cut = measured.observation.overflow or details.get("drained") is False
-    valid = measured.observation.invalid is None and not cut
+    cut = seen.overflow or details.get("drained") is False
     check = measured.check or {}
-    return {
-        "fraction": fraction,
-        "rate_events_per_s": measured.observation.rate_events_per_s,
-        "valid": valid,
-        "outcome": measured.verdict.outcome,
-        "reason": measured.observation.invalid or f"{_CUT if cut else ''}{measured.verdict.reason}",
-        "event_latency": _in_ms(details["event_latency_ns"]),
-        "processing_latency": _in_ms(details["processing_latency_ns"]),
-        "link_share": _in_ms(link) if (link := details["system"].get("link_slip_ns")) else None,
-        "latency_split": {f"{part}_ms": _ms(ns) for part, ns in details["latency_split_ns"].items()},
-        "over_time": [
-            [epoch["at_s"], *(_ms(epoch["event_latency_ns"][q]) for q in ("p50", "p99"))]
+    return LatencyRun(
+        fraction=fraction,
+        common=common,
+        rate_events_per_s=seen.rate_events_per_s,
+        valid=seen.invalid is None and not cut,
+        outcome=measured.verdict.outcome,
+        reason=seen.invalid or f"{_CUT if cut else ''}{measured.verdict.reason}",
+        event_latency=_in_ms(details["event_latency_ns"]),
+        processing_latency=_in_ms(details["processing_latency_ns"]),
+        link_share=_in_ms(link) if (link := details["system"].get("link_slip_ns")) else None,
+        latency_split={f"{part}_ms": _ms(ns) for part, ns in details["latency_split_ns"].items()},
+        over_time=tuple(
+            (epoch["at_s"], _ms(epoch["event_latency_ns"]["p50"]), _ms(epoch["event_latency_ns"]["p99"]))
             for epoch in details["epochs"]
             if epoch["at_s"] is not None and epoch["rows"]
-        ],
-        "correct": measured.correct,
-        "late_drops_expected": check.get("expected_late"),
-        "late_drops_reported": check.get("reported_late"),
-        "late_drops_counted_in": check.get("late_counted"),
-        "late_events": check.get("late_events"),
-        "dropped": None if measured.dropped is None else measured.dropped.to_dict(),
-        "lost_at_own_speed": asdict(measured.lost_at_own_speed),
-        "stream_seconds_per_second": speed_of(details),
-        "offered": measured.observation.offered,
-        "taken": measured.observation.taken,
-        "emitted": details["emitted"],
-        "emitted_outside": details["outside_event_latency_ns"]["count"],
+        ),
+        correct=measured.correct,
+        late_drops_expected=check.get("expected_late"),
+        late_drops_reported=check.get("reported_late"),
+        late_drops_counted_in=check.get("late_counted"),
+        late_events=check.get("late_events"),
+        dropped=measured.dropped,
+        lost_at_own_speed=measured.lost_at_own_speed,
+        stream_seconds_per_second=speed_of(details),
+        offered=seen.offered,
+        taken=seen.taken,
+        emitted=details["emitted"],
+        emitted_outside=details["outside_event_latency_ns"]["count"],
+        software=software_of(details),
+        application=application_of(details),
         **cpu_of(measured),
-        "software": software_of(details),
-        "application": application_of(details),
-    }
+    )
 
 
-def _in_ms(summary: dict[str, Any]) -> dict[str, Any]:
-    return {"count": summary["count"], **{new: _ms(summary[old]) for old, new in _NAMES.items()}}
+def _in_ms(summary: dict[str, Any]) -> Quantiles:
+    return Quantiles(count=summary["count"], **{new: _ms(summary[old]) for old, new in _NAMES.items()})
 
 
 def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / 1e6
 
 
-def cpu_of(measured: Measured) -> dict[str, float | None]:
+def cpu_of(measured: Measured) -> dict[str, Any]:
     """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain.
 
     The first is taken between two hand-overs of rows, near the begin and the end. At any other instant, rows are in
@@ -181,16 +180,15 @@ def _cpu_between(track: Sequence[tuple[float, float]], seen: TrialObservation) -
     return float(after - before) / (inside[-1].taken - inside[0].taken) * 1e6
 
 
-def _one_line(figures: dict[str, Any]) -> str:
-    if not figures["valid"]:
-        return f"invalid: {figures['reason']}"
-    event = figures["event_latency"]
-    if not event["count"]:
+def _one_line(run: LatencyRun) -> str:
+    if not run.valid:
+        return f"invalid: {run.reason}"
+    event, link = run.event_latency, run.link_share
+    if not event.count:
         return "no row was emitted"
-    link, dropped = figures["link_share"], figures["dropped"]
-    share = "" if link is None or link["p50_ms"] is None else f", the link's share of it {link['p50_ms']:.0f} ms (p50)"
-    share += f"; {dropped['sentence']}" if dropped else ""
-    return f"{figures['outcome']}: event-time latency p50 {event['p50_ms']:.0f} ms, p99 {event['p99_ms']:.0f} ms{share}"
+    share = "" if link is None or link.p50_ms is None else f", the link's share of it {link.p50_ms:.0f} ms (p50)"
+    share += f"; {run.dropped.sentence}" if run.dropped else ""
+    return f"{run.outcome}: event-time latency p50 {event.p50_ms:.0f} ms, p99 {event.p99_ms:.0f} ms{share}"
 
 
 def load_name(fraction: float, rate: float, common: bool) -> str:
@@ -198,16 +196,16 @@ def load_name(fraction: float, rate: float, common: bool) -> str:
     return f"{rate:g}_per_s" if common else f"{100 * fraction:g}pct"
 
 
-def results_of(benchmark: Benchmark, cell: Cell, run_id: str, figures: dict[str, Any]) -> list[Result]:
+def results_of(benchmark: Benchmark, cell: Cell, run_id: str, run: LatencyRun) -> list[Result]:
     """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event."""
-    load = load_name(figures["fraction"], figures["rate_events_per_s"], bool(figures.get("common")))
-    values = {f"event_latency_ms_{q}_at_{load}": ("ms", figures["event_latency"][f"{q}_ms"]) for q in _INDEXED}
-    values[f"system_cpu_us_per_event_at_{load}"] = ("us", figures["system_cpu_us_per_event"])
+    load = load_name(run.fraction, run.rate_events_per_s, run.common)
+    values = {f"event_latency_ms_{q}_at_{load}": ("ms", value) for q, value in run.event_latency.by_name(_INDEXED)}
+    values[f"system_cpu_us_per_event_at_{load}"] = ("us", run.system_cpu_us_per_event)
     return [
         Result(
             benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
-            settings_hash(benchmark, cell), samples=figures["event_latency"]["count"], valid=figures["valid"],
-            reason=figures["reason"] or "", replaces=True, software=environment()["software"] | figures["software"],
+            settings_hash(benchmark, cell), samples=run.event_latency.count, valid=run.valid,
+            reason=run.reason, replaces=True, software=environment()["software"] | run.software,
         )
         for metric, (unit, value) in values.items()
     ]  # fmt: skip

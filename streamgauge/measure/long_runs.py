@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-from typing import Any
 
 from streamgauge.measure.cell import ReadyCell
+from streamgauge.records.search import LongRun
 from streamgauge.search.steps import Done
 from streamgauge.search.verdict import settled_age
 
@@ -15,12 +14,8 @@ log = logging.getLogger("streamgauge")
 FRACTIONS = (0.9, 1.1)
 
 
-def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> list[dict[str, Any]]:
-    """Runs each fraction of the rate for `seconds`, in the process that runs; returns a record for each.
-
-    A record has the age in seconds that the search predicts for the rate, a/(1 − b·r), None where it predicts that the
-    age grows, and the median age over the second half of the run.
-    """
+def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> tuple[LongRun, ...]:
+    """Runs each fraction of the rate for `seconds`, in the process that runs; returns a record for each."""
     found = []
     for fraction in FRACTIONS:
         rate = fraction * done.rate_events_per_s
@@ -30,19 +25,19 @@ def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> list[
         samples = seen.samples or seen.clock
         last = done.processes[-1]
         found.append(
-            {
-                "fraction": fraction,
-                "rate_events_per_s": rate,
-                "seconds": seconds,
-                "predicted_age_s": last.age_at(rate),
-                "age_s": settled_age([(s.at_s, s.age_s) for s in samples]),
-                "last_age_s": samples[-1].age_s if samples else None,
-                "overflow": seen.overflow,
-                "outcome": measured.verdict.outcome,
-                "reason": seen.invalid or measured.verdict.reason,
-                "correct": measured.correct,
-                "samples": [dataclasses.astuple(s) for s in samples],
-            }
+            LongRun(
+                fraction=fraction,
+                rate_events_per_s=rate,
+                seconds=seconds,
+                predicted_age_s=last.age_at(rate),
+                age_s=settled_age([(s.at_s, s.age_s) for s in samples]),
+                last_age_s=samples[-1].age_s if samples else None,
+                overflow=seen.overflow,
+                outcome=measured.verdict.outcome,
+                reason=seen.invalid or measured.verdict.reason,
+                correct=measured.correct,
+                samples=tuple((s.at_s, s.age_s, s.backlog, s.taken, s.warm) for s in samples),
+            )
         )
-        log.info("  %s: %s", measured.verdict.outcome, found[-1]["reason"])
-    return found
+        log.info("  %s: %s", measured.verdict.outcome, found[-1].reason)
+    return tuple(found)

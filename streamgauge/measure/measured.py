@@ -10,7 +10,8 @@ from typing import Any
 from streamgauge.config import Search
 from streamgauge.driver.observed import TrialRun
 from streamgauge.lateness.loss import Loss
-from streamgauge.measure.dropped import Dropped, dropped
+from streamgauge.measure.dropped import dropped
+from streamgauge.records.latency import Dropped
 from streamgauge.search.records import TrialObservation, Verdict
 from streamgauge.search.verdict import judge
 
@@ -41,7 +42,7 @@ class Measured:
             "observation": dataclasses.asdict(self.observation),
             "correct": self.correct,
             "check": self.check,
-            "dropped": None if self.dropped is None else self.dropped.to_dict(),
+            "dropped": None if self.dropped is None else self.dropped.to_json(),
             "lost_at_own_speed": dataclasses.asdict(self.lost_at_own_speed),
             "details": self.run.details,
         }

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.base.jsonl import write_record
 from streamgauge.base.places import here
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import environment
+from streamgauge.catalog.run_summary import SEARCH
 from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.measure import timing
 from streamgauge.measure.cell import ready
@@ -20,7 +20,10 @@ from streamgauge.measure.lock import measuring
 from streamgauge.measure.long_runs import long_runs
 from streamgauge.measure.searcher import Searcher, measurements
 from streamgauge.measure.settings_hash import plan_key, settings_hash
-from streamgauge.search.claims import Claim, claim_of
+from streamgauge.records.claim import Claim
+from streamgauge.records.latency import LatencyRun
+from streamgauge.records.search import SearchAnswer
+from streamgauge.search.claims import claim_of
 from streamgauge.search.loop import next_step
 from streamgauge.search.steps import Done, Limits
 
@@ -33,8 +36,8 @@ def cell_directory(run: Path, cell: Cell) -> Path:
     return run / "cells" / cell.name
 
 
-def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, long_run_s: float = 0.0) -> dict[str, Any]:
-    """Searches; returns the content of search.json. A search that was killed resumes after its last measurement.
+def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, long_run_s: float = 0.0) -> SearchAnswer:
+    """Searches; returns the record. A search that was killed resumes after its last measurement.
 
     long_run_s: seconds of each of the long runs that test the found rate; 0 for none.
     """
@@ -47,22 +50,21 @@ def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path, lon
         searcher = Searcher(bench, benchmark.search, token, directory, plan_key(benchmark, store, cell))
         found = searcher.run()
         if long_run_s and claim_of(found).rate_events_per_s:
-            found["long_runs"] = long_runs(bench, searcher.done, long_run_s, token)
+            found = found.model_copy(update={"long_runs": long_runs(bench, searcher.done, long_run_s, token)})
     return publish(benchmark, cell, run_directory, found)
 
 
 def publish(
-    benchmark: Benchmark, cell: Cell, run_directory: Path, found: dict[str, Any], latency: Sequence[dict[str, Any]] = ()
-) -> dict[str, Any]:
+    benchmark: Benchmark, cell: Cell, run_directory: Path, found: SearchAnswer, latency: Sequence[LatencyRun] = ()
+) -> SearchAnswer:
     """Writes search.json with the claim, and the rate among the run's results; returns what it wrote.
 
     The latency stage calls it again with its runs, as one of them may contradict the rate.
     """
     claim = claim_of(found, latency)
-    told = found | {"claim": claim.model_dump(mode="json")}
-    if claim.rate_events_per_s is None:
-        told |= dict.fromkeys((RATE, "interval", "events_per_yardstick_unit"))
-    write_record(cell_directory(run_directory, cell) / "search.json", told)
+    void = () if claim.rate_events_per_s is not None else (RATE, "interval", "events_per_yardstick_unit")
+    told = found.model_copy(update={"claim": claim, **dict.fromkeys(void)})
+    told.write(cell_directory(run_directory, cell) / SEARCH)
     for result in _results(benchmark, cell, run_directory.name, told, claim):
         results.append_once(run_directory, result)
     return told
@@ -76,15 +78,15 @@ def is_due(settings: Search, records: Sequence[dict[str, Any]], process: int) ->
     return not isinstance(step, Done) and step.process <= process
 
 
-def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: dict[str, Any], claim: Claim) -> Iterator[Result]:
+def _results(benchmark: Benchmark, cell: Cell, run_id: str, found: SearchAnswer, claim: Claim) -> Iterator[Result]:
     """The rate and, if the yardstick was run, the rate over the machine's speed; no values if none counts."""
-    rate, units = claim.rate_events_per_s, found.get("yardstick_units_per_s")
+    rate, units = claim.rate_events_per_s, found.yardstick_units_per_s
     for metric, unit, speed in ((RATE, "events/s", 1.0), (PER_UNIT, "events/unit", units)):
         if speed:
             low, high = [end / speed for end in claim.interval or ()] or (None, None)
             yield Result(
                 benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit,
                 rate and rate / speed, run_id, settings_hash(benchmark, cell), low, high,
-                len(found.get("processes", ())), rate is not None, claim.sentence, claim=claim.kind,
-                software=environment()["software"] | found.get("software", {}), replaces=True,
+                len(found.processes), rate is not None, claim.sentence, claim=claim.kind,
+                software=environment()["software"] | found.software, replaces=True,
             )  # fmt: skip

@@ -19,6 +19,7 @@ from streamgauge.driver.queues import held_rows
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.measured import application_of, software_of
 from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
+from streamgauge.records.search import Doubt, ProcessEstimate, SearchAnswer
 from streamgauge.search.ladder import small_rows, warm_up_step
 from streamgauge.search.loop import run_turn
 from streamgauge.search.records import Measurement, TrialRecord, Window
@@ -65,8 +66,8 @@ class Searcher:
         self._limits_now = Limits()
         self.ceiling: Ceiling | None = None
 
-    def run(self) -> dict[str, Any]:
-        """Measures until the answer stands; returns it as a JSON object."""
+    def run(self) -> SearchAnswer:
+        """Measures until the answer stands; returns its record."""
         self.done = self.search()
         return self.answer(self.done)
 
@@ -96,8 +97,8 @@ class Searcher:
             log.info("resuming after %d measurements", len(self._records))
         return self._limits_now
 
-    def answer(self, done: Done) -> dict[str, Any]:
-        """Returns the content of search.json."""
+    def answer(self, done: Done) -> SearchAnswer:
+        """Returns the record of an answer."""
         assert self.ceiling is not None
         log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
         return self._answer(done, self._limits_now, self.ceiling)
@@ -240,7 +241,7 @@ class Searcher:
         if self._directory is not None:
             append_json(self._directory / name, record)
 
-    def _answer(self, done: Done, limits: Limits, ceiling: Ceiling) -> dict[str, Any]:
+    def _answer(self, done: Done, limits: Limits, ceiling: Ceiling) -> SearchAnswer:
         software: dict[str, str] = {}
         application: dict[str, str] = {}
         for record in self._records:
@@ -252,46 +253,45 @@ class Searcher:
         stolen = [w.steal for w in windows if w.steal is not None]
         trials = [TrialRecord.from_dict(record["trial"]) for record in self._records if "trial" in record]
         wrong = any(trial.correct is False for trial in trials)
-        return {
-            "cell": self._bench.cell.model_dump(),
-            "plan": self._key,
-            "sustainable_rate_events_per_s": done.rate_events_per_s,
-            "interval": done.interval,
-            "interval_of": done.interval_of,
-            "proven": done.proven,
-            "outcome": done.outcome,
-            "reason": done.reason,
-            "constraint": done.constraint,
-            "allowed_age_s": self._settings.max_age.seconds,
-            "processes": [
-                {**dataclasses.asdict(one), "process": number} for number, one in enumerate(done.processes, 1)
-            ],
-            "doubts": (*done.doubts, *changed_speed(yards, later)),
-            "correct": False if wrong else (True if any(trial.correct for trial in trials) else None),
-            "windows": len(windows),
-            "trials": len(trials),
-            "max_rate_events_per_s": limits.max_rate,
-            "driver_ceiling_events_per_s": ceiling.events_per_s,
-            "driver_cpu_us_per_event": ceiling.driver_cpu_us_per_event,
-            "yardstick_units_per_s": float(np.median(yards)) if yards else None,
-            # comparable between days on which the machine itself was faster or slower
-            "events_per_yardstick_unit": done.rate_events_per_s / float(np.median(yards)) if yards else None,
-            "yardstick_spread": (max(yards) - min(yards)) / float(np.median(yards)) if yards else None,
-            "steal": max(stolen, default=None),
-            "semantics": self._bench.semantics,
-            "lost_at_own_speed": dataclasses.asdict(self._bench.lost_at_own_speed),
-            "software": software,
-            "application": application,
-        }
+        unit = float(np.median(yards)) if yards else None
+        estimates = enumerate(done.processes, 1)
+        return SearchAnswer(
+            cell=self._bench.cell,
+            plan=self._key,
+            sustainable_rate_events_per_s=done.rate_events_per_s,
+            interval=done.interval,
+            interval_of=done.interval_of,
+            proven=done.proven,
+            outcome=done.outcome,
+            reason=done.reason,
+            constraint=done.constraint,
+            allowed_age_s=self._settings.max_age.seconds,
+            processes=tuple(ProcessEstimate(**vars(one), process=number) for number, one in estimates),
+            doubts=(*done.doubts, *changed_speed(yards, later)),
+            correct=False if wrong else (True if any(trial.correct for trial in trials) else None),
+            windows=len(windows),
+            trials=len(trials),
+            max_rate_events_per_s=limits.max_rate,
+            driver_ceiling_events_per_s=ceiling.events_per_s,
+            driver_cpu_us_per_event=ceiling.driver_cpu_us_per_event,
+            yardstick_units_per_s=unit,
+            events_per_yardstick_unit=done.rate_events_per_s / unit if unit else None,
+            yardstick_spread=(max(yards) - min(yards)) / unit if unit else None,
+            steal=max(stolen, default=None),
+            semantics=self._bench.semantics,
+            lost_at_own_speed=self._bench.lost_at_own_speed,
+            software=software,
+            application=application,
+        )
 
 
-def one_ladder(bench: ReadyCell, settings: Search, token: int) -> dict[str, Any]:
-    """The answer of the ladder of one fresh process, without recovery trials, as search.json has it."""
+def one_ladder(bench: ReadyCell, settings: Search, token: int) -> SearchAnswer:
+    """The answer of the ladder of one fresh process, without recovery trials."""
     bench.stop()
     return Searcher(bench, settings.model_copy(update={"processes": 1, "proof_steps": 0}), token).run()
 
 
-def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[str, ...]:
+def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[Doubt, ...]:
     """Returns a doubt if the machine was faster or slower after a recovery trial than in the ladder (both in units/s).
 
     A window that the machine disturbs is measured again. A slow minute that covers the whole ladder is seen only here.
@@ -302,10 +302,11 @@ def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[str
     now = max(trials, key=lambda speed: abs(math.log(speed / then)), default=then)
     if max(then, now) <= min(then, now) * (1 + YARDSTICK_TOLERANCE):
         return ()
-    return (
+    sentence = (
         f"the machine's speed was {then:,.0f} yardstick units/s in the ladder and {now:,.0f} after a recovery trial: "
-        "something else ran on the system's CPUs; search again",
+        "something else ran on the system's CPUs; search again"
     )
+    return (Doubt("machine's speed", sentence),)
 
 
 def earlier(directory: Path, settings_key: str) -> list[dict[str, Any]]:

@@ -17,9 +17,9 @@ from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import Benchmark
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.search_stage import cell_directory, publish
+from streamgauge.records.comparison import Comparison
 from streamgauge.search import latency_turns
 from streamgauge.search.claims import claim_of
-from streamgauge.search.comparison import Comparison, compared_of
 from streamgauge.search.latency_turns import QUANTILES
 
 log = logging.getLogger("streamgauge")
@@ -48,12 +48,12 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
             record = {"rate_events_per_s": rate, "invalid": why, "event_latency": own}
             append_json(cell_directory(run_directory, cell) / "latency-turns.jsonl", record)
     for number, cell in enumerate(cells[1:], 1):
-        told = [one for one in compared_of(searches[number]) if one.metric not in QUANTILES]
+        told = [one for one in searches[number].compared if one.metric not in QUANTILES]
         for metric, quantile in QUANTILES.items():
             told.append(
                 Comparison.of(cell, cells[0], latency_turns.ratio([(turns, measured)], number, quantile), metric)
             )
             log.info("%s: %s", cell.name, told[-1].sentence)
-        publish(benchmark, cell, run_directory, searches[number] | {"compared": [one.model_dump() for one in told]})
+        publish(benchmark, cell, run_directory, searches[number].model_copy(update={"compared": tuple(told)}))
     seconds, answers = time.monotonic() - begin, sum(one.count for one in measured)
     return {"in_turns": {"rate_events_per_s": rate, "seconds": seconds, "answers": answers}}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from streamgauge.config import Cell, Search
 from streamgauge.measure.cell import ReadyCell
 from streamgauge.measure.searcher import Going, Searcher, measurements
-from streamgauge.search.comparison import Comparison
+from streamgauge.records.comparison import Comparison
+from streamgauge.records.search import SearchAnswer
 from streamgauge.search.records import Measurement
 from streamgauge.search.shared import AllDone, Compared, Measured, Turn, run_shared
 
@@ -23,10 +23,10 @@ log = logging.getLogger("streamgauge")
 
 def turn(
     bench: ReadyCell, settings: Search, token: int, directories: Sequence[Path], keys: Sequence[str], process: int
-) -> list[dict[str, Any]] | None:
+) -> list[SearchAnswer] | None:
     """Searches all cells of a ready group until that process is complete.
 
-    Returns the content of search.json of each cell once all answers stand, else None. A search that was killed goes on
+    Returns the record of each cell once all answers stand, else None. A search that was killed goes on
     after its last measurement, in a fresh process; whole blocks stay.
     """
     going = Going()
@@ -59,15 +59,15 @@ def turn(
     answers = []
     for number, (searcher, own) in enumerate(zip(searchers, all_done.cells, strict=True)):
         bench.turn_to(bench.cells[number])
-        answers.append(searcher.answer(own) | compared(bench.cells, number, all_done))
+        answers.append(searcher.answer(own).model_copy(update={"compared": compared(bench.cells, number, all_done)}))
     return answers
 
 
-def compared(cells: Sequence[Cell], number: int, done: AllDone) -> dict[str, Any]:
-    """The comparison of the rate of a cell with the first one, under its key; empty for the first one itself."""
+def compared(cells: Sequence[Cell], number: int, done: AllDone) -> tuple[Comparison, ...]:
+    """The comparison of the rate of a cell with the first one; empty for the first one itself."""
     found: Compared | None = next((one for one in done.ratios if one.cell == number), None)
     if found is None:
-        return {}
+        return ()
     told = Comparison.of(cells[number], cells[0], found.ratio)
     log.info("%s: %s", cells[number].name, told.sentence)
-    return {"compared": [told.model_dump(mode="json")]}
+    return (told,)

@@ -75,16 +75,16 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[C
                 return
             for cell, outcome, answer in zip(group, outcomes, answers, strict=True):
                 found = search_stage.publish(benchmark, cell, path, answer)
-                outcome |= {"rate_events_per_s": found[search_stage.RATE], "reason": found["reason"]}
-                outcome["system"] = found["application"]
+                outcome |= {"rate_events_per_s": found.sustainable_rate_events_per_s, "reason": found.reason}
+                outcome["system"] = found.application
         for cell in group:
             with run_log.stage("latency", cell.model_dump()) as outcome:
                 if cell == group[0] and len(group) > 1 and benchmark.latency.blocks:
                     outcome |= shared_latency.measure(bench, benchmark, path, token)
                 bench.turn_to(cell)
                 runs = latency.measure(bench, benchmark, path, token)
-                outcome |= {"runs": len(runs), "valid": sum(one["valid"] for one in runs)}
-                outcome["system"] = next((one["application"] for one in reversed(runs)), {})
+                outcome |= {"runs": len(runs), "valid": sum(one.valid for one in runs)}
+                outcome["system"] = next((one.application for one in reversed(runs)), {})
 
 
 def _is_due(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, number: int) -> bool:
@@ -99,7 +99,6 @@ def _is_due(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, num
 def _plan_of(directory: Path) -> str | None:
     """The plan whose answer search.json holds; None without one."""
     try:
-        plan: str | None = search_of(directory).get("plan")
+        return search_of(directory).plan
     except OSError:
         return None
-    return plan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamgauge.lateness.loss import Loss
+from streamgauge.records.latency import LatencyRun
+from streamgauge.records.search import SearchAnswer
 from streamgauge.report import ladder_charts, recovery_charts, trials
 from streamgauge.report.blocks import (
     MISSING,
@@ -25,16 +26,13 @@ from streamgauge.report.blocks import (
 )
 from streamgauge.report.charts import DASHES, PALETTE, SYMBOLS, axis, delay_axis, figure, line
 from streamgauge.report.model import fixed_share, limited_by, settled_age, typical
-from streamgauge.report.run_records import CellRecord, Json, Records, is_settled, is_sound, load_of
+from streamgauge.report.run_records import CellRecord, Json, Records, load_of
 from streamgauge.report.trials import thinned
 
 _SPLITS = (trials.split, trials.split_over_time)
 #: the verdict of a latency run in plain words
 _OUTCOMES = {"sustainable": "settled", "unsustainable": "not sustained", "inconclusive": "not settled"}
-_PERCENTILES = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
-
-#: what a latency run holds; the last one only where a broker is between
-_LATENCIES = {"event_latency": "event time", "processing_latency": "processing time", "link_share": "link's share"}
+_PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max": "max"}
 
 
 def section(records: Records) -> Section:
@@ -52,7 +50,7 @@ def _cell(records: Records, record: CellRecord) -> Section:
     if record.search:
         blocks.append(attempt("Rate", _figures, record))
         blocks.append(attempt("Lost", _lost, record))
-        blocks += [Note(f"{doubt[0].upper()}{doubt[1:]}.") for doubt in record.search.get("doubts") or []]
+        blocks += [Note(f"{one.sentence[0].upper()}{one.sentence[1:]}.") for one in record.search.doubts]
     else:
         blocks.append(Hole("No sustainable rate", records.why(record.search_status)))
     if record.windows:
@@ -93,8 +91,8 @@ def _cell(records: Records, record: CellRecord) -> Section:
 
 
 def _figures(record: CellRecord) -> Tiles:
-    found = record.search or {}
-    claim = record.claim
+    found, claim = record.search, record.claim
+    assert found
     covers = {
         "the fit alone": "events/s, of the fit of one process: without the spread between processes",
         "": "no interval can be given",
@@ -103,23 +101,23 @@ def _figures(record: CellRecord) -> Tiles:
     tiles = [
         ("sustainable rate", number(record.rate), f"{'events/s; ' if record.rate else ''}{claim.sentence}"),
         ("90\u202f% interval", between(record.interval).replace("\u2060", ""), covers.get(record.interval_of, whole)),
-        ("limited by", *(limited_by(found) if found.get("constraint") else (MISSING, "not known"))),
+        ("limited by", *(limited_by(found) if found.constraint else (MISSING, "not known"))),
         *_costs(found),
         *_proven(record),
-        ("driver's ceiling", number(found.get("driver_ceiling_events_per_s")), "events/s without a system"),
-        ("machine's own noise", _percent(found.get("yardstick_spread")), _noise(found)),
+        ("driver's ceiling", number(found.driver_ceiling_events_per_s), "events/s without a system"),
+        ("machine's own noise", _percent(found.yardstick_spread), _noise(found)),
     ]
     return Tiles(tiles)
 
 
 def _lost(record: CellRecord) -> Note:
     """Says what the query loses at the stream's own speed; the latency runs' table has what they lost at theirs."""
-    found = (record.search or {}).get("lost_at_own_speed")
-    told = Loss(**found).sentence if found else "what the query loses at the stream's own speed was not counted"
+    loss = record.search.lost_at_own_speed if record.search else None
+    told = loss.sentence if loss else "what the query loses at the stream's own speed was not counted"
     return Note(f"{told[0].upper()}{told[1:]}.")
 
 
-def _costs(found: Json) -> list[tuple[str, str, str]]:
+def _costs(found: SearchAnswer) -> list[tuple[str, str, str]]:
     """Tiles with the cost of a batch and of a row in a typical process; without micro-batches, only of a row."""
     one = typical(found)
     if one is None:
@@ -136,7 +134,7 @@ def _costs(found: Json) -> list[tuple[str, str, str]]:
 
 
 def _proven(record: CellRecord) -> list[tuple[str, str, str]]:
-    below, above = (record.search or {}).get("proven") or (None, None)
+    below, above = record.search.proven if record.search else (None, None)
     tiles = []
     for label, rate in (("caught up at", below), ("fell behind at", above)):
         remark = f"events/s, {share(round(rate / record.rate, 2))} of the rate" if rate and record.rate else ""
@@ -150,34 +148,33 @@ def _percent(part: float | None) -> str:
     return f"{100 * part:.{2 if part < 0.095 else 3}g}\u202f%"
 
 
-def _noise(found: Json) -> str:
+def _noise(found: SearchAnswer) -> str:
     """Says how steady the machine itself was while the windows were measured."""
-    if found.get("yardstick_spread") is None:
+    if found.yardstick_spread is None:
         return "the yardstick was not run"
-    stolen = found.get("steal")
-    steal = "stolen CPU time not known" if stolen is None else f"stolen CPU time at most {_percent(stolen)}"
+    steal = "stolen CPU time not known" if found.steal is None else f"stolen CPU time at most {_percent(found.steal)}"
     return f"between the slowest and the fastest run of one fixed computation beside the windows; {steal}"
 
 
 def _predicted(record: CellRecord) -> Table:
     """Table of the age that the model predicts at each latency run's rate, beside the measured one."""
-    model = typical(record.search or {})
+    model = typical(record.search)
     measured = {run["fraction"]: settled_age(run) for run in record.latency_trials}
     rows: list[list[Cell]] = []
     for run in record.latency:
         predicted: Cell = MISSING
         if model and model.batch_cost_s is not None:
-            age = model.age_at(run["rate_events_per_s"])
+            age = model.age_at(run.rate_events_per_s)
             predicted = "does not settle" if age is None else number(age)
-        settled: Cell = Text("settled", "good") if is_settled(run) else _validity(run)
+        settled: Cell = Text("settled", "good") if run.is_settled else _validity(run)
         rows.append(
             [
                 load_of(run),
-                number(run["rate_events_per_s"]),
+                number(run.rate_events_per_s),
                 predicted,
-                number(measured.get(run["fraction"])),
+                number(measured.get(run.fraction)),
                 settled,
-                str(run.get("reason") or ""),
+                run.reason,
             ]
         )
     columns = ["of the rate", "events/s", "predicted age (s)", "measured age (s)", "run", "what its queues showed"]
@@ -188,32 +185,36 @@ def _predicted(record: CellRecord) -> Table:
     return Table(columns, rows, caption, cards=True)
 
 
-def _by_percentile(runs: list[Json]) -> Chart:
+def _by_percentile(runs: list[LatencyRun]) -> Chart:
     traces: list[Json] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
-        for kind, named in _LATENCIES.items():
-            latency = run.get(kind) or {}
-            if kind == "link_share" and not latency:
+        latencies = {
+            "event time": run.event_latency,
+            "processing time": run.processing_latency,
+            "link's share": run.link_share,  # only where a broker is between
+        }
+        for named, latency in latencies.items():
+            if latency is None:
                 continue
-            values = [latency.get(key) for key in _PERCENTILES]
+            values = [value for _, value in latency.by_name(_PERCENTILES)]
             rows.append(
                 [
                     load_of(run),
-                    number(run.get("rate_events_per_s")),
+                    number(run.rate_events_per_s),
                     named,
                     *(number(value) for value in values),
-                    count(latency.get("count")),
-                    _OUTCOMES.get(run.get("outcome") or "", MISSING),
+                    count(latency.count),
+                    _OUTCOMES[run.outcome],
                     _validity(run),
                 ]
             )
-            if kind == "event_latency":
+            if latency is run.event_latency:
                 traces.append(
                     line(
-                        load_of(run) + ("" if is_sound(run) else f" ({_validity(run).text})"),
+                        load_of(run) + ("" if run.is_sound else f" ({_validity(run).text})"),
                         list(_PERCENTILES.values()), values, nth, mode="lines+markers",
-                        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if is_sound(run) else 0.45,
+                        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if run.is_sound else 0.45,
                     )
                 )  # fmt: skip
     return Chart(
@@ -236,11 +237,11 @@ def _by_percentile(runs: list[Json]) -> Chart:
     )
 
 
-def _latency_over_time(runs: list[Json]) -> Chart:
+def _latency_over_time(runs: list[LatencyRun]) -> Chart:
     traces: list[Any] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
-        name, points = load_of(run), thinned(run.get("over_time") or [])
+        name, points = load_of(run), thinned(run.over_time)
         for column, percentile in ((1, "p50"), (2, "p99")):
             style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
             more: Json = {"legendgroup": name, "showlegend": percentile == "p99"}
@@ -256,21 +257,22 @@ def _latency_over_time(runs: list[Json]) -> Chart:
     )
 
 
-def _correctness(runs: list[Json]) -> Table:
+def _correctness(runs: list[LatencyRun]) -> Table:
     """Table of output checks, late drops and work of the latency runs: the speed of a wrong answer does not count."""
     rows: list[list[Cell]] = []
     for run in runs:
-        correct = recovery_charts.OUTPUT.get(run.get("correct"), recovery_charts.NOT_COMPARED)
+        correct = recovery_charts.OUTPUT.get(run.correct, recovery_charts.NOT_COMPARED)
         rows.append(
             [
                 load_of(run),
                 correct,
-                count(run.get("late_events")),
-                number(run.get("stream_seconds_per_second")),
-                *(count(run.get(name)) for name in ("late_drops_expected", "late_drops_reported")),
-                str(run.get("late_drops_counted_in") or MISSING),
-                count(run.get("emitted")),
-                number(run.get("system_cpu_us_per_event")),
+                count(run.late_events),
+                number(run.stream_seconds_per_second),
+                count(run.late_drops_expected),
+                count(run.late_drops_reported),
+                run.late_drops_counted_in or MISSING,
+                count(run.emitted),
+                number(run.system_cpu_us_per_event),
             ]
         )
     columns = ["of the rate", "output", "events lost", "stream s per s", "late expected", "late reported", "counted in"]
@@ -282,11 +284,11 @@ def _latency_axis(traces: list[Json]) -> Json:
     return delay_axis("latency (ms)", [v for trace in traces for v in trace["y"]], 1e-3)
 
 
-def _validity(run: Json) -> Text:
-    if run.get("correct") is False:
+def _validity(run: LatencyRun) -> Text:
+    if run.correct is False:
         return Text("void", "bad", hint="the output was wrong")
-    if not run.get("valid"):
-        return Text("invalid", "open", hint=str(run.get("reason") or MISSING))
-    if not is_settled(run):
-        return Text(_OUTCOMES.get(run["outcome"], str(run["outcome"])), "open", hint=str(run.get("reason") or MISSING))
+    if not run.valid:
+        return Text("invalid", "open", hint=run.reason or MISSING)
+    if not run.is_settled:
+        return Text(_OUTCOMES[run.outcome], "open", hint=run.reason or MISSING)
     return Text("valid", "good")

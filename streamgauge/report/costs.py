@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from streamgauge.records.comparison import Comparison
 from streamgauge.report import semantics
 from streamgauge.report.blocks import Block, Cell, Chart, Hole, Table, number
 from streamgauge.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.report.degrees import axes, by_line, common_rates, comparison, line_of
 from streamgauge.report.run_records import CellRecord, Json, Records
-from streamgauge.search.comparison import Comparison
 
 Value = Callable[[CellRecord], float | None]
 Ends = Callable[[CellRecord], tuple[float, float] | None]

@@ -18,6 +18,7 @@ from streamgauge.config.systems import ENGINES
 from streamgauge.index import Index
 from streamgauge.judge.changes import SEGMENT
 from streamgauge.judge.history import Row, moment_of
+from streamgauge.records.claim import mark_of
 from streamgauge.report import standing
 from streamgauge.report.blocks import (
     MISSING,
@@ -38,7 +39,6 @@ from streamgauge.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, lin
 from streamgauge.report.curves import Curve, curve_of
 from streamgauge.report.layout import fill, publish
 from streamgauge.report.metric_names import for_people
-from streamgauge.search.claims import mark_of
 
 _RANK: list[State] = ["plain", "good", "open", "bad"]
 #: a pause between points longer than this many times the usual one is drawn as a gap

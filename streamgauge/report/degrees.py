@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from streamgauge.config import Experiment
-from streamgauge.report.run_records import CellRecord, Json, Records, Stream, is_sound
+from streamgauge.records.comparison import RATE, Comparison
+from streamgauge.records.latency import LatencyRun
+from streamgauge.report.run_records import CellRecord, Records, Stream
 from streamgauge.report.trials import batches_of
-from streamgauge.search.comparison import RATE, Comparison, compared_of
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,7 @@ def line_of(record: CellRecord) -> tuple[str, str]:
 
 def comparisons(records: Records, record: CellRecord) -> list[Comparison]:
     """The comparisons of a cell's figures with those of the first stream of its process, the rate's first."""
-    try:
-        compared = compared_of(record.search or {})
-    except ValidationError:  # its record is damaged
-        return []
+    compared = record.search.compared if record.search else ()
     return [one.among({each.cell.name: each.claim for each in records.cells}) for one in compared]
 
 
@@ -87,32 +83,32 @@ def is_rate(record: CellRecord) -> bool:
     return bool(record.rate) and not record.claim.is_bound
 
 
-def at_own_rate(record: CellRecord, fraction: float | None) -> Json | None:
+def at_own_rate(record: CellRecord, fraction: float | None) -> LatencyRun | None:
     """The sound latency run at that fraction of the cell's own rate."""
-    found = [r for r in record.latency if not r.get("common") and r.get("fraction") == fraction and is_sound(r)]
+    found = [run for run in record.latency if not run.common and run.fraction == fraction and run.is_sound]
     return found[-1] if found else None
 
 
-def at_common_rate(record: CellRecord, rate: float | None) -> Json | None:
+def at_common_rate(record: CellRecord, rate: float | None) -> LatencyRun | None:
     """The sound latency run at that rate, which all cells share."""
-    found = [run for run in record.latency if run.get("common") and run["rate_events_per_s"] == rate and is_sound(run)]
+    found = [run for run in record.latency if run.common and run.rate_events_per_s == rate and run.is_sound]
     return found[-1] if found else None
 
 
 def common_rates(cells: Iterable[CellRecord]) -> list[float]:
     """The rates in events/s at which cells were measured alike, the lowest first."""
-    return sorted({run["rate_events_per_s"] for record in cells for run in record.latency if run.get("common")})
+    return sorted({run.rate_events_per_s for record in cells for run in record.latency if run.common})
 
 
-def lost(record: CellRecord) -> Json | None:
+def lost(record: CellRecord) -> LatencyRun | None:
     """The checked latency run that tells how many events were lost: that at the common rate, if there is one."""
-    found = [run for run in record.latency if run.get("late_events") is not None and run.get("correct")]
-    return max(found, key=lambda run: (bool(run.get("common")), run["fraction"]), default=None)
+    found = [run for run in record.latency if run.late_events is not None and run.correct]
+    return max(found, key=lambda run: (run.common, run.fraction), default=None)
 
 
-def share_lost(run: Json | None) -> float | None:
+def share_lost(run: LatencyRun | None) -> float | None:
     """Events that no answer contains, in percent of those offered."""
-    return 100 * run["late_events"] / run["offered"] if run and run.get("offered") else None
+    return 100 * run.late_events / run.offered if run and run.offered and run.late_events is not None else None
 
 
 def state_of(record: CellRecord) -> tuple[int | None, int | None]:
@@ -123,10 +119,9 @@ def state_of(record: CellRecord) -> tuple[int | None, int | None]:
     return max(sizes, default=None), max(rows, default=None)
 
 
-def latency_ms(run: Json | None, quantile: str) -> float | None:
+def latency_ms(run: LatencyRun | None, quantile: str) -> float | None:
     """A quantile of a run's event-time latency."""
-    value: float | None = ((run or {}).get("event_latency") or {}).get(f"{quantile}_ms")
-    return value
+    return run.event_latency.by_name([quantile])[0][1] if run else None
 
 
 def by_line(cells: Sequence[CellRecord], names: Sequence[str]) -> dict[tuple[str, str], list[CellRecord]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamgauge.records.latency import LatencyRun
 from streamgauge.report import semantics
 from streamgauge.report.blocks import (
     MISSING,
@@ -33,8 +34,10 @@ from streamgauge.report.degrees import (
 )
 from streamgauge.report.layout import fill
 from streamgauge.report.overview import outcome
-from streamgauge.report.run_records import CellRecord, Json, Records, is_settled, is_sound, load_of
+from streamgauge.report.run_records import CellRecord, Records, load_of
 
+#: picks a latency run of a cell
+Run = Callable[[CellRecord], LatencyRun | None]
 _MIB = 2**20
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 
@@ -140,10 +143,10 @@ def _lost(costs: Costs) -> Section:
     )
 
     def more(record: CellRecord) -> list[Cell]:
-        run = lost(record) or {}
+        run = lost(record)
         return [
-            count(run.get("late_events")), count(run.get("offered")),
-            f"{count(run['late_drops_reported'])} {run.get('late_drops_counted_in') or ''}" if run else MISSING,
+            count(run.late_events if run else None), count(run.offered if run else None),
+            f"{count(run.late_drops_reported)} {run.late_drops_counted_in or ''}" if run else MISSING,
             semantics.revised(record), _output(record),
         ]  # fmt: skip
 
@@ -156,7 +159,7 @@ def _lost(costs: Costs) -> Section:
 def _work(costs: Costs) -> Section:
     lead = "CPU time of the engine's processes for each event, while events were offered; start and drain are left out."
     charts = [
-        attempt("CPU", chart, costs, f"CPU an event at {where}", "CPU-µs an event", _of(run, "system_cpu_us_per_event"))
+        attempt("CPU", chart, costs, f"CPU an event at {where}", "CPU-µs an event", _cpu(run))
         for where, run in _loads(costs)
     ]
     return Section("work", "What an event costs in CPU", lead, [*charts, *_left_out(costs)])
@@ -178,37 +181,37 @@ def _latency(costs: Costs) -> Section:
 
 def _left_out(costs: Costs) -> list[Block]:
     """Says which latency runs the charts leave out, and why."""
-    bad = [(f"{r.cell.name} at {load_of(run)}", run) for r in costs.cells for run in r.latency if not is_sound(run)]
+    bad = [(f"{r.cell.name} at {load_of(run)}", run) for r in costs.cells for run in r.latency if not run.is_sound]
     if not bad:
         return []
     return [Hole("Not in these charts", "; ".join(f"{name}: {_why(run)}" for name, run in bad))]
 
 
-def _why(run: Json) -> str:
-    if run.get("correct") is False:
+def _why(run: LatencyRun) -> str:
+    if run.correct is False:
         return "its answer was wrong"
-    if not run.get("valid"):
+    if not run.valid:
         return "it is invalid"
-    return "it did not settle" if not is_settled(run) else "no row was emitted"
+    return "it did not settle" if not run.is_settled else "no row was emitted"
 
 
-def _loads(costs: Costs) -> list[tuple[str, Callable[[CellRecord], Json | None]]]:
+def _loads(costs: Costs) -> list[tuple[str, Run]]:
     """The loads of the latency runs: what they are called, and a cell's run."""
     fractions = [f for f in costs.records.benchmark.latency.fractions if any(_at(c, f) for c in costs.cells)]
     largest = max(fractions, default=None)
     own = "its own rate" if largest is None else f"{100 * largest:g}\u202f% of its own rate"
-    found: list[tuple[str, Callable[[CellRecord], Json | None]]] = [(own, lambda record: at_own_rate(record, largest))]
+    found: list[tuple[str, Run]] = [(own, lambda record: at_own_rate(record, largest))]
     if costs.common is not None:
         found.append((f"{number(costs.common, 'events/s')}", lambda record: at_common_rate(record, costs.common)))
     return found
 
 
 def _at(record: CellRecord, fraction: float) -> bool:
-    return any(run.get("fraction") == fraction for run in record.latency)
+    return any(run.fraction == fraction for run in record.latency)
 
 
-def _of(run: Callable[[CellRecord], Json | None], key: str) -> Value:
-    return lambda record: (run(record) or {}).get(key)
+def _cpu(run: Run) -> Value:
+    return lambda record: one.system_cpu_us_per_event if (one := run(record)) else None
 
 
 def _state(costs: Costs) -> Section:

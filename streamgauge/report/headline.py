@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamgauge.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
 from streamgauge.report.degrees import comparisons, out_of_order_percent
 from streamgauge.report.model import limited_by
-from streamgauge.report.run_records import CellRecord, Records, is_sound
+from streamgauge.report.run_records import CellRecord, Records
 from streamgauge.search.claims import WIDEST
 
 #: cells whose tiles are shown; a table below has all
@@ -29,7 +29,7 @@ def section(records: Records) -> Section:
 
 
 def _tiles(record: CellRecord) -> Tiles:
-    limit, meaning = limited_by(record.search or {})
+    limit, meaning = limited_by(record.search)
     interval = between(record.interval).replace("\u2060", "")
     rate = f"90\u202f%: {interval}" if record.interval_of else "no interval"
     p99, fraction = _p99(record)
@@ -55,14 +55,14 @@ def _p99(record: CellRecord) -> tuple[float | None, float | None]:
     """(p99 of event-time latency in seconds, fraction of the rate) at the largest fraction that is sound."""
     if not record.rate:
         return None, None
-    last = max((run for run in record.latency if is_sound(run)), key=lambda run: run["fraction"], default=None)
-    p99 = ((last or {}).get("event_latency") or {}).get("p99_ms")
-    return (None, None) if last is None or p99 is None else (p99 / 1000, round(last["fraction"], 2))
+    last = max((run for run in record.latency if run.is_sound), key=lambda run: run.fraction, default=None)
+    p99 = last.event_latency.p99_ms if last else None
+    return (None, None) if last is None or p99 is None else (p99 / 1000, round(last.fraction, 2))
 
 
 def _sentence(records: Records, record: CellRecord) -> Note:
     """Says in plain words what the tiles mean, and what to do about what is in doubt."""
-    search, cell = record.search or {}, record.cell
+    search, cell = record.search, record.cell
     if not record.rate:
         return Note(record.claim.sentence if search else f"No rate was found: {records.why(record.search_status)}.")
     percent = next((out_of_order_percent(s) for s in records.streams if s.experiment.name == cell.experiment), None)
@@ -74,7 +74,7 @@ def _sentence(records: Records, record: CellRecord) -> Note:
         said = [f"With {disorder}, {cell.system} takes an estimated {number(record.rate)} events a second{cost}."]
         if record.claim.is_too_wide:
             said = [f"With {disorder}, the rate of {cell.system} is known only roughly{cost}."]
-        is_short = search.get("outcome") == "unproven" and records.benchmark.search.proof_steps
+        is_short = search and search.outcome == "unproven" and records.benchmark.search.proof_steps
         advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
         said.append(f"{record.claim.sentence}{advice}")
     elif record.interval_of == "the fit alone":

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from streamgauge.records.search import Estimate
 from streamgauge.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
 from streamgauge.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
 from streamgauge.report.model import batch_s, estimates
 from streamgauge.report.run_records import CellRecord, Json
-from streamgauge.search.estimate import CONFIDENCE, Estimate
+from streamgauge.search.estimate import CONFIDENCE
 from streamgauge.search.records import Window
 
 _FAINT = 0.4
@@ -69,7 +70,7 @@ def is_continuous(record: CellRecord) -> bool:
 def costs(record: CellRecord) -> Chart:
     """Charts the seconds of a batch over its rows: one point per window, and the fitted line of each process."""
     seen = _seen(record)
-    found = estimates(record.search or {})
+    found = estimates(record.search)
     traces: list[Trace] = []
     for nth, process in enumerate(_processes(seen)):
         own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
@@ -99,7 +100,7 @@ def costs(record: CellRecord) -> Chart:
 def carried(record: CellRecord) -> Chart:
     """Charts events/s over the rows that waited, for an engine without micro-batches."""
     seen = _seen(record)
-    found = estimates(record.search or {})
+    found = estimates(record.search)
     traces: list[Trace] = []
     for nth, process in enumerate(_processes(seen)):
         own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
@@ -133,7 +134,7 @@ def carried(record: CellRecord) -> Chart:
 def over_time(record: CellRecord) -> Chart:
     """Charts the cost of each window over the time since its process began: relative to the fit, else in µs per row."""
     seen = [one for one in _seen(record) if one.drawn]
-    found = estimates(record.search or {})
+    found = estimates(record.search)
     processes = _processes(seen)
     relative = bool(processes) and all(process in found for process in processes)
     values: list[float | None] = [_relative(one, found) if relative else 1e6 * one.seconds / one.rows for one in seen]
@@ -178,7 +179,7 @@ def over_time(record: CellRecord) -> Chart:
 def processes(record: CellRecord) -> Table:
     """Table of each process's estimate and of the quantities from which it follows."""
     rows: list[list[Cell]] = []
-    for process, one in estimates(record.search or {}).items():
+    for process, one in estimates(record.search).items():
         fixed = None if one.batch_cost_s is None else 1000 * one.batch_cost_s
         rows.append(
             [

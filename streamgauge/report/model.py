@@ -6,25 +6,23 @@ import dataclasses
 import math
 import statistics
 
+from streamgauge.records.search import Constraint, Estimate, SearchAnswer
 from streamgauge.report.blocks import count, number
 from streamgauge.report.run_records import Json
 from streamgauge.search import verdict
-from streamgauge.search.estimate import Estimate, geometric_mean
-
-_FIELDS = {one.name for one in dataclasses.fields(Estimate)}
+from streamgauge.search.estimate import geometric_mean
 
 
-def estimates(search: Json) -> dict[int, Estimate]:
+def estimates(search: SearchAnswer | None) -> dict[int, Estimate]:
     """Maps the number of each process to its estimate; one without a finite rate and backlog is left out."""
-    found: dict[int, Estimate] = {}
-    for nth, one in enumerate(search.get("processes") or [], 1):
-        estimate = Estimate(**{key: value for key, value in one.items() if key in _FIELDS})
-        if math.isfinite(estimate.rate_events_per_s) and math.isfinite(estimate.backlog_rows):
-            found[one.get("process", nth)] = estimate
-    return found
+    return {
+        one.process or nth: one
+        for nth, one in enumerate(search.processes if search else (), 1)
+        if math.isfinite(one.rate_events_per_s) and math.isfinite(one.backlog_rows)
+    }
 
 
-def typical(search: Json) -> Estimate | None:
+def typical(search: SearchAnswer | None) -> Estimate | None:
     """Merges the processes' estimates into one; None if there is none.
 
     Costs and backlogs are means, the rate is the geometric mean, and the other fields are those of the last process.
@@ -53,12 +51,14 @@ def fixed_share(estimate: Estimate) -> float | None:
     return None if estimate.batch_cost_s is None or whole <= 0 else estimate.batch_cost_s / whole
 
 
-def limited_by(search: Json) -> tuple[str, str]:
+def limited_by(search: SearchAnswer | None) -> tuple[str, str]:
     """The binding constraint in two or three words, and a phrase that explains it; both empty if it is unknown."""
-    caps = [one["cap_rows"] for one in search.get("processes") or [] if one.get("cap_rows")]
+    if search is None or search.constraint is None:
+        return "", ""
+    caps = [one.cap_rows for one in search.processes if one.cap_rows]
     cap = f" of {count(max(caps))} rows" if caps else ""
-    age = number(search.get("allowed_age_s"), "s")
-    words = {
+    age = number(search.allowed_age_s, "s")
+    words: dict[Constraint, tuple[str, str]] = {
         "age": ("allowed age", f"at a higher rate events would wait for longer than the allowed {age}"),
         "batch cap": (
             "batch cap",
@@ -68,7 +68,7 @@ def limited_by(search: Json) -> tuple[str, str]:
         "system": ("engine's speed", "the engine takes no more events per second, however many wait"),
         "driver's ceiling": ("driver's ceiling", "more was not offered: the engine may carry more"),
     }
-    return words.get(search.get("constraint") or "", ("", ""))
+    return words[search.constraint]
 
 
 def settled_age(trial: Json) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from streamgauge.records.comparison import Comparison
+from streamgauge.records.search import Doubt
 from streamgauge.report.blocks import (
     MISSING,
     Cell,
@@ -21,21 +23,15 @@ from streamgauge.report.metric_names import for_people
 from streamgauge.report.model import limited_by
 from streamgauge.report.run_records import (
     CellRecord,
-    Json,
     Records,
     Stream,
     expected,
-    is_settled,
-    is_sound,
     load_of,
     one_line,
 )
-from streamgauge.search.comparison import Comparison
 
 #: of how many cells the names stand in one line
 _FEW = 3
-#: a doubt that begins like this is no fault of the cell: one process is measured unless more are asked for
-_ONE_PROCESS = "one process:"
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 _NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
 _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
@@ -126,11 +122,10 @@ def _validated(stream: Stream) -> Text:
 def _cells(cells: list[CellRecord]) -> Table:
     rows: list[list[Cell]] = []
     for record in cells:
-        search, cell = record.search or {}, record.cell
-        runs = [run for run in record.latency if is_sound(run)] if record.rate else []
-        last = max(runs, key=lambda run: run["fraction"], default={})
-        p99 = (last.get("event_latency") or {}).get("p99_ms")
-        limit, meaning = limited_by(search)
+        cell, (limit, meaning) = record.cell, limited_by(record.search)
+        runs = [run for run in record.latency if run.is_sound] if record.rate else []
+        last = max(runs, key=lambda run: run.fraction, default=None)
+        p99 = last.event_latency.p99_ms if last else None
         rows.append(
             [
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
@@ -140,7 +135,7 @@ def _cells(cells: list[CellRecord]) -> Table:
                 record.claim.kind if record.search else MISSING,
                 " ".join([between(record.interval), *_covers(record)]),
                 Text(limit, hint=meaning) if limit else MISSING,
-                f"{number(p99, 'ms')} at\u00a0{share(last['fraction'])}" if p99 is not None else MISSING,
+                f"{number(p99, 'ms')} at\u00a0{share(last.fraction)}" if last else MISSING,
                 Text(record.output, _OUTPUT.get(record.output, "open")) if record.search else MISSING,
             ]
         )  # fmt: skip
@@ -186,25 +181,24 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
         found.append(("open", f"search {name}", record.claim.sentence))
     for run in record.latency:
         which = f"latency {name} at {load_of(run)}"
-        reason = one_line(run.get("reason"))
-        if run.get("correct") is False:
+        reason = one_line(run.reason)
+        if run.correct is False:
             found.append(("bad", which, "the output differs from DuckDB's answer: the figure is void"))
-        elif not run.get("valid"):
+        elif not run.valid:
             found.append(("open", which, reason or "invalid without a reason"))
-        elif not is_settled(run):
-            what = _NOT_SUSTAINED.get(run["outcome"], f"the verdict is {run['outcome']}")
-            found.append(("open", which, f"{what}: {reason or 'no reason given'}"))
+        elif not run.is_settled:
+            found.append(("open", which, f"{_NOT_SUSTAINED[run.outcome]}: {reason or 'no reason given'}"))
     return found
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
     """Lists the doubts that searches tell; cells with the same doubt share a line, and plain remarks come last."""
-    said: dict[str, list[str]] = {}
+    said: dict[Doubt, list[str]] = {}
     for record in cells:
-        for doubt in _told(record.search or {}):
-            said.setdefault(one_line(doubt), []).append(record.cell.name)
+        for doubt in record.search.doubts if record.search else ():
+            said.setdefault(doubt, []).append(record.cell.name)
     lines: list[tuple[State, str, str]] = [
-        ("plain" if _is_plain(doubt) else "open", f"search {_listed(names, len(cells))}", doubt)
+        ("plain" if doubt.is_plain else "open", f"search {_listed(names, len(cells))}", one_line(doubt.sentence))
         for doubt, names in said.items()
     ]
     return sorted(lines, key=lambda line: line[0] == "plain")
@@ -216,14 +210,6 @@ def _listed(names: list[str], all_of_them: int) -> str:
         return f"all {all_of_them} cells"
     rest = len(names) - _FEW
     return ", ".join(names) if rest <= 1 else f"{', '.join(names[:_FEW])} and {rest} more"
-
-
-def _told(search: Json) -> list[str]:
-    return [str(doubt) for doubt in search.get("doubts") or []]
-
-
-def _is_plain(doubt: str) -> bool:
-    return doubt.startswith(_ONE_PROCESS)
 
 
 def _of(part: int, whole: int, what: str) -> str:

@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from streamgauge.base.errors import Damaged, Mistakes, UserError
-from streamgauge.base.jsonl import read_jsonl, read_record, read_records
+from streamgauge.base.jsonl import read_jsonl, read_record
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
+from streamgauge.catalog.run_summary import LATENCY, SEARCH
 from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
-from streamgauge.search.claims import Claim, claim_of
+from streamgauge.records.claim import Claim
+from streamgauge.records.latency import LatencyRun
+from streamgauge.records.record import AGAIN
+from streamgauge.records.search import SearchAnswer
+from streamgauge.search.claims import claim_of
 
 T = TypeVar("T")
-#: what is said of a damaged record
-_TODO = "run its stage again"
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
 Json = dict[str, Any]
@@ -84,8 +87,8 @@ class CellRecord:
     latency_status: Status
     windows: list[Json]  # of the ladders, warm-up included
     trials: list[Json]  # recovery trials
-    search: Json | None
-    latency: list[Json] = field(default_factory=list)
+    search: SearchAnswer | None
+    latency: list[LatencyRun] = field(default_factory=list)
     latency_trials: list[Json] = field(default_factory=list)
 
     @property
@@ -120,19 +123,17 @@ class CellRecord:
     @property
     def interval_of(self) -> str:
         """Coverage of the interval: "3 processes", or "the fit alone"; empty without an interval."""
-        search = self.search or {}
-        if not self.claim.interval:
+        if not self.claim.interval or not self.search:
             return ""
-        if search.get("interval_of") == "processes":
-            return f"{len(search.get('processes') or [])} processes"
-        return "the fit alone"
+        several = self.search.interval_of == "processes"
+        return f"{len(self.search.processes)} processes" if several else "the fit alone"
 
     @property
     def output(self) -> Output:
         """Result of comparing the outputs of recovery trials and latency runs with DuckDB's answer."""
-        found = {run.get("correct") for run in self.latency}
-        if (self.search or {}).get("trials"):
-            found.add((self.search or {}).get("correct"))
+        found = {run.correct for run in self.latency}
+        if self.search and self.search.trials:
+            found.add(self.search.correct)
         if False in found:
             return "wrong"
         return "right" if found == {True} else "partly compared" if True in found else "not compared"
@@ -249,9 +250,9 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
-        search = self._read(place / "search.json")
+        search = self._sound(lambda: SearchAnswer.read(place / SEARCH))
         files = (read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
-        windows, trials = _last_search(*files, plan=(search or {}).get("plan"))
+        windows, trials = _last_search(*files, plan=search.plan if search else None)
         return CellRecord(
             cell,
             self.status("search", **scope),
@@ -259,7 +260,7 @@ class Records:
             windows,
             trials,
             search,
-            self._sound(lambda: read_records(place / "latency.json", _TODO)) or [],
+            self._sound(lambda: LatencyRun.read_all(place / LATENCY)) or [],
             _last_runs(read_jsonl(place / "latency-trials.jsonl")),
         )
 
@@ -274,7 +275,7 @@ class Records:
             return None
 
     def _read(self, path: Path) -> Json | None:
-        return self._sound(lambda: read_record(path, _TODO))
+        return self._sound(lambda: read_record(path, AGAIN))
 
     def _sound(self, read: Callable[[], T]) -> T | None:
         """Returns what `read` does; None if that is missing, or damaged, which `damaged` tells then."""
@@ -307,22 +308,14 @@ def _last_runs(trials: list[Json]) -> list[Json]:
     return list({trial["fraction"]: trial for trial in trials if "fraction" in trial}.values())
 
 
-def is_sound(run: Json) -> bool:
-    """True if a latency run is valid, measured a latency, sustained its rate, and had no wrong output."""
-    measured = (run.get("event_latency") or {}).get("p99_ms") is not None and "fraction" in run
-    return measured and bool(run.get("valid")) and run.get("correct") is not False and is_settled(run)
+def load_of(run: LatencyRun) -> str:
+    """Names the load of a latency run."""
+    return load_text(run.fraction, run.rate_events_per_s, run.common)
 
 
-def load_of(run: Json) -> str:
-    """Names the load of a latency run: a fraction of the cell's rate, or the events/s that all cells were offered."""
-    if run.get("common") and "rate_events_per_s" in run:
-        return f"{run['rate_events_per_s']:,.0f}\u00a0/s".replace(",", "\u202f")
-    return f"{100 * run['fraction']:.4g}\u202f%" if "fraction" in run else "an unknown load"
-
-
-def is_settled(run: Json) -> bool:
-    """True if a latency run sustained its rate; otherwise its latency only depends on how long it ran."""
-    return run.get("outcome", "sustainable") == "sustainable"
+def load_text(fraction: float, rate: float, common: bool) -> str:
+    """Names a load: a fraction of the cell's rate, or the events/s that all cells were offered."""
+    return f"{rate:,.0f}\u00a0/s".replace(",", "\u202f") if common else f"{100 * fraction:.4g}\u202f%"
 
 
 def one_line(text: str | None) -> str:

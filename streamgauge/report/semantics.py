@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from streamgauge.config.systems import WORDS
+from streamgauge.records.search import Declared
 from streamgauge.report.blocks import Block, Cell, Note, Section, Table, between, number
-from streamgauge.report.run_records import CellRecord, Json, Records
+from streamgauge.report.run_records import CellRecord, Records
 
 UNKNOWN = "unknown"
 #: the query that reads every event and answers none: what it carries is the ceiling of an engine's link
@@ -42,12 +43,13 @@ def section(records: Records) -> Section:
         cells = [cell for cell in records.cells if cell.cell.system == system.name]
         if not cells:
             continue
-        declared = next((told for cell in cells if (told := declared_by(cell))), {})
-        software = [(cell.search or {}).get("software") or {} for cell in cells]
+        declared = next((told for cell in cells if (told := declared_by(cell))), None)
+        texts: dict[str, str | None] = declared.model_dump() if declared else {}
+        software = [cell.search.software for cell in cells if cell.search]
         version = next((told[system.engine] for told in software if told.get(system.engine)), None)
         systems[system.name] = [
             f"{system.engine} {version}" if version else system.engine,
-            *((declared.get(key) or UNKNOWN).replace("`", "") for key in ("state", *WORDS)),
+            *((texts.get(key) or UNKNOWN).replace("`", "") for key in ("state", *WORDS)),
             _ceiling(records, cells),
         ]
     rows: list[list[Cell]] = [[fact, *told] for fact, *told in zip(facts, *systems.values(), strict=True)]
@@ -56,16 +58,15 @@ def section(records: Records) -> Section:
     return Section("semantics", "How each engine treats event time", lead, blocks)
 
 
-def declared_by(record: CellRecord) -> Json:
-    """The declaration of a cell's engine about event time; empty without one."""
-    found: Json = (record.search or {}).get("semantics") or {}
-    return found
+def declared_by(record: CellRecord) -> Declared | None:
+    """The declaration of a cell's engine about event time; None without one."""
+    return record.search.semantics if record.search else None
 
 
 def revised(record: CellRecord) -> str:
     """Says whether answers of a cell are given twice."""
-    revises = declared_by(record).get("revises")
-    return UNKNOWN if revises is None else "yes" if revises else "never"
+    declared = declared_by(record)
+    return UNKNOWN if declared is None or declared.revises is None else "yes" if declared.revises else "never"
 
 
 def _ceiling(records: Records, cells: list[CellRecord]) -> str:

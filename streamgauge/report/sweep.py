@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamgauge.report.blocks import Cell, Hole, Note, Section, between, share
 from streamgauge.report.costs import Costs, chart, ends_of
 from streamgauge.report.degrees import at_own_rate, latency_ms, line_of
-from streamgauge.report.run_records import CellRecord, Records, is_sound
+from streamgauge.report.run_records import CellRecord, Records
 
 #: the page of what disorder costs, beside this one
 PAGE = "disorder.html"
@@ -50,10 +50,6 @@ def section(records: Records) -> Section:
 
 def common_fraction(cells: list[CellRecord]) -> float | None:
     """Largest fraction of the rate at which every measured cell has a sound latency run; None if there is none."""
-    sound = [
-        {run["fraction"] for run in cell.latency if is_sound(run) and not run.get("common")}
-        for cell in cells
-        if cell.rate
-    ]
+    sound = [{run.fraction for run in cell.latency if run.is_sound and not run.common} for cell in cells if cell.rate]
     shared = set.intersection(*sound) if sound else set()
     return max(shared, default=None)

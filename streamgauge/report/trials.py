@@ -21,7 +21,7 @@ from streamgauge.report.charts import (
     figure,
     line,
 )
-from streamgauge.report.run_records import Json, load_of
+from streamgauge.report.run_records import Json, load_text
 
 #: most points of a line: more could not be told apart on a screen
 MOST_POINTS = 200
@@ -55,7 +55,12 @@ def said(trial: Json) -> str:
 
 def name_of(trial: Json, nth: int) -> str:
     """Names a recovery trial by its number, a latency run by its fraction of the rate."""
-    return load_of(trial) if "fraction" in trial else f"recovery\u00a0{nth}"
+    return load_of_trial(trial) if "fraction" in trial else f"recovery\u00a0{nth}"
+
+
+def load_of_trial(trial: Json) -> str:
+    """Names the load of a latency run by its line of the log."""
+    return load_text(trial["fraction"], trial.get("rate_events_per_s", 0.0), trial.get("common", False))
 
 
 def thinned(points: Iterable[Any]) -> list[Any]:
@@ -199,7 +204,7 @@ def _offsets(found: list[list[int]] | None) -> str:
 
 def split(runs: list[Json]) -> Chart:
     """Charts the mean latency in parts, one bar for each run."""
-    whole = [(load_of(run), (run.get("details") or {}).get("latency_split_ns") or {}) for run in runs]
+    whole = [(load_of_trial(run), (run.get("details") or {}).get("latency_split_ns") or {}) for run in runs]
     traces: list[Json] = []
     parts = _parts(runs)
     for part, (name, colour, pattern) in parts.items():
@@ -243,7 +248,7 @@ def split_over_time(runs: list[Json]) -> Chart:
         epochs = thinned(e for e in run["details"]["epochs"] if e.get("latency_split_ns") and e.get("at_s") is not None)
         for e in epochs:
             cells = (number(_ms(e["latency_split_ns"].get(part))) for part in parts)
-            rows.append([load_of(run), number(e["at_s"]), *cells])
+            rows.append([load_of_trial(run), number(e["at_s"]), *cells])
         for part, (name, colour, _) in parts.items() if run is shown else ():
             y = [_ms(e["latency_split_ns"].get(part)) for e in epochs]
             if any(value is not None for value in y):
@@ -253,7 +258,7 @@ def split_over_time(runs: list[Json]) -> Chart:
                          hovertemplate=f"{name}: %{{y:,.4r}} ms<extra></extra>")
                 )  # fmt: skip
     return Chart(
-        f"Parts of the latency over time, at {load_of(shown)}",
+        f"Parts of the latency over time, at {load_of_trial(shown)}",
         figure(
             traces, axis("seconds since the run began"), axis("mean (ms)", rangemode="tozero", tickformat=",~r"),
             showlegend=True, legend=_IN_ORDER,

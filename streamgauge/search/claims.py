@@ -5,70 +5,22 @@ Pages, summaries, commands and records read a `Claim`; none of them tests the ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from streamgauge.records.claim import Claim, Kind
+from streamgauge.records.latency import LatencyRun
+from streamgauge.records.search import SearchAnswer
 
-Kind = Literal["proven", "at least", "estimated", "contradicted", "wrong", "none"]
 #: an interval is too wide if its ends are further apart than this factor
 WIDEST = 2.0
 _TOO_WIDE = f"its interval is too wide, beyond a factor of {WIDEST:g}"
 
 
-def mark_of(kind: str) -> str:
-    """The word that stands beside a rate wherever it is shown; empty if the rate is proven, absent, or no rate."""
-    return kind if kind in ("at least", "estimated") else ""
-
-
-class Claim(BaseModel):
-    """Claim about a rate: a figure only where one is allowed, and the sentence that explains it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Kind
-    sentence: str
-    rate_events_per_s: float | None = None
-    interval: tuple[float, float] | None = None
-    is_too_wide: bool = False
-    is_bound: bool = False  # no more was offered: it says nothing of how cells differ
-
-    @property
-    def mark(self) -> str:
-        return mark_of(self.kind)
-
-
-class _Facts(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Search(_Facts):
-    rate: float | None = Field(default=None, alias="sustainable_rate_events_per_s")
-    interval: tuple[float, float] | None = None
-    proven: tuple[float | None, float | None] = (None, None)
-    outcome: str = "found"
-    reason: str | None = None
-    correct: bool | None = None
-
-
-class _Run(_Facts):
-    rate_events_per_s: float | None = None
-    valid: bool = False
-    outcome: str = "inconclusive"
-    correct: bool | None = None
-
-
-def claim_of(search: Mapping[str, object] | None, latency: Sequence[Mapping[str, object]] = ()) -> Claim:
-    """Returns the claim of a cell from the contents of its search.json and latency.json."""
-    if not search:
+def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Claim:
+    """Returns the claim of a cell from the records of its search and its latency runs."""
+    if search is None:
         return Claim(kind="none", sentence="No rate was measured.")
-    try:
-        return _claim(_Search.model_validate(search), [_Run.model_validate(run) for run in latency])
-    except ValidationError:
-        return Claim(kind="none", sentence="The record of the search cannot be read.")
-
-
-def _claim(search: _Search, runs: Sequence[_Run]) -> Claim:
+    rate, interval = search.sustainable_rate_events_per_s, search.interval
     reason = " ".join((search.reason or "no reason is given").split())
     if search.correct is False:
         return Claim(kind="wrong", sentence="The answers are wrong, so the rate does not count.")
@@ -76,10 +28,9 @@ def _claim(search: _Search, runs: Sequence[_Run]) -> Claim:
         return Claim(
             kind="contradicted", sentence=f"The measurements contradict each other, so no rate counts: {reason}."
         )
-    if not search.rate or search.outcome == "inconclusive":
+    if not rate or search.outcome == "inconclusive":
         return Claim(kind="none", sentence=f"No rate was found: {reason}.")
-    rate, interval = search.rate, search.interval
-    unsustained = [run.rate_events_per_s or 0.0 for run in runs if run.valid and run.outcome == "unsustainable"]
+    unsustained = [run.rate_events_per_s for run in runs if run.valid and run.outcome == "unsustainable"]
     if any(load < (interval[0] if interval else rate) for load in unsustained):
         why = "a latency run below the rate's interval was not sustained"
         return Claim(kind="contradicted", sentence=f"The measurements contradict each other, so no rate counts: {why}.")

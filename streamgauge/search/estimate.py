@@ -11,17 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from streamgauge.records.search import Constraint, Estimate
 from streamgauge.search.continuous import near_the_top
 from streamgauge.search.point import FLOOR, Point
 from streamgauge.search.records import Batch, Window
 
-Constraint = Literal["age", "batch cap", "queue memory", "system", "driver's ceiling"]
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.90
@@ -37,36 +36,6 @@ _WIDEST = 10.0
 _LOOKS = 3
 _ROUNDING = 1e-12
 _NORMAL = 1.645
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The sustainable rate of one process, with what it follows from."""
-
-    rate_events_per_s: float
-    low: float  # of the fit's own interval; the spread between processes is not in it
-    high: float
-    constraint: Constraint
-    backlog_rows: float  # at which the limit lies
-    batch_cost_s: float | None  # a; None for an engine without micro-batches
-    row_cost_s: float  # b; the whole cost of a row where there are no batches
-    cap_rows: int | None  # N, where the engine has shown one
-    noise: float  # relative deviation of a batch
-    drift: float  # how much slower than warm the last window still was, relative
-    hiccups: float  # what hiccups added to the time of all batches, relative
-    misfit: float  # largest deviation of a window from the line, in standard errors
-
-    @property
-    def rate_now(self) -> float:
-        """The rate in events/s that the process carried when its last window ended, warm or not."""
-        return self.rate_events_per_s / (1 + max(-0.5, self.drift))
-
-    def age_at(self, rate: float) -> float | None:
-        """The age in seconds at which a rate settles, None where it does not: a/(1 − b·r), as a batch begins."""
-        a, b = self.batch_cost_s or 0.0, self.row_cost_s
-        if rate >= self.rate_events_per_s:
-            return None
-        return a / (1 - b * rate) if b * rate < 1 else None
 
 
 def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, most_rows: float) -> Estimate | None:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamgauge.config import Search
+from streamgauge.records.search import Estimate
 from streamgauge.search import continuous
-from streamgauge.search.estimate import Estimate, best_rows, excesses, fit
+from streamgauge.search.estimate import best_rows, excesses, fit
 from streamgauge.search.point import Point
 from streamgauge.search.proof import refuted
 from streamgauge.search.records import Measurement, Window

@@ -9,10 +9,10 @@ invalid measurement is repeated, at most `_GIVE_UP` times in a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from streamgauge.config import Search
-from streamgauge.search.estimate import Constraint, Estimate, geometric_mean, interval
+from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcome
+from streamgauge.search.estimate import geometric_mean, interval
 from streamgauge.search.ladder import estimates, next_window, small_rows, windows_of
 from streamgauge.search.proof import classify, loads_of, refuted
 from streamgauge.search.records import Measurement, Window
@@ -21,6 +21,8 @@ from streamgauge.search.steps import Done, Hold, Limits, Recover, Step
 
 _GIVE_UP = 4
 _NO_PROOF = "no recovery trial proved the estimate, as search.proof_steps is 0"
+_NO_ROOM_ABOVE = "no recovery trial was run above the estimate, as search.max_rate allows no higher rate"
+_ONE_PROCESS = "one process: how much processes differ is unknown; raise search.processes to know it"
 
 
 def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
@@ -96,7 +98,7 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     rate, own = geometric_mean(rates), found[-1]
     between = interval(rates)
     constraint: Constraint = own.constraint
-    outcome: Literal["found", "all_sustained", "contradicted", "unproven", "inconclusive"] = "found"
+    outcome: SearchOutcome = "found"
     if rate >= limits.max_rate:
         rate, between, constraint, outcome = limits.max_rate, None, "driver's ceiling", "all_sustained"
     expected = min(own.rate_now, limits.max_rate)
@@ -108,7 +110,7 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     doubts = _doubts(settings, found)
     if settings.proof_steps and "above" in missing and not has_room_above(settings, limits, own):
         missing.remove("above")
-        doubts += ("no recovery trial was run above the estimate, as search.max_rate allows no higher rate",)
+        doubts += (Doubt("no room above", _NO_ROOM_ABOVE),)
     if stop:
         outcome, reason = "inconclusive", stop
     elif contradicted:
@@ -151,23 +153,24 @@ def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
     return "limited by what the engine carries"
 
 
-def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[str, ...]:
+def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[Doubt, ...]:
     """Doubts that a reader should know before trusting the figure."""
     doubts = []
     if len(found) == 1:
-        doubts.append("one process: how much processes differ is unknown; raise search.processes to know it")
+        doubts.append(Doubt("one process", _ONE_PROCESS))
     if not settings.proof_steps:
-        doubts.append(_NO_PROOF)
+        doubts.append(Doubt("no proof", _NO_PROOF))
     drift = max((one.drift for one in found), key=abs, default=0.0)
     if abs(drift) > settings.max_drift:
         compared = "more" if drift > 0 else "less"
-        doubts.append(
+        sentence = (
             f"when the ladder ended, a batch still cost {abs(drift):.0%} {compared} than in a warm process, for which "
             "the rate is estimated; raise search.warmup_seconds"
         )
+        doubts.append(Doubt("drift", sentence))
     if any(one.misfit > 4 for one in found):
         told = "the cost of a batch is no straight line over its rows"
         if all(one.batch_cost_s is None for one in found):
             told = "windows at about the same backlog differ by more than their noise"
-        doubts.append(f"{told}: the estimate may be off")
+        doubts.append(Doubt("misfit", f"{told}: the estimate may be off"))
     return tuple(doubts)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from streamgauge.config import Search
-from streamgauge.search.estimate import Estimate
+from streamgauge.records.search import Estimate
 from streamgauge.search.ladder import estimates
 from streamgauge.search.proof import classify, is_beyond_reach, loads_of
 from streamgauge.search.records import Measurement, Purpose

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from streamgauge.config import Search
-from streamgauge.search.estimate import Estimate, fit
+from streamgauge.records.search import Estimate
+from streamgauge.search.estimate import fit
 from streamgauge.search.ladder import windows_of
 from streamgauge.search.loop import next_step
 from streamgauge.search.point import Point

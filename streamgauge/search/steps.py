@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.search.estimate import Constraint, Estimate, relative_error
+from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcome
+from streamgauge.search.estimate import relative_error
 from streamgauge.search.records import Batch, Purpose
 
 #: batches of a window at least
@@ -68,11 +69,11 @@ class Done:
     interval: tuple[float, float] | None
     interval_of: Literal["processes", "fit"]
     proven: tuple[float | None, float | None]  # the highest rate that recovered, the lowest that did not
-    outcome: Literal["found", "all_sustained", "contradicted", "unproven", "inconclusive"]
+    outcome: SearchOutcome
     reason: str
     constraint: Constraint | None
     processes: tuple[Estimate, ...]
-    doubts: tuple[str, ...] = field(default=())
+    doubts: tuple[Doubt, ...] = ()
 
 
 Step = Hold | Recover | Done

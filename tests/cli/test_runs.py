@@ -67,8 +67,10 @@ def test_show(artifacts: Path) -> None:
     assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {}
     loss = {"events": 3, "of": 60, "rule": "event", "cadence": "a watermark after each event"}
     (cell := artifacts / "runs" / "two" / "cells" / "e.w.s").mkdir(parents=True)
-    write_json(cell / "search.json", {"lost_at_own_speed": loss})
-    assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {"e.w.s": loss}
+    write_json(cell / "search.json", {"outcome": "found", "lost_at_own_speed": loss})
+    assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {
+        "e.w.s": loss | {"partly": 0, "windows": None}
+    }
     assert (
         "e.w.s: at the stream's own speed the query loses 3 of 60 events (5.0 %), with a watermark after each event"
     ) in call(artifacts, "runs", "show", "two").out
@@ -77,7 +79,7 @@ def test_show(artifacts: Path) -> None:
     for name, more in (("late", {"compared": [compared]}), ("ordered", {})):
         (cell := artifacts / "runs" / "two" / "cells" / f"{name}.w.s").mkdir()
         claim = {"kind": "estimated", "sentence": "", "rate_events_per_s": 900.0}
-        write_json(cell / "search.json", {"claim": claim, **more})
+        write_json(cell / "search.json", {"outcome": "found", "claim": claim, **more})
     [shown] = call(artifacts, "runs", "show", "two", "--json").json["comparisons"]
     assert shown == compared | {"metric": "sustainable_rate_events_per_s", "reason": ""}
     assert "late w s: against ordered it costs 10.0% (8.0% to 12.0%)" in call(artifacts, "runs", "show", "two").out

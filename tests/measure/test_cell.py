@@ -175,14 +175,14 @@ def test_what_was_not_worked_off_is_no_proof(tmp_path: Path) -> None:
 def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
     """The rows that wait longest in the queues were never answered, so every percentile would be too low."""
     measured = cell.trial(2000, 0.5, token=1)
-    assert figures_of(1.0, measured)["valid"]
+    assert figures_of(1.0, measured).valid
     full = replace(measured, observation=replace(measured.observation, overflow=True))
     full = replace(full, verdict=judge(full.observation, cell.benchmark.search))
     undrained = replace(measured, run=replace(measured.run, details={**measured.run.details, "drained": False}))
     for cut in (full, undrained):
         figures = figures_of(1.0, cut)
         said = f"its last events were not answered: {cut.verdict.reason}"
-        assert (figures["valid"], figures["outcome"], figures["reason"]) == (False, cut.verdict.outcome, said)
+        assert (figures.valid, figures.outcome, figures.reason) == (False, cut.verdict.outcome, said)
 
 
 def test_answers_that_did_not_come_out_in_time_are_not_called_wrong(cell: ReadyCell) -> None:

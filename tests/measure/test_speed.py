@@ -3,6 +3,7 @@
 import pytest
 
 from streamgauge.measure.searcher import changed_speed
+from streamgauge.records.search import Doubt
 
 
 @pytest.mark.parametrize(
@@ -14,11 +15,13 @@ def test_a_steady_machine_is_no_doubt(ladder: list[float], trials: list[float]) 
 
 def test_a_slow_minute_that_covers_the_whole_ladder_is_told() -> None:
     """Slows a real Spark by two busy loops on its CPU for the minute of the ladder, gone in the second trial."""
-    assert changed_speed([352.0, 350.0, 360.0], [355.0, 921.0]) == (
+    [doubt] = changed_speed([352.0, 350.0, 360.0], [355.0, 921.0])
+    assert doubt == Doubt(
+        "machine's speed",
         "the machine's speed was 352 yardstick units/s in the ladder and 921 after a recovery trial: "
         "something else ran on the system's CPUs; search again",
     )
 
 
 def test_a_machine_that_became_slower_is_told() -> None:
-    assert "was 900 yardstick units/s in the ladder and 600 after" in changed_speed([900.0], [890.0, 600.0])[0]
+    assert "was 900 yardstick units/s in the ladder and 600 after" in changed_speed([900.0], [890.0, 600.0])[0].sentence

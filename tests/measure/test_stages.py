@@ -33,8 +33,8 @@ def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list
     run = bench.store.run("r")
     found = search_stage.run(bench.benchmark, bench.store, CELL, run)
     directory = cell_directory(run, CELL)
-    assert search_of(directory) == json.loads(json.dumps(found))
-    return found, read_jsonl(directory / searcher.WINDOWS), read_jsonl(directory / searcher.TRIALS)
+    assert search_of(directory) == found
+    return found.to_json(), read_jsonl(directory / searcher.WINDOWS), read_jsonl(directory / searcher.TRIALS)
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +152,8 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
     bench = write_bench(tmp_path, delay="100ms", latency={"fractions": [0.5, 1.0], "seconds": 1.0})
     directory = cell_directory(bench.store.run("r"), CELL)
     directory.mkdir(parents=True)
-    write_json(directory / "search.json", {"sustainable_rate_events_per_s": 2000.0})
-    found = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
+    write_json(directory / "search.json", {"sustainable_rate_events_per_s": 2000.0, "outcome": "found"})
+    found = [one.to_json() for one in latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])]
     assert [(f["fraction"], f["rate_events_per_s"], f["valid"]) for f in found] == [(0.5, 1000, True), (1, 2000, True)]
     counted = [(f["event_latency"]["count"] + f["emitted_outside"], f["emitted"]) for f in found]
     assert counted == [(1000, 1000), (2000, 2000)]
@@ -175,20 +175,24 @@ def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -
     search = {"sustainable_rate_events_per_s": 2000.0, "outcome": "contradicted", "reason": "it fell", "correct": True}
     write_json(directory / "search.json", search)
     (of_rate,) = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
-    assert (of_rate["common"], of_rate["rate_events_per_s"], of_rate["valid"]) == (True, 500, True)
+    assert (of_rate.common, of_rate.rate_events_per_s, of_rate.valid) == (True, 500, True)
     claimed = search_of(directory)
-    assert (claimed["claim"]["kind"], claimed["sustainable_rate_events_per_s"]) == ("contradicted", None)
+    assert claimed.claim
+    assert (claimed.claim.kind, claimed.sustainable_rate_events_per_s) == ("contradicted", None)
 
 
 @pytest.mark.parametrize(
     ("found", "told"),
     [
         (None, "e.all.known: no sustainable rate of this run; run the stage search first"),
-        ({"sustainable_rate_events_per_s": 0.0}, "e.all.known: latency cannot be measured. No rate was found"),
-        ({}, "e.all.known: latency cannot be measured"),
+        (
+            {"sustainable_rate_events_per_s": 0.0, "outcome": "inconclusive"},
+            "e.all.known: latency cannot be measured. No rate was found",
+        ),
+        ({}, "search.json: damaged, outcome: field required"),
     ],
 )
-def test_without_a_rate_there_is_no_latency(tmp_path: Path, found: dict[str, float] | None, told: str) -> None:
+def test_without_a_rate_there_is_no_latency(tmp_path: Path, found: dict[str, object] | None, told: str) -> None:
     bench = write_bench(tmp_path)
     directory = cell_directory(bench.store.run("r"), CELL)
     if found is not None:

@@ -134,7 +134,7 @@ def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_t
     assert sorted({(w["block"], w["life"]) for w in kept}) == [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 2)]
     found = {one.experiment: json.loads((cell_directory(log.path, one) / "search.json").read_text()) for one in cells}
     assert [found[name]["cell"]["experiment"] for name in "ef"] == ["e", "f"]
-    assert "compared" not in found["e"]
+    assert found["e"]["compared"] == []
     compared, *latencies = found["f"]["compared"]
     assert [one["metric"] for one in latencies] == ["p50", "p99"]
     assert all(one | {"against": "e", "blocks": 5, "processes": 1} == one for one in latencies)

@@ -13,6 +13,7 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
+from streamgauge.records.search import Constraint, SearchAnswer
 from streamgauge.report import cells_section, overview, sweep
 from streamgauge.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
 from streamgauge.report.model import limited_by, settled_age
@@ -273,14 +274,14 @@ def test_a_comparison_is_of_windows_in_turns_and_void_with_either_rate(records: 
 
 
 @pytest.mark.parametrize("constraint", ["age", "batch cap", "queue memory", "system", "driver's ceiling"])
-def test_every_limit_has_words(constraint: str) -> None:
-    short, meaning = limited_by({"constraint": constraint, "allowed_age_s": 10.0})
+def test_every_limit_has_words(constraint: Constraint) -> None:
+    short, meaning = limited_by(SearchAnswer(outcome="found", constraint=constraint, allowed_age_s=10.0))
     assert short
     assert meaning
 
 
 def test_no_limit_has_none() -> None:
-    assert limited_by({"constraint": None}) == limited_by({}) == ("", "")
+    assert limited_by(SearchAnswer(outcome="inconclusive")) == limited_by(None) == ("", "")
 
 
 @pytest.mark.parametrize("lost", ["window", "limits", "number", "process", "asked"])

@@ -12,6 +12,8 @@ from rich.console import Console
 from streamgauge.airflow import summary
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.records.latency import LatencyRun
+from streamgauge.records.search import SearchAnswer
 from streamgauge.report import headline, overview
 from streamgauge.report.run_records import Records
 from streamgauge.search.claims import claim_of
@@ -27,10 +29,14 @@ def test_every_combination_of_proof_width_contradiction_latency_and_output() -> 
     for bounds, width, outcome, load, correct in product(
         BOUNDS, INTERVALS, ("found", "contradicted"), LOADS, (True, None, False)
     ):
-        search = {"sustainable_rate_events_per_s": 40_000.0, "interval": INTERVALS[width], "proven": bounds,
-                  "outcome": outcome, "reason": "why", "correct": correct}  # fmt: skip
+        told = {"sustainable_rate_events_per_s": 40_000.0, "interval": INTERVALS[width], "proven": bounds,
+                "outcome": outcome, "reason": "why", "correct": correct}  # fmt: skip
+        search = SearchAnswer.of(told, "search.json")
         run = LOADS[load]
-        runs = [] if run is None else [{"rate_events_per_s": run[0], "valid": True, "outcome": run[1]}]
+        runs = []
+        if run is not None:
+            run_of = {"fraction": 0.5, "rate_events_per_s": run[0], "valid": True, "outcome": run[1]}
+            runs = [LatencyRun.of(run_of, "latency.json")]
         claim = claim_of(search, runs)
         if correct is False:
             wanted = "wrong"
@@ -54,14 +60,13 @@ def test_every_combination_of_proof_width_contradiction_latency_and_output() -> 
         (None, "none"),
         ({"sustainable_rate_events_per_s": 0.0, "outcome": "inconclusive"}, "none"),
         ({"sustainable_rate_events_per_s": 9.0, "outcome": "inconclusive"}, "none"),
-        ({"sustainable_rate_events_per_s": "torn"}, "none"),
         ({"sustainable_rate_events_per_s": 9.0, "outcome": "all_sustained", "proven": (8.0, None)}, "at least"),
         ({"sustainable_rate_events_per_s": 9.0, "outcome": "all_sustained"}, "estimated"),
         ({"sustainable_rate_events_per_s": 9.0, "outcome": "unproven", "proven": (8.0, None)}, "estimated"),
     ],
 )
 def test_a_rate_that_is_missing_or_a_bound(search: dict[str, object] | None, kind: str) -> None:
-    assert claim_of(search).kind == kind
+    assert claim_of(search and SearchAnswer.of(search, "search.json")).kind == kind
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.config import Cell
-from streamgauge.search.comparison import Comparison
+from streamgauge.records.comparison import Comparison
 from streamgauge.stats.paired import Ratio
 
 BASE, LATE = (Cell(experiment=name, workload="w", system="s") for name in ("ordered", "late"))

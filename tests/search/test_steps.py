@@ -144,7 +144,7 @@ def test_more_than_the_driver_offers_is_not_published() -> None:
 def test_without_a_proof_there_is_a_doubt() -> None:
     done, given = searched(QUIET, Search(proof_steps=0))
     assert (done.outcome, done.proven) == ("unproven", (None, None))
-    assert any("proof_steps is 0" in doubt for doubt in done.doubts)
+    assert any(doubt.kind == "no proof" for doubt in done.doubts)
     assert all(isinstance(m, Window) for m in given)
 
 
@@ -234,7 +234,7 @@ def test_nothing_is_tried_above_the_largest_rate_allowed() -> None:
     done = recovered(Search(max_rate=0.99 * free.rate_events_per_s), ("below", "sustainable"))
     assert isinstance(done, Done)
     assert done.outcome == "found"
-    assert "no recovery trial was run above the estimate, as search.max_rate allows no higher rate" in done.doubts
+    assert [doubt.kind for doubt in done.doubts].count("no room above") == 1
 
 
 def test_a_recovery_trial_lasts_as_long_as_its_backlog_is_old() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
-
-from pydantic import BaseModel, ConfigDict
+from typing import Self
 
 from streamgauge.config import Cell
-from streamgauge.search.claims import Claim
+from streamgauge.records.claim import Claim
+from streamgauge.records.record import Part
 from streamgauge.stats.paired import Ratio
 
 RATE = "sustainable_rate_events_per_s"
@@ -16,13 +15,11 @@ RATE = "sustainable_rate_events_per_s"
 _LATENCIES = {"p50": "in p50 latency, ", "p99": "in p99 latency, "}
 
 
-class Comparison(BaseModel):
+class Comparison(Part):
     """A figure of an experiment over that of another one, of one workload on one system; nulls if it is not known.
 
     metric: the rate, or p50 or p99 of the event-time latency at one rate for both.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     experiment: str
     against: str
@@ -70,8 +67,3 @@ class Comparison(BaseModel):
         word = "costs" if sign * low > 0 else "gains"
         least, most = sorted((abs(low), abs(high)))
         return f"{what}against {self.against} it {word} {abs(1 - self.ratio):.1%} ({least:.1%} to {most:.1%})"
-
-
-def compared_of(search: Mapping[str, Any]) -> list[Comparison]:
-    """The comparisons of a cell with the first one of its process, from the content of its search.json."""
-    return [Comparison.model_validate(one) for one in search.get("compared", ())]

@@ -1,0 +1,29 @@
+"""A claim: what may be said of a cell's rate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from streamgauge.records.record import Part
+
+Kind = Literal["proven", "at least", "estimated", "contradicted", "wrong", "none"]
+
+
+def mark_of(kind: str) -> str:
+    """The word that stands beside a rate wherever it is shown; empty if the rate is proven, absent, or no rate."""
+    return kind if kind in ("at least", "estimated") else ""
+
+
+class Claim(Part):
+    """Claim about a rate: a figure only where one is allowed, and the sentence that explains it."""
+
+    kind: Kind
+    sentence: str
+    rate_events_per_s: float | None = None
+    interval: tuple[float, float] | None = None
+    is_too_wide: bool = False
+    is_bound: bool = False  # no more was offered: it says nothing of how cells differ
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.kind)

@@ -1,0 +1,64 @@
+"""The form that all records share, and how they are written and read: whole files, lists, and lines of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from streamgauge.base.errors import Damaged
+from streamgauge.base.jsonl import read_record, read_records, write_record, write_records
+
+VERSION: Literal[1] = 1
+#: what is said of a record that is not what was written
+AGAIN = "run its stage again"
+
+
+class Part(BaseModel):
+    """Part of a record: frozen, and without keys that nobody knows. A number may be infinite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object of it."""
+        return self.model_dump(mode="json")
+
+
+class Record(Part):
+    """A file that a stage writes, or one object of a list or a log. A record of another form has another version."""
+
+    version: Literal[1] = VERSION
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
+        """Reads a record from its JSON object. Raises Damaged, which names `where` and the first wrong key."""
+        if (version := told.get("version", VERSION)) != VERSION:
+            raise Damaged(where, f"version: found {version!r}, allowed: {VERSION}", todo)
+        try:
+            return cls.model_validate(told)
+        except ValidationError as problem:
+            first = problem.errors(include_url=False)[0]
+            key, given = ".".join(map(str, first["loc"])), first["input"]
+            shown = "" if isinstance(given, dict | list) else f", found {given!r}"
+            raise Damaged(where, f"damaged, {key}: {first['msg'].lower()}{shown}", todo) from None
+
+    def write(self, path: Path) -> None:
+        """Writes the record as a whole file, with its checksum."""
+        write_record(path, self.to_json())
+
+    @classmethod
+    def write_all(cls, path: Path, records: Sequence[Self]) -> None:
+        """Writes a file with a list of records, each with its checksum."""
+        write_records(path, [record.to_json() for record in records])
+
+    @classmethod
+    def read(cls, path: Path, todo: str = AGAIN) -> Self:
+        """Reads what `write` wrote. Raises OSError, or Damaged."""
+        return cls.of(read_record(path, todo), path, todo)
+
+    @classmethod
+    def read_all(cls, path: Path, todo: str = AGAIN) -> list[Self]:
+        """Reads what `write_all` wrote. Raises OSError, or Damaged."""
+        return [cls.of(told, path, todo) for told in read_records(path, todo)]

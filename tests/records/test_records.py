@@ -1,0 +1,88 @@
+"""Records through their models: what is written is what is read, and what is no record is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
+
+from streamgauge.base.errors import Damaged
+from streamgauge.base.jsonl import write_record
+from streamgauge.records.latency import LatencyRun
+from streamgauge.records.search import Doubt, SearchAnswer
+from tests.command import Call, run
+from tests.example_run import latency
+from tests.example_search import System, search
+
+TOLD = search(System(1.0, 2.25e-5), 8)
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+    answer = SearchAnswer.of(TOLD, "search.json")
+    answer.write(tmp_path / "search.json")
+    assert SearchAnswer.read(tmp_path / "search.json") == answer
+    on_disk = json.loads((tmp_path / "search.json").read_text())
+    assert {key: on_disk[key] for key in TOLD} == TOLD
+    assert on_disk["version"] == 1
+    runs = [LatencyRun.of(latency(part, 40.0, wrong=False), "latency.json") for part in (0.5, 1.0)]
+    LatencyRun.write_all(tmp_path / "latency.json", runs)
+    assert LatencyRun.read_all(tmp_path / "latency.json") == runs
+
+
+@given(st.floats(allow_nan=False), st.text(max_size=20))
+def test_no_number_and_no_text_changes_on_the_way(value: float, text: str) -> None:
+    answer = SearchAnswer.of(TOLD, "search.json")
+    (process,) = answer.processes
+    doubts = (Doubt("drift", text),)
+    changed = answer.model_copy(update={"processes": (replace(process, high=value),), "doubts": doubts})
+    again = SearchAnswer.of(json.loads(json.dumps(changed.to_json())), "search.json")
+    assert again == changed
+    assert math.copysign(1, again.processes[0].high) == math.copysign(1, value)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"version": 2}, "version: found 2, allowed: 1; run its stage again"),
+        ({"version": "x"}, "version: found 'x', allowed: 1; run its stage again"),
+        ({"outcome": "fine"}, "damaged, outcome: input should be 'found', 'all_sustained', 'contradicted', "),
+        ({"proven": [1.0]}, "damaged, proven.1: field required; run its stage again"),
+        ({"doubts": ["one process: …"]}, "damaged, doubts.0: "),
+        ({"rate": 5}, "damaged, rate: extra inputs are not permitted, found 5; run its stage again"),
+    ],
+)
+def test_what_is_no_record_of_this_version_is_refused_in_one_line(
+    tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    file = tmp_path / "search.json"
+    write_record(file, TOLD | change)
+    with pytest.raises(Damaged) as problem:
+        SearchAnswer.read(file)
+    assert str(problem.value).startswith(f"{file}: {told}")
+    assert "\n" not in str(problem.value)
+
+
+def test_a_record_cannot_be_changed() -> None:
+    answer = SearchAnswer.of(TOLD, "search.json")
+    with pytest.raises(ValidationError):
+        answer.outcome = "inconclusive"  # type: ignore[misc]
+
+
+def test_a_schema_takes_what_a_stage_writes_and_nothing_else() -> None:
+    schema = json.loads(run(Call(["schema", "--record", "search"])).out)
+    Draft202012Validator.check_schema(schema)
+    check = Draft202012Validator(schema)
+    assert list(check.iter_errors(json.loads(json.dumps(SearchAnswer.of(TOLD, "").to_json())))) == []
+    assert [error.message for error in check.iter_errors(TOLD | {"outcome": "fine"})] != []
+    assert [error.message for error in check.iter_errors({})] == ["'outcome' is a required property"]
+
+
+def test_a_record_that_nobody_writes_has_no_schema() -> None:
+    run(Call(["schema", "--record", "speed"])).refused("--record: found 'speed', allowed: ")
