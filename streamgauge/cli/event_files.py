@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,12 +15,12 @@ import typer
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import read_record, write_record
 from streamgauge.catalog.artifacts import ScratchStore
-from streamgauge.cli import options, source_options, usage, workplace
+from streamgauge.cli import options, quarantine, source_options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.cli.source_options import Files, Reading, spread
+from streamgauge.records.profile import Profile
 
 Master = Annotated[
     str | None,
@@ -58,6 +59,21 @@ def analyze(
     if save is not None:
         workplace.keep_sources("--profile", save, files)
     source = source_options.source(files, reading)
+    profile, doubts = measured(source, full=full, master=master)
+    if save is not None:
+        try:
+            profile.write(save)
+        except OSError as problem:
+            raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
+    _warn(doubts + doubtful(profile))
+    if as_json:
+        typer.echo(json.dumps(as_json_object(profile)))
+    else:
+        show(profile)
+
+
+def measured(source: config.Source, *, full: bool = False, master: str | None = None) -> tuple[Profile, list[str]]:
+    """The profile of a source, and the doubts about how it is read. Raises UserError."""
     benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
@@ -71,17 +87,22 @@ def analyze(
             events = ingest.run(workers, benchmark, store, lines=False)
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, benchmark, store, full=full)
-        profile = read_record(artifact.file("profile.json"), "analyze again")
-    if save is not None:
-        try:
-            write_record(save, profile)
-        except OSError as problem:
-            raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
-    _warn(events.manifest["doubts"] + doubtful(profile))
-    if as_json:
-        typer.echo(json.dumps(as_json_object(profile)))
-    else:
-        show(profile)
+        return Profile.read(artifact.file("profile.json"), "analyze again"), events.manifest["doubts"]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Figures of a stream that was generated, and its files."""
+
+    events: int
+    source_out_of_order: int
+    target_out_of_order: int
+    achieved_out_of_order: int
+    feasible_max: int
+    sha256: str
+    quarantined: int
+    quarantine_reasons: dict[str, int]
+    files: list[str]
 
 
 def generate(
@@ -157,15 +178,41 @@ def generate(
     if given := {key: value for key, value in spec.items() if value is not None}:
         raw["delay"] = given
     experiment = options.parse(config.Experiment, raw, "experiment")
-    benchmark = _benchmark(source, experiment)
-    from streamgauge.cli import quarantine
-    from streamgauge.disorder.delays import table
-
-    with options.speaking():
-        table(experiment.delay, source.tick)
     if save_bad is not None:
         quarantine.check(save_bad, out)
         workplace.keep_sources("--quarantine", save_bad, files)
+    made, doubts = streamed(source, experiment, out, master, save_bad)
+    _warn(doubts)
+    if as_json:
+        typer.echo(json.dumps(vars(made)))
+        return
+    typer.echo(f"events        {made.events:,}")
+    if made.quarantined:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in made.quarantine_reasons.items())
+        hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
+        typer.echo(f"left out      {made.quarantined:,} lines: {reasons}; {hint}")
+    counts = (made.source_out_of_order, made.target_out_of_order, made.achieved_out_of_order)
+    for name, count in zip(("source", "target", "achieved"), counts, strict=True):
+        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, made.events):.4f} %)")
+    typer.echo(f"bound         {made.feasible_max:,} under this seed")
+    typer.echo(f"sha256        {made.sha256}")
+    for file in made.files:
+        typer.echo(f"written       {file}")
+
+
+def streamed(
+    source: config.Source, experiment: config.Experiment, out: Path, master: str | None = None,
+    save_bad: Path | None = None,
+) -> tuple[Generated, list[str]]:  # fmt: skip
+    """Generates a stream in a new folder; returns its figures, and doubts and hints about the source. Raises UserError.
+
+    save_bad: where the lines go that cannot be read.
+    """
+    from streamgauge.disorder.delays import table
+
+    benchmark = _benchmark(source, experiment)
+    with options.speaking():
+        table(experiment.delay, source.tick)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.spark import generate as stage
         from streamgauge.spark import ingest, stream_texts
@@ -177,32 +224,21 @@ def generate(
         bad = quarantine.counted(events)
         with quarantine.writing(events, save_bad) if save_bad is not None else nullcontext():
             written = workplace.published(artifact, out)
-    _warn([*events.manifest["doubts"], *(f"hint: {hint['text']}" for hint in events.manifest["in_file"]["hints"])])
     manifest = artifact.manifest
-    keys = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "feasible_max", "sha256")
-    found = {key: manifest[key] for key in keys}
-    found |= {"quarantined": sum(bad.values()), "quarantine_reasons": bad}
-    found["files"] = [
-        str(written / name)
-        for kind in dict.fromkeys(("files", *stream_texts.FILES.values()))
-        for name in manifest.get(kind, ())
-    ]
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    events = max(1, manifest["events"])
-    typer.echo(f"events        {manifest['events']:,}")
-    if bad:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in bad.items())
-        hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
-        typer.echo(f"left out      {sum(bad.values()):,} lines: {reasons}; {hint}")
-    for name in ("source", "target", "achieved"):
-        count = manifest[f"{name}_out_of_order"]
-        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / events:.4f} %)")
-    typer.echo(f"bound         {manifest['feasible_max']:,} under this seed")
-    typer.echo(f"sha256        {manifest['sha256']}")
-    for file in found["files"]:
-        typer.echo(f"written       {file}")
+    kinds = dict.fromkeys(("files", *stream_texts.FILES.values()))
+    made = Generated(
+        events=manifest["events"],
+        source_out_of_order=manifest["source_out_of_order"],
+        target_out_of_order=manifest["target_out_of_order"],
+        achieved_out_of_order=manifest["achieved_out_of_order"],
+        feasible_max=manifest["feasible_max"],
+        sha256=manifest["sha256"],
+        quarantined=sum(bad.values()),
+        quarantine_reasons=bad,
+        files=[str(written / name) for kind in kinds for name in manifest.get(kind, ())],
+    )
+    hints = [f"hint: {hint['text']}" for hint in events.manifest["in_file"]["hints"]]
+    return made, [*events.manifest["doubts"], *hints]
 
 
 def datasets(

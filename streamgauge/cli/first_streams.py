@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from streamgauge.base.errors import Infeasible
 from streamgauge.base.units import Duration
 from streamgauge.config import DelaySpec, Experiment, Source
-from streamgauge.disorder.hints import Hint
 from streamgauge.disorder.row_groups import RowGroup
+from streamgauge.records.profile import Hint
 from streamgauge.spark import reach
 from streamgauge.spark.reach import Disorder
 from streamgauge.text.sample import Sample

@@ -7,48 +7,12 @@ hint says which lines it is due to, and what it is without them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
-
-Kind = Literal[
-    "beyond_range",  # times that 64 bits do not hold, such as the year 9999
-    "two_units",  # a column has times of two units
-    "unit",  # the whole column has another unit
-    "clock_at_1970",  # a clock that was not set, or zero for none
-    "far_behind",  # few events, years before all others
-    "far_ahead",  # few events, years after all others
-    "ahead",  # a few events, after which many are late
-    "newest_first",  # the file begins with its latest event
-    "hour_twice",  # local times of the hour that a zone has twice
-    "hour_skipped",  # local times of the hour that a zone does not have
-    "constant_time",  # all events at one instant
-    "whole_days",  # dates without a time of day
-]
-
 
 #: most lines that a hint lists
 LISTED = 5
 UNIT_NAMES = {"ps": "picoseconds", "ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
-
-
-class Hint(BaseModel):
-    """A peculiarity of some events' times."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Kind
-    text: str
-    lines: tuple[int, ...] = ()
-    """1-based lines (rows of Parquet) of the first events that it is about"""
-    files: tuple[str, ...] = ()
-    """the file of each line, where the source has several"""
-    events: int
-    """number of events that it is about"""
-    without: int | None = None
-    """events out of order when these, and those of the hints before, are left out"""
-    part: str | None = None
-    """the part of the stream that it is about; none: all of it"""
 
 
 class Place(BaseModel):
@@ -74,16 +38,6 @@ class Skipped(BaseModel):
 
 
 NONE_SKIPPED = Skipped()
-
-
-class InFile(BaseModel):
-    """Disorder of the events as they are in their files, whatever order they are given afterwards."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    events: int
-    out_of_order: int
-    hints: tuple[Hint, ...] = ()
 
 
 def named(lines: Sequence[tuple[str, int]], events: int, word: str, *, several: bool) -> str:

@@ -12,8 +12,9 @@ from streamgauge.base.units import PS, Tick, moment, show_ticks, ticks_per_secon
 from streamgauge.config import TimeColumn
 from streamgauge.disorder.blocks import Blocks, Count, Kept, Region
 from streamgauge.disorder.far_times import Far, far
-from streamgauge.disorder.hints import LISTED, NONE_SKIPPED, UNIT_NAMES, Hint, InFile, Kind, Place, Skipped, named
+from streamgauge.disorder.hints import LISTED, NONE_SKIPPED, UNIT_NAMES, Place, Skipped, named
 from streamgauge.disorder.zones import offset_s, repeated_hours
+from streamgauge.records.profile import Hint, HintKind, InFile
 
 #: most events that are looked for as the few that make others late
 FEW = 10
@@ -258,11 +259,13 @@ class _Look:
             found.append((place, seq - place.first_seq + place.first_line))
         return found
 
-    def _add(self, kind: Kind, text: str, events: int, rows: Sequence[int] = (), without: int | None = None) -> None:
+    def _add(
+        self, kind: HintKind, text: str, events: int, rows: Sequence[int] = (), without: int | None = None
+    ) -> None:
         self._hints.append(self._hint(kind, text, events, self._placed(self._blocks.seqs_at(rows)), without))
 
     def _hint(
-        self, kind: Kind, text: str, events: int, placed: Sequence[tuple[Place, int]], without: int | None = None
+        self, kind: HintKind, text: str, events: int, placed: Sequence[tuple[Place, int]], without: int | None = None
     ) -> Hint:
         files = tuple(place.file for place, _ in placed) if len(self._origin.places) > 1 else ()
         lines = tuple(line for _, line in placed)

@@ -6,10 +6,11 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.profile import Profile
 from streamgauge.records.record import Record
 from streamgauge.records.search import SearchAnswer
 
-RECORDS: dict[str, type[Record]] = {"search": SearchAnswer, "latency": LatencyRun}
+RECORDS: dict[str, type[Record]] = {"search": SearchAnswer, "latency": LatencyRun, "profile": Profile}
 
 
 def schema_of(name: str) -> dict[str, Any]:

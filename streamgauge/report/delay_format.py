@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from streamgauge.base.units import Tick, show_ticks
+from streamgauge.records.profile import Delays
 from streamgauge.report.blocks import MISSING, Cell, count, percent
 from streamgauge.report.run_records import Json
 
@@ -17,21 +20,18 @@ def ticks(value: float | None, tick: Tick) -> str:
     return MISSING if value is None else show_ticks(value, tick)
 
 
-def quantile_cells(delay: Json | None, tick: Tick) -> list[Cell]:
-    return [ticks((delay or {}).get(name), tick) for name in QUANTILES]
+def quantile_cells(delay: Delays, tick: Tick) -> list[Cell]:
+    return [ticks(value, tick) for value in delay.values]
 
 
-def sentence(delay: Json | None, tick: Tick) -> str:
-    if not delay or delay.get("max") is None:
+def sentence(delay: Delays, tick: Tick) -> str:
+    if delay.max is None:
         return ""
-    return (
-        f"Median {ticks(delay.get('p50'), tick)}, p90 {ticks(delay.get('p90'), tick)}, "
-        f"p99 {ticks(delay.get('p99'), tick)}, largest {ticks(delay['max'], tick)}; "
-        f"mean {ticks(delay.get('mean'), tick)}."
-    )
+    _, p50, p90, p99, largest, mean = quantile_cells(delay, tick)
+    return f"Median {p50}, p90 {p90}, p99 {p99}, largest {largest}; mean {mean}."
 
 
-def bin_rows(bins: list[list[int]], tick: Tick, whole: int) -> list[list[Cell]]:
+def bin_rows(bins: Iterable[tuple[int, int, int]], tick: Tick, whole: int) -> list[list[Cell]]:
     """Turns bins [low, high, count] into table rows: from, to, events, share of `whole`."""
     return [
         [show_ticks(low, tick), show_ticks(high, tick), count(events), percent(events, whole)]

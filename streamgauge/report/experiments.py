@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.base.units import Tick, ticks_per_second
+from streamgauge.records.profile import BinnedDelays
 from streamgauge.report.blocks import (
     Block,
     Cell,
@@ -75,9 +76,10 @@ def _achievement(m: Json, target_text: str) -> Tiles:
 
 def _drawn_and_observed(m: Json) -> list[Block]:
     tick = tick_of(m)
-    found = {name: m.get(f"{name}_delay") for name in ("drawn", "observed")}
-    lost = [Hole(f"No {name} delays", "the stream's manifest lacks them") for name, d in found.items() if d is None]
-    some = {name: d for name, d in found.items() if d and d.get("histogram")}
+    told = {name: m.get(f"{name}_delay") for name in ("drawn", "observed")}
+    lost = [Hole(f"No {name} delays", "the stream's manifest lacks them") for name, d in told.items() if d is None]
+    found = {name: BinnedDelays.model_validate(d) for name, d in told.items() if d is not None}
+    some = {name: d for name, d in found.items() if d.histogram}
     if lost or not some:
         return [*lost] or [Note("No event of this stream is delayed.")]
     rows: list[list[Cell]] = [[name, *quantile_cells(d, tick)] for name, d in some.items()]
@@ -87,18 +89,18 @@ def _drawn_and_observed(m: Json) -> list[Block]:
     ]
 
 
-def _delays(found: dict[str, Json], tick: Tick) -> Chart:
+def _delays(found: dict[str, BinnedDelays], tick: Tick) -> Chart:
     per_second = ticks_per_second(tick)
-    totals = {name: sum(events for _, _, events in d["histogram"]) for name, d in found.items()}
+    totals = {name: sum(events for _, _, events in d.histogram) for name, d in found.items()}
     traces = [
-        steps(name, d["histogram"], per_second, nth, 100 / totals[name]) for nth, (name, d) in enumerate(found.items())
+        steps(name, d.histogram, per_second, nth, 100 / totals[name]) for nth, (name, d) in enumerate(found.items())
     ]
-    rows = [[name, *row] for name, d in found.items() for row in bin_rows(d["histogram"], tick, totals[name])]
+    rows = [[name, *row] for name, d in found.items() for row in bin_rows(d.histogram, tick, totals[name])]
     return Chart(
         "Drawn and observed delays",
         figure(
             traces,
-            delay_axis("delay", [edge for d in found.values() for edge in edges(d["histogram"], per_second)]),
+            delay_axis("delay", [edge for d in found.values() for edge in edges(d.histogram, per_second)]),
             axis("share per bin (%)", rangemode="tozero"),
         ),
         Table(["delay", "from", "to", "events", "share"], rows),

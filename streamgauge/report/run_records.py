@@ -17,6 +17,7 @@ from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
 from streamgauge.records.claim import Claim
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.profile import Profile
 from streamgauge.records.record import AGAIN
 from streamgauge.records.search import SearchAnswer
 from streamgauge.search.claims import claim_of
@@ -184,9 +185,9 @@ class Records:
         return found.manifest if found else None
 
     @cached_property
-    def profile(self) -> Json | None:
+    def profile(self) -> Profile | None:
         found = self._artifact(self.status("analyze"), "profile", self.store.profile_key)
-        return self._sound(lambda: self._read(found.file("profile.json"))) if found else None
+        return self._sound(lambda: Profile.read(found.file("profile.json"))) if found else None
 
     @cached_property
     def streams(self) -> list[Stream]:

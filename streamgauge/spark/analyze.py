@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_record
 from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark
@@ -26,6 +25,7 @@ from streamgauge.disorder.profile import (
     watermark_grid,
 )
 from streamgauge.disorder.row_groups import RowGroup, column_array, read, read_times, row_groups, shares, total_rows
+from streamgauge.records.profile import Profile
 from streamgauge.spark.workers import Workers
 
 #: --full sorts on one machine: about 100 bytes an event
@@ -45,10 +45,10 @@ def run(workers: Workers, benchmark: Benchmark, store: Store, *, full: bool = Fa
     def make(build: Build) -> None:
         events = store.need("events", store.events_key(benchmark), "ingest")
         try:
-            profile = measure(workers, events, full=full)
+            profile = Profile.of(measure(workers, events, full=full), "the profile")
         except TooWide as problem:
             raise UserError(f"{', '.join(benchmark.source.files)}: {problem}; check source.time") from None
-        write_record(build.path / "profile.json", profile)
+        profile.write(build.path / "profile.json")
         build.manifest |= {"events": events.key, "full": full}
 
     return store.made("profile", store.profile_key(benchmark, full=full), make)

@@ -9,9 +9,10 @@ from typing import TypeVar
 from streamgauge.config import Source
 from streamgauge.disorder.blocks import Blocks
 from streamgauge.disorder.definitions import Times
-from streamgauge.disorder.hints import InFile, Place, Skipped
+from streamgauge.disorder.hints import Place, Skipped
 from streamgauge.disorder.looking import Origin, in_file
 from streamgauge.disorder.row_groups import column_array, read, read_times, row_groups
+from streamgauge.records.profile import InFile
 from streamgauge.spark.workers import Workers
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, Stage, needed_before
-from streamgauge.disorder.hints import InFile
 from streamgauge.metrics.pipeline import Pipeline
+from streamgauge.records.profile import InFile
 from streamgauge.spark.tasks import OnSpark
 
 if TYPE_CHECKING:

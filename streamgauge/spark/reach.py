@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from streamgauge.base.errors import Infeasible
-from streamgauge.base.jsonl import read_record
 from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import ScratchStore, Store
 from streamgauge.catalog.source_files import stat_source
@@ -24,8 +23,8 @@ from streamgauge.disorder.chunks import chunks
 from streamgauge.disorder.definitions import out_of_order
 from streamgauge.disorder.delays import table
 from streamgauge.disorder.generation import Solution, count_chunk, solve, too_low
-from streamgauge.disorder.hints import Hint, InFile
 from streamgauge.disorder.row_groups import RowGroup, row_groups
+from streamgauge.records.profile import Hint, InFile, Profile
 from streamgauge.spark import ingest
 from streamgauge.spark.workers import Forked
 from streamgauge.text.ranges import packing
@@ -122,10 +121,10 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
     profile = store.find("profile", store.profile_key(benchmark)) if hashed else None
     tick = benchmark.source.tick
     if profile is not None:
-        found = read_record(profile.file("profile.json"), "run the stage analyze again")
+        found = Profile.read(profile.file("profile.json"), "run the stage analyze again")
         for experiment in targets:
             with _named(experiment):
-                too_low(experiment.fraction or Fraction(0), found["out_of_order"], found["events"])
+                too_low(experiment.fraction or Fraction(0), found.out_of_order, found.events)
     elif is_small(benchmark.source):
         with whole(benchmark.source, benchmark.scale) as (groups, found_hints):
             for experiment in targets:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import islice
 
 from streamgauge.base.units import TIME_UNITS, moment
-from streamgauge.disorder.hints import LISTED, UNIT_NAMES, Hint, named
+from streamgauge.disorder.hints import LISTED, UNIT_NAMES, named
 from streamgauge.disorder.row_groups import column_array
+from streamgauge.records.profile import Hint
 from streamgauge.text.parse import Layout, parse
 
 #: how the reason of such a line begins

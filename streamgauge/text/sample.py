@@ -8,9 +8,10 @@ from typing import Any
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, TimeColumn
 from streamgauge.disorder.blocks import Blocks
-from streamgauge.disorder.hints import Hint, Place
+from streamgauge.disorder.hints import Place
 from streamgauge.disorder.looking import Origin, in_file
 from streamgauge.disorder.row_groups import column_array
+from streamgauge.records.profile import Hint
 from streamgauge.text import beyond, over_lines, patterns
 from streamgauge.text.fields import texts
 from streamgauge.text.over_lines import UNBALANCED

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from streamgauge.config import Nexmark, TimeColumn
 from streamgauge.disorder.blocks import Blocks, Kept, Region
 from streamgauge.disorder.definitions import BEFORE_ALL
-from streamgauge.disorder.hints import Hint, InFile, Place
+from streamgauge.disorder.hints import Place
 from streamgauge.disorder.looking import Origin, in_file
 from streamgauge.disorder.row_groups import RowGroup
 from streamgauge.disorder.zones import repeated_hours
 from streamgauge.nexmark.generator import Generator, rows
+from streamgauge.records.profile import Hint, InFile
 
 NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 NOW = 1_767_225_600  # 2026-01-01

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.disorder.hints import Hint, InFile
+from streamgauge.records.profile import Hint, InFile
 from streamgauge.spark import analyze, in_file, ingest
 from streamgauge.spark.workers import Forked
 from streamgauge.text.sample import sample

@@ -1,0 +1,118 @@
+"""The record of a profile, `profile.json`: how disordered a stream is, in whole ticks. docs/profile.md explains it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from streamgauge.base.units import Tick
+from streamgauge.records.record import Part, Record
+
+HintKind = Literal[
+    "beyond_range",  # times that 64 bits do not hold, such as the year 9999
+    "two_units",  # a column has times of two units
+    "unit",  # the whole column has another unit
+    "clock_at_1970",  # a clock that was not set, or zero for none
+    "far_behind",  # few events, years before all others
+    "far_ahead",  # few events, years after all others
+    "ahead",  # a few events, after which many are late
+    "newest_first",  # the file begins with its latest event
+    "hour_twice",  # local times of the hour that a zone has twice
+    "hour_skipped",  # local times of the hour that a zone does not have
+    "constant_time",  # all events at one instant
+    "whole_days",  # dates without a time of day
+]
+Ticks = int | float | None
+
+
+class Hint(Part):
+    """A peculiarity of some events' times."""
+
+    kind: HintKind
+    text: str
+    lines: tuple[int, ...] = ()
+    """1-based lines (rows of Parquet) of the first events that it is about"""
+    files: tuple[str, ...] = ()
+    """the file of each line, where the source has several"""
+    events: int
+    """number of events that it is about"""
+    without: int | None = None
+    """events out of order when these, and those of the hints before, are left out"""
+    part: str | None = None
+    """the part of the stream that it is about; none: all of it"""
+
+
+class InFile(Part):
+    """Disorder of the events as they are in their files, whatever order they are given afterwards."""
+
+    events: int
+    out_of_order: int
+    hints: tuple[Hint, ...] = ()
+
+
+class Delays(Part):
+    """Summary of delays; all None without one."""
+
+    min: Ticks
+    p50: Ticks
+    p90: Ticks
+    p99: Ticks
+    max: Ticks
+    mean: float | None
+
+    @property
+    def values(self) -> tuple[Ticks, ...]:
+        """The figures in the order of their names here."""
+        return self.min, self.p50, self.p90, self.p99, self.max, self.mean
+
+
+class BinnedDelays(Delays):
+    """Summary of delays, and bins of them: low, high, number of events."""
+
+    histogram: tuple[tuple[int, int, int], ...]
+
+
+class RecordedDelays(Delays):
+    """Summary of arrival − event time, with the numbers of negative ones, and of events without an arrival."""
+
+    negative: int
+    missing: int
+
+
+class Frequency(Part):
+    """Events per bin of event time."""
+
+    bin_ticks: int
+    start: int
+    counts: tuple[int, ...]
+    mean_per_s: float | None
+    peak_per_s: float | None
+    dispersion: float | None
+
+
+class Span(Part):
+    """Smallest and largest event time."""
+
+    min: int
+    max: int
+
+
+class Profile(Record):
+    """Disorder of a stream, in whole ticks."""
+
+    events: int
+    tick: Tick
+    out_of_order: int
+    quarantined: int
+    adjacent_descents: int
+    runs: int
+    inversions: int | None
+    distance: int | None
+    interleaved: int | None
+    delay: Delays
+    delay_histogram: tuple[tuple[int, int, int], ...]  # low, high, events
+    watermark_curve: tuple[tuple[int, int], ...]  # a watermark's delay, events that are later
+    enough_delay: dict[str, int]  # part of the events that may be lost -> the smallest watermark's delay
+    frequency: Frequency
+    event_time: Span
+    in_file: InFile
+    recorded_delay: RecordedDelays | None

@@ -1,0 +1,93 @@
+"""The Python interface: its page's code runs, and its objects hold what the records hold."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamgauge
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import keep
+from tests.command import Call, run
+from tests.example_run import CELLS, RUN, benchmark, profile, record_cells, record_example
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    made, store = benchmark(tmp_path / "source.csv", **CELLS), Store(tmp_path / "artifacts")
+    record_cells(record_example(store, made))
+    keep(made, store.run(RUN))
+    return store.run(RUN)
+
+
+@pytest.fixture
+def flights(tmp_path: Path) -> Path:
+    """200 events, a second apart, of which every tenth comes 5 s late."""
+    times = sorted(range(1000, 1200), key=lambda time: time + 5.5 * (time % 10 == 0))
+    file = tmp_path / "flights.csv"
+    file.write_text("time,key\n" + "".join(f"{time},{time % 7}\n" for time in times))
+    return file
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_code_of_the_page_runs(flights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(flights.parent)
+    named: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(code, named)
+    assert (named["profile"].events, named["profile"].out_of_order) == (200, 20)
+    assert named["profile"].delay.max == 5 * 10**9
+    assert named["stream"].achieved_out_of_order == 40
+    assert [Path(file).exists() for file in named["stream"].files] == [True]
+    assert list(named["frame"]["claim"]) == [rate.claim for rate in named["run"].rates]
+    assert named["table"].num_rows == len(named["run"].latencies)
+
+
+def test_a_stream_is_that_of_the_command(flights: Path) -> None:
+    reading = streamgauge.Reading(time="time", unit="s")
+    stream = streamgauge.generate(
+        flights, reading, target_percent=20, seed=42, out=flights.parent / "a", delay={"max": "2s"}
+    )
+    told = run(Call(["generate", str(flights), "--time", "time", "--unit", "s", "--target", "20", "--seed", "42",
+                     "--max", "2s", "--out", str(flights.parent / "b"), "--json"])).json  # fmt: skip
+    assert (stream.sha256, stream.events) == (told["sha256"], told["events"])
+
+
+def test_rates_and_latencies_are_those_of_the_records(measured: Path) -> None:
+    found = streamgauge.Run(measured)
+    rate = next(one for one in found.rates if (one.experiment, one.system) == ("ordered", "rocksdb"))
+    assert rate.rate_events_per_s == pytest.approx(40_000)
+    assert (rate.claim, rate.constraint) == ("proven", "batch cap")
+    assert rate.low is not None
+    assert rate.low < 40_000
+    of_late = [one for one in found.latencies if (one.experiment, one.system) == ("late20", "rocksdb")]
+    assert [(one.fraction, one.is_sound) for one in of_late] == [(0.5, True), (0.8, True), (0.9, True), (1.0, False)]
+    frame = found.latencies.pandas()
+    assert frame["p99_ms"].max() == pytest.approx(3 * 120 / 0.15)
+    assert found.profile is not None
+    assert found.profile.out_of_order == profile()["out_of_order"]
+
+
+def test_what_is_no_run_or_damaged_is_told_in_one_line(measured: Path) -> None:
+    with pytest.raises(UserError, match=r"found no run, allowed: a folder in artifacts/runs"):
+        streamgauge.Run(measured.parent)
+    file = measured / "cells" / "ordered.sum.hdfs" / "search.json"
+    file.write_text("torn")
+    with pytest.raises(UserError, match=rf"{re.escape(str(file))}: damaged, no JSON"):
+        _ = streamgauge.Run(measured).rates
+
+
+def test_the_names_are_loaded_when_they_are_used() -> None:
+    code = "import streamgauge, sys; print('streamgauge.cli' in sys.modules, streamgauge.Run.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False Run\n"
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = streamgauge.nothing  # type: ignore[attr-defined]
