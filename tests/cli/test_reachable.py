@@ -14,6 +14,7 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.spark import reach
 from tests.command import Answer, Call, run
+from tests.example_run import profile
 from tests.oracle import naive
 
 WAYS_OUT = "choose order: event_time to begin with events in order, target: source to take them as they came, or a"
@@ -150,7 +151,7 @@ def test_of_a_large_file_a_target_is_in_doubt_until_a_profile_of_all_events_tell
     )
     benchmark = config.load(file)
     with store.building("profile", store.profile_key(benchmark)) as build:
-        write_json(build.path / "profile.json", {"events": 5_000, "out_of_order": 1})
+        write_json(build.path / "profile.json", profile() | {"events": 5_000, "out_of_order": 1})
     said = (
         "experiment mine: target 0 of 5000 events out of order cannot be reached: the source has 1 (0.0200 %) already"
     )
