@@ -16,7 +16,7 @@ import typer
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import ScratchStore
-from streamgauge.cli import options, quarantine, source_options, usage, workplace
+from streamgauge.cli import options, source_options, usage, workplace
 from streamgauge.cli.planning import AsJson, tell
 from streamgauge.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.cli.source_options import Files, Reading, spread
@@ -167,6 +167,8 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Generate a stream with exactly the wanted disorder from event files."""
+    from streamgauge.cli import quarantine
+
     source = source_options.source(files, reading)
     source = source_options.with_columns(source, columns)
     spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
@@ -201,13 +203,17 @@ def generate(
 
 
 def streamed(
-    source: config.Source, experiment: config.Experiment, out: Path, master: str | None = None,
+    source: config.Source,
+    experiment: config.Experiment,
+    out: Path,
+    master: str | None = None,
     save_bad: Path | None = None,
-) -> tuple[Generated, list[str]]:  # fmt: skip
+) -> tuple[Generated, list[str]]:
     """Generates a stream in a new folder; returns its figures, and doubts and hints about the source. Raises UserError.
 
     save_bad: where the lines go that cannot be read.
     """
+    from streamgauge.cli import quarantine
     from streamgauge.disorder.delays import table
 
     benchmark = _benchmark(source, experiment)

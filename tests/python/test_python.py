@@ -90,4 +90,4 @@ def test_the_names_are_loaded_when_they_are_used() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False Run\n"
     with pytest.raises(AttributeError, match="nothing"):
-        _ = streamgauge.nothing  # type: ignore[attr-defined]
+        _ = streamgauge.nothing
