@@ -27,7 +27,7 @@ from bytewax.run import cli_main
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.driver.client import Connection
-from streamgauge.driver.system import Endpoint, TrialSetup
+from streamgauge.driver.system import Adapter, Capabilities, Endpoint, TrialSetup
 from streamgauge.engines.processes import Session
 from streamgauge.oracle.batches import Rules
 from streamgauge.oracle.checksum import checksum
@@ -40,10 +40,10 @@ RULES = Rules("rows", each_key=True)
 Row = tuple[Any, ...]  # event time, value, event_wall, offered_wall
 
 
-class Bytewax:
+class Bytewax(Adapter):
     """A `SystemUnderTest`: a fresh process for each trial."""
 
-    continuous = True
+    capabilities = Capabilities(continuous=True)
 
     def __init__(self, system: Any, work: Path) -> None:
         self.name = system.name

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -163,13 +163,20 @@ def _own(engine: str) -> str:
     return engine
 
 
+def _add_pattern(schema: dict[str, JsonValue]) -> None:
+    """Adds the places of code, and the names that packages register now."""
+    names = ENGINES.names()[len(ENGINES.built_in) :]
+    schema["pattern"] = "|".join((".:.", *(f"^{name.replace('.', '[.]')}$" for name in names)))
+
+
 class OwnSettings(System):
     """Settings of an engine of the user's own: further keys are free, unless its adapter has a model for them."""
 
     model_config = ConfigDict(extra="allow")
 
-    engine: Annotated[str, AfterValidator(_own), WithJsonSchema({"type": "string", "pattern": ".:."})] = Field(
-        description="package.module:Class, an adapter of your own; its folder must be on PYTHONPATH"
+    engine: Annotated[str, AfterValidator(_own)] = Field(
+        description="package.module:Class, an adapter of your own, or the name by which a package registers one",
+        json_schema_extra=_add_pattern,
     )
 
     def reached(self) -> Iterator[Reached]:

@@ -258,7 +258,7 @@ class Conversation:
             track.append((round(at_s, 4), used))
 
     def _cpu_seconds(self) -> float | None:
-        used, unusable = seconds(getattr(self._system, "cpu_seconds", lambda: None))
+        used, unusable = seconds(self._system.cpu_seconds)
         self._invalid = self._invalid or unusable
         return used
 

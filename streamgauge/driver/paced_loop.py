@@ -20,6 +20,8 @@ _BATCHES = 3
 class PacedLoop(ClosedLoop):
     """A query to which streams are offered in turns, on schedule, whatever it does. `invalid` tells why it ended."""
 
+    _closed = False
+
     def turn(self, stream: int, seconds: float) -> None:
         """Offers that stream for so many seconds, from when the stream before it has left; the query goes on."""
         if self.invalid is not None:

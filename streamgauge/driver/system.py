@@ -6,9 +6,10 @@ is ready (docs/protocol.md).
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.plugins import loaded
@@ -17,6 +18,7 @@ from streamgauge.driver.marking import UNMARKED, Marking
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
     from streamgauge.base.units import Tick
     from streamgauge.config import System, Workload
+    from streamgauge.config.systems import Semantics
 
 
 class Unsupported(UserError):
@@ -54,11 +56,22 @@ class TrialSetup:
     work: Path  # a fresh directory: checkpoints, outputs, logs of this trial
     rate_events_per_s: float  # offered load, for sizing only
     marking: Marking = UNMARKED  # of the ids, which the driver has applied; the round after this one is free
+    closed: bool = False  # a closed loop, whose output nobody checks
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Declaration of an adapter about its engine; it may depend on the settings."""
+
+    continuous: bool = False  # no micro-batches: progress is sampled by the clock
+    lasts: bool = True  # its process goes on from a trial to a closed loop; else each starts a cold one
+    pins: bool = False  # `pin` does something
+    semantics: Semantics | None = None  # of a user's own engine: how it treats event time
 
 
 @runtime_checkable
 class SystemUnderTest(Protocol):
-    """An adapter, made by `make_system`; it runs one trial at a time.
+    """An adapter, made by `make_system`; it runs one trial at a time. `Adapter` has what an engine need not have.
 
     start        start the warm process, once per search; raise UserError with one line when it cannot.
     begin_trial  begin to read; return at once or when reading. The system itself sends `ready` over the wire.
@@ -67,18 +80,17 @@ class SystemUnderTest(Protocol):
                  timeout_s is 1 unless the system has drained: nobody checks the output of a probe or an overflow.
     alive        False once the process or its query has died; `failure` then says why in one line.
     stop         end everything that was started; safe to call twice and at any time.
-    check        optional: try what is not ours, such as a broker; raise UserError with one line when it is missing.
-    pin          optional: run only on the CPUs that the benchmark names; called when compilation has ended.
-    frozen       optional: a context in which none of its processes runs, for the machine's own speed.
-    cpu_seconds  optional: CPU seconds since the start, or None where they are not known.
-    handed_on    optional: True once a link has handed on the backlog of a trial's start; the trial ends no earlier.
-
-    An attribute `continuous` that is True says that the engine has no micro-batches (see `is_continuous`). An attribute
-    `lasts` that is False says that each closed loop starts a process of its own, which is cold. An attribute
-    `semantics`, a `Semantics` of config/systems.py, tells how a user's own engine treats event time.
+    check        try what is not ours, such as a broker; raise UserError with one line when it is missing.
+    pin          run only on the CPUs that the benchmark names; called when compilation has ended.
+    frozen       a context in which none of its processes runs, for the machine's own speed.
+    cpu_seconds  CPU seconds since the start, or None where they are not known.
+    handed_on    True once a link has handed on the backlog of a trial's start; the trial ends no earlier.
     """
 
     name: str
+
+    @property
+    def capabilities(self) -> Capabilities: ...
 
     def start(self) -> None: ...
 
@@ -93,17 +105,42 @@ class SystemUnderTest(Protocol):
 
     def stop(self) -> None: ...
 
+    def check(self) -> None: ...
 
-def is_continuous(system: SystemUnderTest) -> bool:
-    """True for an engine without micro-batches, whose progress is sampled by the clock instead."""
-    return bool(getattr(system, "continuous", False))
+    def pin(self) -> None: ...
+
+    def frozen(self) -> AbstractContextManager[None]: ...
+
+    def cpu_seconds(self) -> float | None: ...
+
+    def handed_on(self) -> bool: ...
+
+
+class Adapter:
+    """Base of adapters: has no capability, and nothing to check, to pin or to freeze.
+
+    Settings: a model of the keys that a user's own engine takes; None: they reach the adapter as they stand.
+    """
+
+    Settings: ClassVar[type[System] | None] = None
+    capabilities = Capabilities()
+
+    def check(self) -> None: ...
+
+    def pin(self) -> None: ...
+
+    def frozen(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def cpu_seconds(self) -> float | None:
+        return None
+
+    def handed_on(self) -> bool:
+        return True
 
 
 def make_system(system: System, work: Path) -> SystemUnderTest:
-    """Makes a system's adapter, not yet started. Raises UserError for an unusable engine or settings it refuses.
-
-    The class may have an attribute `Settings`, a model of the keys that a user's own engine takes.
-    """
+    """Makes a system's adapter, not yet started. Raises UserError for an unusable engine or settings it refuses."""
     from streamgauge.config.systems import ENGINES
 
     where = f"systems.{system.name}.engine"
@@ -118,13 +155,13 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
     except Exception as problem:  # somebody's own module may do anything
         raise UserError(f"{where}: {target} cannot be made: {type(problem).__name__}: {problem}") from None
     if not isinstance(made, SystemUnderTest):
-        raise UserError(f"{where}: {target} does not implement SystemUnderTest; see docs/driver.md")
+        raise UserError(f"{where}: {target} does not implement SystemUnderTest; see docs/engines.md")
     return made
 
 
-def _declared(system: System, adapter: Any) -> System:
+def _declared(system: System, adapter: object) -> System:
     """The settings, checked by the model that a user's adapter declares for them. Raises UserError."""
     from streamgauge.config import parse
 
-    model = getattr(adapter, "Settings", None)
+    model = adapter.Settings if isinstance(adapter, type) and issubclass(adapter, Adapter) else None
     return system if model is None else parse(model, system.model_dump(), f"systems.{system.name}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
@@ -24,7 +24,7 @@ from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.paced_loop import PacedLoop
 from streamgauge.driver.queues import held_rows
 from streamgauge.driver.replay import memory_of_each
-from streamgauge.driver.system import SystemUnderTest, is_continuous, make_system
+from streamgauge.driver.system import Capabilities, SystemUnderTest, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.lateness.loss import Loss
 from streamgauge.measure import telemetry
@@ -62,6 +62,7 @@ class ReadyCell:
         queues = benchmark.replay.partitions
         self._losses = [own_speed(one, self.workload, self.settings, queues) for one in streams]
         self._system: SystemUnderTest | None = None
+        self._spare: SystemUnderTest | None = None
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
         self._runs = 0
@@ -90,16 +91,24 @@ class ReadyCell:
         return self._system is not None
 
     @property
+    def capabilities(self) -> Capabilities:
+        """The declaration of the system's adapter, with these settings."""
+        return (self._system or self._next()).capabilities
+
+    def _next(self) -> SystemUnderTest:
+        """Returns the adapter that starts next."""
+        self._spare = self._spare or make_system(self.settings, self._work / "system")
+        return self._spare
+
+    @property
     def continuous(self) -> bool:
         """True for an engine without micro-batches."""
-        return is_continuous(make_system(self.settings, self._work / "system"))
+        return self.capabilities.continuous
 
     @property
     def semantics(self) -> Declared | None:
         """The engine's declared treatment of event time, and its kind of state; None if nothing is declared."""
-        told = self.settings.semantics
-        if told is None:  # an engine of the user's own declares it in its adapter
-            told = getattr(make_system(self.settings, self._work / "system"), "semantics", None)
+        told = self.settings.semantics or self.capabilities.semantics
         return None if told is None else Declared(**vars(told), state=self.settings.state)
 
     def ceiling(self) -> Ceiling:
@@ -129,8 +138,7 @@ class ReadyCell:
             def over(so_far: TrialObservation) -> bool:
                 lasted = bool(so_far.clock) and so_far.clock[-1].at_s >= behind_s
                 # until the link has handed on the backlog, the trial tells of the link
-                handed_on = getattr(self._system, "handed_on", lambda: True)
-                return lasted and handed_on() and judge(so_far, search).outcome != "inconclusive"
+                return lasted and system.handed_on() and judge(so_far, search).outcome != "inconclusive"
 
             system = self._started()
             self._pin()
@@ -189,21 +197,10 @@ class ReadyCell:
         self._has_taken = self._has_taken or loop.taken
         return Window(step.process, step.purpose, step.rows, batches, loop.invalid, block=step.block)
 
-    @property
-    def pins(self) -> bool:
-        """True for an engine whose adapter can pin it to its CPUs."""
-        return hasattr(make_system(self.settings, self._work / "system"), "pin")
-
-    @property
-    def lasts(self) -> bool:
-        """True for an engine whose process goes on from a trial to the next window."""
-        return bool(getattr(make_system(self.settings, self._work / "system"), "lasts", True))
-
     def _pin(self) -> None:
         """Pins the system to its CPUs from now on, where its adapter can."""
-        pin = getattr(self._system, "pin", None)
-        if pin is not None and self.settings.cpus:
-            pin()
+        if self._system is not None and self.settings.cpus:
+            self._system.pin()
 
     def pause(self) -> None:
         """Lets the system end its batch and wait; the next window wakes it."""
@@ -213,7 +210,7 @@ class ReadyCell:
 
     def frozen(self) -> AbstractContextManager[None]:
         """A context in which nothing of the system runs, where its adapter can do that."""
-        return cast("AbstractContextManager[None]", getattr(self._system, "frozen", nullcontext)())
+        return nullcontext() if self._system is None else self._system.frozen()
 
     def end_loop(self) -> None:
         """Ends the closed loop's query, if one runs."""
@@ -240,7 +237,7 @@ class ReadyCell:
         system = self._started()
         self._again(self.fleet.start)
         return kind(
-            system, self.fleet, self.workload, work=self._new_run(), continuous=is_continuous(system),
+            system, self.fleet, self.workload, work=self._new_run(), continuous=self.continuous,
             bounds=self._bounds(), beyond_us=self._beyond_us, attempt=self._attempt(token),
             progress=Progress(rate), marking=self._marking(), rate=rate or OVERLOAD,
         )  # fmt: skip
@@ -297,7 +294,7 @@ class ReadyCell:
 
     def _started(self) -> SystemUnderTest:
         if self._system is None:
-            system = make_system(self.settings, self._work / "system")
+            system, self._spare = self._next(), None
             log.info("starting system %s", self.settings.name)
             self._again(system.start)
             self._system, self._has_started = system, True

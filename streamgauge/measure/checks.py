@@ -59,8 +59,7 @@ def check(benchmark: Benchmark, systems: Collection[str] | None = None) -> None:
         make_sink(sink, f"metrics.sinks.{number}").close()
     for system in [one for one in benchmark.systems if systems is None or one.name in systems]:
         system.check_installed()
-        adapter = make_system(system, Path())
-        getattr(adapter, "check", lambda: None)()
+        make_system(system, Path()).check()
     verdict.load(benchmark.search.verdict)
 
 

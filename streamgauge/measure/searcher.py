@@ -123,8 +123,8 @@ class Searcher:
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         replay = self._bench.benchmark.replay
         rows = held_rows(replay.max_memory_mb)  # shared by all drivers
-        pinned = bool(self._bench.settings.cpus) and self._bench.pins
-        return Limits(most, rows, self._bench.continuous, pinned, self._bench.lasts)
+        pinned = bool(self._bench.settings.cpus) and self._bench.capabilities.pins
+        return Limits(most, rows, self._bench.continuous, pinned, self._bench.capabilities.lasts)
 
     def measure(self, step: Hold | Recover) -> Measurement:
         """Measures a step, in a fresh process where none runs, and keeps its record."""

@@ -36,7 +36,7 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
     sound = [rate for rate in rates if rate]
     measured: tuple[Histogram, ...] = ()
     rate, turns = 0.0, latency_turns.order(benchmark.search.processes, benchmark.latency.blocks, len(cells))
-    if bench.lasts and len(sound) == len(cells):
+    if bench.capabilities.lasts and len(sound) == len(cells):
         rate = latency_turns.common_rate(sound, benchmark.latency.fractions, benchmark.latency.rates)
         log.info("latencies in %d turns at %.6g events/s", len(turns), rate)
         run = bench.paced(rate, turns, benchmark.latency.turn_seconds, token=token)

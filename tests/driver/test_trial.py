@@ -27,7 +27,7 @@ from streamgauge.driver.observed import Bounds, TrialRun
 from streamgauge.driver.offer import Driver
 from streamgauge.driver.paced_loop import PacedLoop
 from streamgauge.driver.server import Server
-from streamgauge.driver.system import Endpoint, SystemUnderTest, TrialSetup, make_system
+from streamgauge.driver.system import Adapter, Endpoint, SystemUnderTest, TrialSetup, make_system
 from streamgauge.driver.trial import run_trial
 from streamgauge.engines.known.known_system import KnownSystem
 from streamgauge.engines.known.process import Wired, run
@@ -41,7 +41,7 @@ WORKLOAD = Workload(name="pass", query="passthrough")
 PATIENT = Bounds(ready_s=20, max_slip_s=5)
 
 
-class InThread:
+class InThread(Adapter):
     """The known system within this process: nothing to start up."""
 
     name = "known"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
-from streamgauge.driver.system import make_system
+from streamgauge.driver.system import Capabilities, make_system
 from streamgauge.engines.flink.settings import FlinkSettings, nested
 from streamgauge.engines.job.settings import JobSettings
 from streamgauge.engines.spark.settings import SparkSettings
@@ -25,8 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ADAPTER = """
 from typing import Literal
 from streamgauge.config.systems import System
+from streamgauge.driver.system import Adapter
 
-class Engine:
+class Engine(Adapter):
     class Settings(System):
         threads: Literal[1, 2] = 1
 
@@ -215,3 +217,19 @@ def test_a_job_is_recorded_with_its_folder_and_found_again_from_elsewhere(tmp_pa
     located = settings_of("job").model_validate(given).located(tmp_path / "there")
     again = settings_of("job").model_validate(located.model_dump(mode="json")).located(tmp_path / "elsewhere")
     assert again == located
+
+
+def test_an_adapter_may_be_named_as_its_package_registers_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "keyed.py").write_text(ADAPTER)
+    info = tmp_path / "keyed-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: keyed\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[streamgauge.engines]\nkeyed-engine = keyed:Engine\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "keyed", raising=False)
+    settings = OwnSettings(name="m", engine="keyed-engine", threads=2)
+    assert "keyed" not in sys.modules, "a check imports nothing"
+    assert [(one.kind, one.key, one.name) for one in settings.reached()] == [("code", "engine", "keyed:Engine")]
+    assert OwnSettings.model_json_schema()["properties"]["engine"]["pattern"] == ".:.|^keyed-engine$"
+    made = make_system(settings, tmp_path)
+    assert (made.threads, made.capabilities) == (2, Capabilities())  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from typing import Any
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.driver.client import Connection, WireError
-from streamgauge.driver.system import Endpoint, TrialSetup
+from streamgauge.driver.system import Adapter, Capabilities, Endpoint, TrialSetup
 from streamgauge.engines.flink import queries
 from streamgauge.engines.flink.cluster import Cluster
 from streamgauge.engines.flink.settings import FlinkSettings
@@ -32,11 +32,13 @@ _JOINS_NOTHING = (
 )
 
 
-class FlinkSystem:
+class FlinkSystem(Adapter):
     """Flink as a `SystemUnderTest`; driver/system.py says what each method does."""
 
+    capabilities = Capabilities(continuous=True, pins=True)
+
     def __init__(self, system: FlinkSettings, work: Path) -> None:
-        self.name, self.continuous = system.name, True
+        self.name = system.name
         self._system, self._work = system, work
         self._cluster: Cluster | None = None
         self._job = ""

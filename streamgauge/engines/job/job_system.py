@@ -17,10 +17,10 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.driver.client import Connection, WireError
 from streamgauge.driver.ids import Laps
 from streamgauge.driver.observed import summary
-from streamgauge.driver.system import TrialSetup
+from streamgauge.driver.system import Adapter, Capabilities, TrialSetup
 from streamgauge.engines.job.comparing import compared
 from streamgauge.engines.job.following import Follower
-from streamgauge.engines.job.life import Job, Trial, is_closed
+from streamgauge.engines.job.life import Job, Trial
 from streamgauge.engines.job.own_topics import OwnTopics
 from streamgauge.engines.job.running import Command, Publishing
 from streamgauge.engines.job.settings import PLACES, JobSettings, filled
@@ -35,18 +35,17 @@ READY_S = 30.0
 LOOK_S = 0.1
 
 
-class JobSystem:
+class JobSystem(Adapter):
     """A job as a `SystemUnderTest`; driver/system.py says what each method does."""
 
     #: False for a link that may limit a trial
     link_is_checked: ClassVar[bool] = True
-    #: each closed loop has a job of its own
-    lasts: ClassVar[bool] = False
 
     def __init__(self, system: JobSettings, work: Path) -> None:
         self.name = system.name
         # a checkpoint tells of each micro-batch, a group only of what it has committed now and then
-        self.continuous = system.progress.checkpoint is None
+        is_continuous = system.progress.checkpoint is None
+        self.capabilities = Capabilities(continuous=is_continuous, lasts=False, pins=True)
         self._system, self._work = system, work
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
@@ -81,7 +80,7 @@ class JobSystem:
 
     def begin_trial(self, setup: TrialSetup) -> None:
         """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only."""
-        self._end(keep=self._goes_on and self._trial is None and not is_closed(setup))
+        self._end(keep=self._goes_on and self._trial is None and not setup.closed)
         self._failure = None
         setup.work.mkdir(parents=True, exist_ok=True)
         try:
@@ -166,7 +165,7 @@ class JobSystem:
 
     def _begin(self, setup: TrialSetup) -> Trial:
         queues = sum(endpoint.partitions for endpoint in setup.endpoints)
-        begun, system, closed = self._job, self._system, is_closed(setup)
+        begun, system, closed = self._job, self._system, setup.closed
         job = begun or self._named(setup, queues)
         rows = setup.work.absolute() if job.folder is None else job.folder / f"rows-{len(job.trials)}"
         rows.mkdir(parents=True, exist_ok=True)
@@ -186,7 +185,7 @@ class JobSystem:
             kept = begin_of(self._kept, queues, setup.tick, _laps(setup))
             about = (self._access, job.values["input"], setup.attempt, system.format, system.headers)
             if kept:
-                rate, is_batched = setup.rate_events_per_s, not self.continuous
+                rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
                 warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
         sign = self._sign(job.command, progress) if begun is None else progress.begun
         ready_s = READY_S if system.ready is None else math.inf
@@ -229,7 +228,7 @@ class JobSystem:
             progress: Progress = Checkpoint(place, topic)
         else:
             progress = Group(self._access, self._topics, filled(str(group), job.values), topic, queues)
-        closed, lateness = is_closed(setup), system.answer.lateness
+        closed, lateness = setup.closed, system.answer.lateness
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
             setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.format, system.headers,

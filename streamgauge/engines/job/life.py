@@ -10,7 +10,6 @@ from typing import Any
 
 from streamgauge.base import variables
 from streamgauge.base.units import PS, Tick
-from streamgauge.driver.closed_loop import OVERLOAD
 from streamgauge.driver.system import TrialSetup
 from streamgauge.engines.job.following import Follower, nothing_taken
 from streamgauge.engines.job.running import Command, Publishing
@@ -20,11 +19,6 @@ from streamgauge.kafka.progress import Progress
 
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
-
-
-def is_closed(setup: TrialSetup) -> bool:
-    """True for a closed loop, whose output nobody checks."""
-    return setup.rate_events_per_s >= OVERLOAD
 
 
 @dataclass
@@ -95,7 +89,7 @@ class Trial:
 
     @property
     def closed(self) -> bool:
-        return is_closed(self.setup)
+        return self.setup.closed
 
     def ended(self, code: int) -> str:
         """Returns what is known of a job that has ended, in one line."""

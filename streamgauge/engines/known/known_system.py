@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.driver.child import spawn
-from streamgauge.driver.system import TrialSetup
+from streamgauge.driver.system import Adapter, Capabilities, TrialSetup
 from streamgauge.engines.known import process
 from streamgauge.engines.known.process import Wired
 from streamgauge.engines.known.settings import KnownSettings
 from streamgauge.search.behaviour import Behaviour
 
 
-class KnownSystem:
+class KnownSystem(Adapter):
     """The adapter (`SystemUnderTest`) of the known system; each trial runs in a process of its own."""
 
     def __init__(self, system: KnownSettings, work: Path, *, stall: tuple[float, float] | None = None) -> None:
@@ -34,7 +34,7 @@ class KnownSystem:
             continuous=system.continuous,
             pipeline_s=system.pipeline.seconds,
         )
-        self.continuous = behaviour.continuous
+        self.capabilities = Capabilities(continuous=behaviour.continuous)
         self._wired = Wired(
             behaviour,
             delay_s=system.delay.seconds,

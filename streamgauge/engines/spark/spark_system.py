@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.driver.system import TrialSetup, Unsupported
+from streamgauge.driver.system import Adapter, Capabilities, TrialSetup, Unsupported
 from streamgauge.engines.processes import Session
 from streamgauge.engines.spark import queries, submit
 from streamgauge.engines.spark.settings import SparkSettings
@@ -31,11 +31,12 @@ LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 APPLICATION = Path(__file__).with_name("application.py")
 
 
-class SparkSystem:
+class SparkSystem(Adapter):
     """Spark as a `SystemUnderTest` (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
 
     def __init__(self, system: SparkSettings, work: Path) -> None:
-        self.name, self.continuous = system.name, system.mode == "real-time"
+        self.name = system.name
+        self.capabilities = Capabilities(continuous=system.mode == "real-time", pins=True)
         self._system, self._work = system, work
         self._process: subprocess.Popen[bytes] | None = None
         self._session: Session | None = None
