@@ -151,10 +151,10 @@ def main() -> None:
     cold = time.perf_counter()
     meter = Meter()
     cold_cpu = meter.cpu()
-    from streamgauge.spark import analyze, generate, ingest
-    from streamgauge.spark.session import batch_session
-    from streamgauge.spark.tasks import OnSpark
-    from streamgauge.spark.workers import Forked
+    from streamgauge.streams.stages import analyze, generate, ingest
+    from streamgauge.streams.stages.session import batch_session
+    from streamgauge.streams.stages.tasks import OnSpark
+    from streamgauge.streams.stages.workers import Forked
 
     spark = batch_session("benchmark", f"local[{args.cores}]", {"spark.driver.memory": "2g"})
     workers = OnSpark(spark)

@@ -32,8 +32,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.judge.changes import MAGNITUDE, SEGMENT, Change, find
-from streamgauge.judge.suspects import SUSPECT_ALPHA, confirm, suspects
+from streamgauge.stats.changes import MAGNITUDE, SEGMENT, Change, find
+from streamgauge.stats.suspects import SUSPECT_ALPHA, confirm, suspects
 
 HISTORY, MONTH, WITHIN = 60, 30, 5
 NIGHTS = HISTORY + MONTH

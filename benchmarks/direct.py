@@ -23,18 +23,18 @@ from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import Tick
-from streamgauge.driver.child import run_task
-from streamgauge.driver.client import Connection, WireError
-from streamgauge.driver.ports import free_port
-from streamgauge.driver.system import Endpoint, TrialSetup
-from streamgauge.engines.job.job_system import JobSystem
-from streamgauge.engines.job.life import Job
-from streamgauge.engines.job.own_topics import OwnTopics
-from streamgauge.engines.job.running import Publishing
-from streamgauge.engines.job.settings import JobSettings, filled
-from streamgauge.kafka.progress import Checkpoint, Progress, Reached
-from streamgauge.kafka.publisher import kept_columns
-from streamgauge.kafka.records import objects
+from streamgauge.bench.driver.child import run_task
+from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.driver.ports import free_port
+from streamgauge.bench.driver.system import Endpoint, TrialSetup
+from streamgauge.bench.engines.job.job_system import JobSystem
+from streamgauge.bench.engines.job.life import Job
+from streamgauge.bench.engines.job.own_topics import OwnTopics
+from streamgauge.bench.engines.job.running import Publishing
+from streamgauge.bench.engines.job.settings import JobSettings, filled
+from streamgauge.bench.publish.progress import Checkpoint, Progress, Reached
+from streamgauge.bench.publish.publisher import kept_columns
+from streamgauge.streams.kafka.records import objects
 
 ROWS, WAIT_S, TELL_S = 500, 0.01, 0.05
 #: of ours; the system's own side of the connection keeps what its kernel allows

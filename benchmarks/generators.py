@@ -25,15 +25,15 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from streamgauge.bench.driver.ceiling import HELD_ROWS, ceiling
+from streamgauge.bench.driver.closed_loop import ClosedLoop
+from streamgauge.bench.driver.fleet import Drivers, Fleet, RemoteDrivers
+from streamgauge.bench.driver.replay import wire_schema
+from streamgauge.bench.engines.known.known_system import KnownSystem
+from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.measure.calibrate import small_stream
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.ceiling import HELD_ROWS, ceiling
-from streamgauge.driver.closed_loop import ClosedLoop
-from streamgauge.driver.fleet import Drivers, Fleet, RemoteDrivers
-from streamgauge.driver.replay import wire_schema
-from streamgauge.engines.known.known_system import KnownSystem
-from streamgauge.engines.known.settings import KnownSettings
-from streamgauge.measure.calibrate import small_stream
 from tests.e2e.hosts import Hosts, Unavailable
 
 PARTITIONS, MEMORY_MB = 4, 48  # small queues: what waits in them is read before anything is measured
@@ -87,9 +87,9 @@ def generators(hosts: Hosts, names: Sequence[str], stream: Path) -> Iterator[lis
     """Starts a generator on each of these hosts; yields their addresses."""
     with ExitStack() as stack:
         for number, name in enumerate(names):
-            command = [sys.executable, "-m", "streamgauge.driver", str(stream), "--columns", "", "--host", "0.0.0.0"]
+            command = [sys.executable, "-m", "streamgauge.bench.driver", str(stream), "--columns", ""]
             command += ["--port", "7100", "--partitions", str(PARTITIONS), "--share", f"{number}/{len(names)}"]
-            command += ["--max-memory-mb", str(MEMORY_MB // len(names))]
+            command += ["--host", "0.0.0.0", "--max-memory-mb", str(MEMORY_MB // len(names))]
             started = subprocess.Popen(hosts.command(name, command), stdout=subprocess.PIPE)
             stack.callback(started.wait)
             stack.callback(started.terminate)

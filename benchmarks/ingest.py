@@ -28,8 +28,8 @@ from benchmarks.contest import COLUMNS, Meter, make_source, polars, rows, take_t
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
-from streamgauge.spark import ingest
-from streamgauge.spark.workers import Forked
+from streamgauge.streams.stages import ingest
+from streamgauge.streams.stages.workers import Forked
 
 LINES = """
 lines = pl.{scan}(src, has_header=False, separator="\\x01", quote_char=None, \

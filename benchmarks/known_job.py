@@ -25,13 +25,13 @@ from rich.table import Table
 
 from benchmarks.kept import Kept
 from streamgauge.base.units import Duration
+from streamgauge.bench.measure.calibrate import bench_of, calibrate_for_real, known
+from streamgauge.bench.measure.latency import figures_of
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.measured import Measured
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.config import Search
-from streamgauge.kafka.broker import Broker
-from streamgauge.measure.calibrate import bench_of, calibrate_for_real, known
-from streamgauge.measure.latency import figures_of
-from streamgauge.measure.lock import measuring
-from streamgauge.measure.measured import Measured
-from streamgauge.search.behaviour import Behaviour
 
 Json = dict[str, Any]
 SLOW = "row by row, commits each second"
@@ -55,7 +55,7 @@ def job(behaviour: Behaviour, bootstrap: str, delay_s: float = 0.0, commit_s: fl
         told["checkpoint"] = "{work}/checkpoint"
     return {
         "name": "known-job", "engine": "job", "bootstrap": bootstrap, "warm": "0s",
-        "command": [sys.executable, "-m", "streamgauge.engines.known.kafka_job",
+        "command": [sys.executable, "-m", "streamgauge.bench.engines.known.kafka_job",
                     "{bootstrap}", "{input}", "{output}", "{group}", json.dumps(told)],
         "progress": {"checkpoint": told["checkpoint"]} if "checkpoint" in told else {"group": "{group}"},
         "answer": {"sql": "select seq, event_wall, offered_wall from events", "key": ["seq"], "quiet": "1500ms"},

@@ -27,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from streamgauge.driver.replay import wire_schema
-from streamgauge.driver.server import Server
-from streamgauge.driver.system import Endpoint
-from streamgauge.engines.processes import Session
+from streamgauge.bench.driver.replay import wire_schema
+from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.system import Endpoint
+from streamgauge.bench.engines.processes import Session
 
 COLUMNS = {"name": "string", "amount": "int64"}
 SCHEMA = wire_schema(COLUMNS, line=True)
@@ -116,13 +116,13 @@ def serve(partitions: int, ports: Any) -> None:
 
 def flink(name: str, args: argparse.Namespace) -> dict[str, float]:
     """Runs in its own process: a job for some seconds, once it is warm."""
+    from streamgauge.bench.driver.client import Connection
+    from streamgauge.bench.driver.system import TrialSetup
+    from streamgauge.bench.engines.flink.cluster import Cluster
+    from streamgauge.bench.engines.flink.flink_system import argument
+    from streamgauge.bench.engines.flink.settings import FlinkSettings
+    from streamgauge.bench.workloads import Spec
     from streamgauge.config import Workload
-    from streamgauge.driver.client import Connection
-    from streamgauge.driver.system import TrialSetup
-    from streamgauge.engines.flink.cluster import Cluster
-    from streamgauge.engines.flink.flink_system import argument
-    from streamgauge.engines.flink.settings import FlinkSettings
-    from streamgauge.workloads import Spec
 
     endpoint = Endpoint("127.0.0.1", args.port, partitions=args.partitions)
     workload = Workload(name="w", query="passthrough", key="name", value="amount")
@@ -150,15 +150,15 @@ def case(name: str, args: argparse.Namespace) -> dict[str, float]:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    from streamgauge.engines.spark import queries
-    from streamgauge.engines.spark.application import LINKS
-    from streamgauge.engines.spark.connections import options_of, salts_of
-    from streamgauge.engines.spark.engine import TRANSPORT, checkpoint_manager
-    from streamgauge.engines.spark.progress import ran
-    from streamgauge.engines.spark.settings import JAR
-    from streamgauge.engines.spark.sink import MeasuringSink
-    from streamgauge.engines.spark.source import Link
-    from streamgauge.workloads import Spec
+    from streamgauge.bench.engines.spark import queries
+    from streamgauge.bench.engines.spark.application import LINKS
+    from streamgauge.bench.engines.spark.connections import options_of, salts_of
+    from streamgauge.bench.engines.spark.engine import TRANSPORT, checkpoint_manager
+    from streamgauge.bench.engines.spark.progress import ran
+    from streamgauge.bench.engines.spark.settings import JAR
+    from streamgauge.bench.engines.spark.sink import MeasuringSink
+    from streamgauge.bench.engines.spark.source import Link
+    from streamgauge.bench.workloads import Spec
 
     builder = SparkSession.builder.master(f"local[{args.cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "2g").config("spark.sql.session.timeZone", "UTC")
@@ -272,9 +272,9 @@ def compare(args: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
 
 def possible() -> list[str]:
     """The cases whose engine is here, without the socket's, which is by far the slowest."""
-    from streamgauge.engines.flink.settings import HOME
-    from streamgauge.engines.flink.settings import JAR as FLINK_JAR
-    from streamgauge.engines.spark.settings import JAR
+    from streamgauge.bench.engines.flink.settings import HOME
+    from streamgauge.bench.engines.flink.settings import JAR as FLINK_JAR
+    from streamgauge.bench.engines.spark.settings import JAR
 
     built = {JVM: JAR.exists(), FLINK: (HOME / "pyflink" / "lib" / FLINK_JAR).exists(), SOCKET: False}
     measured_rate = f"{RATE}, {SINKS[1]}"

@@ -31,16 +31,16 @@ from rich.table import Table
 
 from benchmarks.kept import Kept
 from streamgauge import config
+from streamgauge.app.cli.measurements import prepared
+from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.measure.cell import ReadyCell, ready
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.searcher import Searcher
+from streamgauge.bench.publish.broker import HOME as KAFKA
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.bench.search.records import Window
 from streamgauge.catalog.artifacts import Store
-from streamgauge.cli.measurements import prepared
 from streamgauge.config import Benchmark, Cell
-from streamgauge.driver.client import Connection, WireError
-from streamgauge.kafka.broker import HOME as KAFKA
-from streamgauge.kafka.broker import Broker
-from streamgauge.measure.cell import ReadyCell, ready
-from streamgauge.measure.lock import measuring
-from streamgauge.measure.searcher import Searcher
-from streamgauge.search.records import Window
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +56,11 @@ SETTLE_S = 30.0
 AFTER_S = 10.0
 CAUGHT_UP_S = 1.0
 #: parts by a word of their command line; what is none of them belongs to the system
-PARTS = {"streamgauge.driver": "driver", "streamgauge.kafka.publisher": "publisher", "benchmarks.direct": "publisher"}
+PARTS = {
+    "streamgauge.bench.driver": "driver",
+    "streamgauge.bench.publish.publisher": "publisher",
+    "benchmarks.direct": "publisher",
+}
 CPU_OF = ("driver", "publisher", "broker", "system")
 _ANSWER = {
     "key": ["hour", "carrier"],

@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    from streamgauge.spark.session import batch_session
+    from streamgauge.streams.stages.session import batch_session
 
     conf = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS)}
     with backend() as url:

@@ -26,6 +26,7 @@ from benchmarks.same_stream import comparisons
 from benchmarks.search import as_markdown
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, load
+from streamgauge.streams.keys import stream_key
 
 _SHORT, _MORE = 20, 1.1
 
@@ -91,7 +92,7 @@ def main() -> int:
         experiments = (*long.experiments, *(one.experiments[0] for one in others))
         benchmark, store = long.model_copy(update={"experiments": experiments, "search": search}), Store(args.artifacts)
         keys = {
-            store.stream_key(benchmark, one.experiments[0]): store.stream_key(one, one.experiments[0])
+            stream_key(store, benchmark, one.experiments[0]): stream_key(store, one, one.experiments[0])
             for one in of.values()
         }
         for process in range(1, args.processes + 1):

@@ -28,16 +28,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from streamgauge import workloads
 from streamgauge.base.memory import keep_pages
 from streamgauge.base.schemas import NEXMARK
+from streamgauge.bench import workloads
+from streamgauge.bench.driver.replay import make_stream, offered_rows
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.engine import checkpoint_manager
+from streamgauge.bench.engines.spark.progress import ran
+from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.config import Nexmark
-from streamgauge.driver.replay import make_stream, offered_rows
-from streamgauge.engines.spark import queries
-from streamgauge.engines.spark.engine import checkpoint_manager
-from streamgauge.engines.spark.progress import ran
-from streamgauge.nexmark.generator import Generator, rows
-from streamgauge.workloads.nexmark.standard import standard
+from streamgauge.streams.nexmark.generator import Generator, rows
 
 BATCH, RATE_BATCH, REPEATS = 100_000, 500_000, 3
 QUERIES = ("q0", "q2", "q5")

@@ -26,10 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.search import AGE_S, CAP, UNCAPPED, as_markdown
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.latency_turns import QUANTILES
+from streamgauge.bench.search.simulate import calibrate, paced_turns, shared_search
 from streamgauge.config import Search
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.latency_turns import QUANTILES
-from streamgauge.search.simulate import calibrate, paced_turns, shared_search
 from streamgauge.stats.paired import Ratio
 
 RATIOS = (0.9, 1.0, 1.03)

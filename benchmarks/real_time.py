@@ -18,20 +18,20 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge import workloads
-from streamgauge.answers.capabilities import HARD, SUITE
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
+from streamgauge.bench import workloads
+from streamgauge.bench.answers.capabilities import HARD, SUITE
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.replay import load_stream, offered_rows
+from streamgauge.bench.driver.system import make_system
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.oracle.check import check
+from streamgauge.bench.workloads import Spec
 from streamgauge.config import Nexmark, Replay, System, Workload, parse
 from streamgauge.config.systems import settings_of
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.replay import load_stream, offered_rows
-from streamgauge.driver.system import make_system
-from streamgauge.driver.trial import run_trial
-from streamgauge.nexmark.generator import Generator, rows
-from streamgauge.oracle.check import check
-from streamgauge.workloads import Spec
+from streamgauge.streams.nexmark.generator import Generator, rows
 
 EVENTS = 50_000
 REAL_TIME = {"link": "jvm", "mode": "real-time"}

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.search import CAP, UNCAPPED, as_markdown
+from streamgauge.bench.compare.release_rules import Repetition, decide, series, sides, table
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.simulate import calibrate
 from streamgauge.config import RELEASE_RATE, Search
-from streamgauge.judge.release_rules import Repetition, decide, series, sides, table
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.simulate import calibrate
 
 #: part of the rate that candidates keep
 KEPT = (1.0, 0.95, 0.9, 0.8)

@@ -20,16 +20,16 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.search import as_markdown
+from streamgauge.bench.measure import shared_search
+from streamgauge.bench.measure.cell import ready
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.searcher import earlier, measurements
+from streamgauge.bench.measure.settings_hash import plan_key
+from streamgauge.bench.search.records import Window
+from streamgauge.bench.search.shared import Measured, ratio
+from streamgauge.bench.search.steps import Limits
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell, load
-from streamgauge.measure import shared_search
-from streamgauge.measure.cell import ready
-from streamgauge.measure.lock import measuring
-from streamgauge.measure.searcher import earlier, measurements
-from streamgauge.measure.settings_hash import plan_key
-from streamgauge.search.records import Window
-from streamgauge.search.shared import Measured, ratio
-from streamgauge.search.steps import Limits
 from streamgauge.stats.paired import Ratio
 
 

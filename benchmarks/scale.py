@@ -35,8 +35,8 @@ from benchmarks.contest import make_source
 from streamgauge.base.schemas import FILE_ROWS, events_schema
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.config import Benchmark, Experiment, Source, TimeColumn
-from streamgauge.spark import analyze, generate, ingest
-from streamgauge.spark.workers import Forked, Workers
+from streamgauge.streams.stages import analyze, generate, ingest
+from streamgauge.streams.stages.workers import Forked, Workers
 
 T = TypeVar("T")
 MILLION, MS = 1_000_000, 1_000_000
@@ -217,8 +217,8 @@ def cluster(workers: int) -> Iterator[str]:
 
 
 def on_clusters(rows: int, work: Path) -> Table:
-    from streamgauge.spark import session
-    from streamgauge.spark.tasks import OnSpark
+    from streamgauge.streams.stages import session
+    from streamgauge.streams.stages.tasks import OnSpark
 
     table = Table("work", "1 worker, wall s", "2 workers, wall s", "ratio", title=f"standalone cluster, {rows:,} rows")
     walls: dict[str, list[float]] = {}

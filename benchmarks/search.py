@@ -30,9 +30,9 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from rich.console import Console
 from rich.table import Table
 
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.simulate import VirtualProcess, calibrate
 from streamgauge.config import Search
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.simulate import VirtualProcess, calibrate
 
 ROOT = Path(__file__).resolve().parents[1]
 UNCAPPED, CAP = 10**9, 200_000
@@ -43,7 +43,7 @@ MOST_BIAS, COVERAGE, MOST_SECONDS = 0.02, (0.85, 0.95), 150.0
 OLD = """
 import json, math, random, sys
 from streamgauge.config import Search
-from streamgauge.search import Rate, next_step
+from streamgauge.bench.search import Rate, next_step
 from streamgauge.trial import Sample, TrialObservation
 from streamgauge.verdict import carried, judge
 

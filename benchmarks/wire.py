@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.base.units import Duration
+from streamgauge.bench.measure.calibrate import calibrate_for_real
+from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.config import Search
-from streamgauge.measure.calibrate import calibrate_for_real
-from streamgauge.search.behaviour import Behaviour
 
 SYSTEMS = {
     "limited by the batch cap": Behaviour(capacity=10_000, batch_cost_s=0.2, batch_rows=1_000),

@@ -20,7 +20,7 @@ from statistics import median, stdev
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.measure.yardstick import Yard, Yardstick, moved, steal
+from streamgauge.bench.measure.yardstick import Yard, Yardstick, moved, steal
 
 COLUMNS: dict[str, Callable[[Yard], float]] = {
     "units per CPU second of wall time": lambda yard: yard.units_per_s,

@@ -1,5 +1,5 @@
 """Builds an Airflow DAG for each benchmark file, and more for its nights and its release check."""
 
-from streamgauge.airflow.dag_files import dags
+from streamgauge.app.airflow.dag_files import dags
 
 globals().update(dags())

@@ -3,6 +3,6 @@
 Airflow parses only files whose text has both of its words, "airflow" and "dag".
 """
 
-from streamgauge.airflow.dag_files import check
+from streamgauge.app.airflow.dag_files import check
 
 check()

@@ -26,12 +26,12 @@ from bytewax.run import cli_main
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
-from streamgauge.driver.client import Connection
-from streamgauge.driver.system import Adapter, Capabilities, Endpoint, TrialSetup
-from streamgauge.engines.processes import Session
-from streamgauge.oracle.batches import Rules
-from streamgauge.oracle.checksum import checksum
-from streamgauge.workloads import Spec
+from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, TrialSetup
+from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.oracle.batches import Rules
+from streamgauge.bench.oracle.checksum import checksum
+from streamgauge.bench.workloads import Spec
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMESTAMP = pa.timestamp("us", "UTC")

@@ -1,8 +1,8 @@
 """spark-submit application: reads the source into events."""
 
-from streamgauge.index import garbage_collection
-from streamgauge.spark import ingest
-from streamgauge.spark.job import job
+from streamgauge.results.index import garbage_collection
+from streamgauge.streams.stages import ingest
+from streamgauge.streams.stages.job import job
 
 with job("ingest") as j:
     garbage_collection.require_budget(

@@ -1,7 +1,7 @@
 """spark-submit application: measures the latency of one cell at fractions of its sustainable rate."""
 
-from streamgauge.measure import latency
-from streamgauge.spark.job import job
+from streamgauge.bench.measure import latency
+from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("latency") as j:

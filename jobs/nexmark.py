@@ -1,10 +1,10 @@
 """spark-submit application: runs the Nexmark suite on one experiment's stream and checks every answer."""
 
-from streamgauge.answers import stage
+from streamgauge.bench.answers import stage
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.timing import stage_seconds
 from streamgauge.catalog.stages import BY_NAME
-from streamgauge.measure.lock import measuring
-from streamgauge.measure.timing import stage_seconds
-from streamgauge.spark.job import job
+from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("nexmark") as j:

@@ -1,11 +1,11 @@
 """spark-submit application: judges a night against earlier nights, and draws the page of all nights."""
 
+from streamgauge.app.nights.night import BAD, Night
 from streamgauge.base.errors import UserError
-from streamgauge.index import Index, default_url
-from streamgauge.judge.night import BAD, Night
-from streamgauge.report import dashboard
-from streamgauge.report.run_records import Records, expected
-from streamgauge.spark.job import job
+from streamgauge.results.index import Index, default_url
+from streamgauge.results.report import dashboard
+from streamgauge.results.report.run_records import Records, expected
+from streamgauge.streams.stages.job import job
 
 with job("regressions") as j:
     index = Index(default_url(j.store.root))

@@ -3,10 +3,10 @@
 It only controls; both systems are processes of their own.
 """
 
-from streamgauge import index
-from streamgauge.judge import release_check
-from streamgauge.report.release_page import build
-from streamgauge.spark.job import job
+from streamgauge.app.nights import release_check
+from streamgauge.results import index
+from streamgauge.results.report.release_page import build
+from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("release") as j:

@@ -1,7 +1,7 @@
 """spark-submit application: finds one cell's sustainable rate. It only controls; the system is a process of its own."""
 
-from streamgauge.measure import search_stage
-from streamgauge.spark.job import job
+from streamgauge.bench.measure import search_stage
+from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("search") as j:

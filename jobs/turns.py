@@ -1,7 +1,7 @@
 """spark-submit application: searches all cells in turns, and measures their latency. It only controls."""
 
-from streamgauge.measure import turns
-from streamgauge.spark.job import job
+from streamgauge.bench.measure import turns
+from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("turns") as j:

@@ -4,8 +4,8 @@ Usage: spark-submit jobs/validate.py --config FILE --run-id ID --experiment NAME
 """
 
 from streamgauge.base.shipped import shipped
-from streamgauge.spark import validate
-from streamgauge.spark.job import job
+from streamgauge.streams.stages import validate
+from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("validate") as j:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Overrides, load
-from streamgauge.spark import analyze, generate, ingest, validate
-from streamgauge.spark.session import batch_session
-from streamgauge.spark.tasks import OnSpark
+from streamgauge.streams.stages import analyze, generate, ingest, validate
+from streamgauge.streams.stages.session import batch_session
+from streamgauge.streams.stages.tasks import OnSpark
 
 root = Path(__file__).resolve().parents[1]
 benchmark = load(root / "configs" / "flights.yaml", Overrides(scale=0.02))

@@ -5,8 +5,8 @@ ours=2.3.0
 version=${1:-$ours}
 place=.venvs/flink
 test "$version" = "$ours" || place=.venvs/flink-$version
-shared=streamgauge/engines/jvm/java
-sources=streamgauge/engines/flink/java
+shared=streamgauge/bench/engines/jvm/java
+sources=streamgauge/bench/engines/flink/java
 fail() { echo "streamgauge: $1" >&2; exit 1; }
 
 command -v javac >/dev/null || fail "no javac on PATH; Flink's part needs a JDK, 17 or newer, not a JRE alone"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes .venvs/jvm-link: the JVM part of Spark's link, compiled with this JDK against the jars of the installed PySpark.
 place=.venvs/jvm-link
-shared=streamgauge/engines/jvm/java/streamgauge
-sources=streamgauge/engines/spark/java/streamgauge
+shared=streamgauge/bench/engines/jvm/java/streamgauge
+sources=streamgauge/bench/engines/spark/java/streamgauge
 fail() { echo "streamgauge: $1" >&2; exit 1; }
 
 command -v javac >/dev/null || fail "no javac on PATH; the JVM link needs a JDK, 17 or newer, not a JRE alone"

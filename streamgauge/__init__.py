@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamgauge.python import Reading, Run, analyze, generate
+    from streamgauge.app.python import Reading, Run, analyze, generate
 
 __version__ = "0.1.0"
 __all__ = ["Reading", "Run", "analyze", "generate"]
@@ -16,4 +16,4 @@ __all__ = ["Reading", "Run", "analyze", "generate"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module streamgauge has no attribute {name!r}")
-    return vars(import_module("streamgauge.python"))[name]
+    return vars(import_module("streamgauge.app.python"))[name]

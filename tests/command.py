@@ -15,7 +15,7 @@ from unittest import mock
 
 import pandas  # noqa: F401  -- a one-shot command keeps pyarrow from it, for this whole process, unless it is here
 
-from streamgauge import cli
+from streamgauge.app import cli
 
 
 @dataclass

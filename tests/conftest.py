@@ -20,14 +20,14 @@ import hypothesis
 import pytest
 
 from streamgauge.base import secrets
-from streamgauge.spark.session import quick_jvm
+from streamgauge.streams.stages.session import quick_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
 
-    from streamgauge.kafka.broker import Broker
-    from streamgauge.spark.workers import Workers
+    from streamgauge.bench.publish.broker import Broker
+    from streamgauge.streams.stages.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]
 #: real event files, see the README there
@@ -135,14 +135,14 @@ def is_made(target: str, file: Path) -> None:
 
 @pytest.fixture(scope="session")
 def flink_is_made() -> None:
-    from streamgauge.engines.flink.settings import HOME, JAR
+    from streamgauge.bench.engines.flink.settings import HOME, JAR
 
     is_made("flink", HOME / "pyflink" / "lib" / JAR)
 
 
 @pytest.fixture(scope="session")
 def jvm_link_is_made() -> None:
-    from streamgauge.engines.spark.settings import JAR
+    from streamgauge.bench.engines.spark.settings import JAR
 
     is_made("jvm-link", JAR)
 
@@ -159,8 +159,8 @@ def _spark_ends() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def spark(_spark_ends: None) -> SparkSession:
     """The one Spark of all tests; a module that has spoilt it stops it, and the next one starts another."""
-    from streamgauge.engines.spark.settings import JAR
-    from streamgauge.spark.session import batch_session
+    from streamgauge.bench.engines.spark.settings import JAR
+    from streamgauge.streams.stages.session import batch_session
 
     jars = {"spark.jars": str(JAR)} if JAR.exists() else {}
     session = batch_session("tests", "local[2,4]", {"spark.sql.shuffle.partitions": "2", **jars})
@@ -173,8 +173,8 @@ def spark(_spark_ends: None) -> SparkSession:
 @pytest.fixture
 def workers(request: pytest.FixtureRequest) -> Workers:
     """Copies of this process; or, where a test is marked with @everywhere, also Spark's tasks."""
-    from streamgauge.spark.tasks import OnSpark
-    from streamgauge.spark.workers import Forked
+    from streamgauge.streams.stages.tasks import OnSpark
+    from streamgauge.streams.stages.workers import Forked
 
     return OnSpark(request.getfixturevalue("spark")) if getattr(request, "param", "") == "spark" else Forked(2)
 
@@ -188,7 +188,7 @@ everywhere = pytest.mark.parametrize(
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The one Kafka broker of all tests that do not break it."""
-    from streamgauge.kafka.broker import HOME, Broker
+    from streamgauge.bench.publish.broker import HOME, Broker
 
     is_made("kafka", HOME / ".ready")
     broker = Broker(tmp_path_factory.mktemp("broker"))

@@ -8,6 +8,7 @@ from typing import Any
 from streamgauge.base.jsonl import append_json, write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
+from streamgauge.streams.keys import stream_key
 from tests.example_run import Recorder, benchmark, details, latency, stream
 from tests.example_search import System, compared, search
 
@@ -55,7 +56,7 @@ def record_degrees(store: Store, made: Benchmark) -> Recorder:
     r = Recorder(store, made)
     for experiment in made.experiments:
         manifest = stream(round(experiment.target_percent))
-        outcome = r.artifact("stream", store.stream_key(made, experiment), manifest)
+        outcome = r.artifact("stream", stream_key(store, made, experiment), manifest)
         r.stage("generate", outcome=outcome, experiment=experiment.name)
         r.stage("validate", experiment=experiment.name)
     for cell in made.all_cells():

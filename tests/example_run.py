@@ -10,7 +10,8 @@ from typing import Any
 from streamgauge.base.jsonl import append_json, write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.lateness.loss import Loss
+from streamgauge.records.loss import Loss
+from streamgauge.streams.keys import events_key, profile_key, stream_key
 from tests.example_search import System, compared, recovery, search, windows
 
 S = 10**9
@@ -142,11 +143,11 @@ def record_example(store: Store, made: Benchmark) -> Recorder:
     """Run in which one experiment passes, one fails its validation, and one is infeasible."""
     r = Recorder(store, made)
     ordered, late20, late99 = made.experiments
-    r.stage("ingest", seconds=9.1, outcome=r.artifact("events", store.events_key(made), {"rows": 26_483}))
-    r.stage("analyze", seconds=5.4, outcome=r.artifact("profile", store.profile_key(made), {}, profile=profile()))
+    r.stage("ingest", seconds=9.1, outcome=r.artifact("events", events_key(store, made), {"rows": 26_483}))
+    r.stage("analyze", seconds=5.4, outcome=r.artifact("profile", profile_key(store, made), {}, profile=profile()))
     for experiment in (ordered, late20):
         manifest = stream(round(experiment.target_percent))
-        made_stream = r.artifact("stream", store.stream_key(made, experiment), manifest)
+        made_stream = r.artifact("stream", stream_key(store, made, experiment), manifest)
         r.stage("generate", seconds=7.0, experiment=experiment.name, outcome=made_stream)
     r.stage("generate", "failed", 6.0, experiment=late99.name,
             error="target_percent: found 99, this seed's bound is 94.85 <b>%</b>;\n"

@@ -35,7 +35,7 @@ def sound_files() -> tuple[dict[str, bytes], dict[tuple[str, ...], str]]:
     from streamgauge.base.jsonl import write_record
     from streamgauge.catalog.artifacts import Store
     from streamgauge.catalog.run_log import RunLog
-    from streamgauge.index.result_index import rebuilt
+    from streamgauge.results.index.result_index import rebuilt
     from tests.catalog.test_flipped_artifacts import make
     from tests.catalog.test_flipped_records import BENCHMARK
     from tests.command import Call, run

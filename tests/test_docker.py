@@ -21,7 +21,7 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
-from streamgauge.airflow.home import PATIENCE, POOL, environment
+from streamgauge.app.airflow.home import PATIENCE, POOL, environment
 from tests.conftest import ROOT
 
 DOCKER = ROOT / "docker"

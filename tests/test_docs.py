@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from streamgauge import cli
+from streamgauge.app import cli
 from tests.command import Call, run
 
 ROOT = Path(__file__).resolve().parents[1]

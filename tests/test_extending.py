@@ -22,10 +22,10 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 #: asks both engines for the largest values, and checks them against what they must be
 ASK_BOTH = """
 from pyspark.sql import SparkSession
-from streamgauge import workloads
-from streamgauge.engines.spark import queries
-from streamgauge.oracle.checksum import checksum
-from streamgauge.oracle.duck import ask
+from streamgauge.bench import workloads
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.oracle.checksum import checksum
+from streamgauge.bench.oracle.duck import ask
 from tests.oracle.test_duck import events
 
 spec = workloads.Spec("largest", "name", "amount", 10_000_000)
@@ -40,7 +40,7 @@ assert queries.rules("largest").late_counted == "groups"
 
 DRAW = """
 from streamgauge.config import DelaySpec
-from streamgauge.disorder.delays import table
+from streamgauge.streams.disorder.delays import table
 ticks = table(DelaySpec.model_validate({"distribution": "mine:triangle", "min": "0s", "max": "1s"}), "ms").ticks
 half = ticks[len(ticks) // 2]
 assert abs(half - 293) <= 1, half  # 1 - sqrt(1/2) of a second
@@ -51,7 +51,7 @@ RATE = ("--rate", "500", "--seconds", "2")
 FOLLOW = """
 import sys
 from pathlib import Path
-from streamgauge.airflow.factory import build
+from streamgauge.app.airflow.factory import build
 from streamgauge.config import load
 from tests.test_readme import stage_rows
 dag = build(load(Path(sys.argv[1])), Path(sys.argv[1]))
@@ -98,17 +98,17 @@ def run(checkout: Path, *command: str, mistake: bool = False) -> str:
 
 
 def test_a_query_is_two_files_and_a_row(checkout: Path) -> None:
-    rooms = checkout / "streamgauge"
+    rooms = checkout / "streamgauge" / "bench"
     for number, name in enumerate(("workloads/largest.sql", "engines/spark/queries/largest.py")):
         (rooms / name).write_text(example("A query", number))
     insert(rooms / "workloads" / "registry.py", "REGISTRY = (\n", example("A query", 2))
-    listed = run(checkout, "-c", "from streamgauge.cli import main; main()", "workloads")
+    listed = run(checkout, "-c", "from streamgauge.app.cli import main; main()", "workloads")
     assert "largest" in listed
     run(checkout, "-c", ASK_BOTH)
 
 
 def test_an_engine_is_a_folder_and_a_row(checkout: Path) -> None:
-    folder = checkout / "streamgauge" / "engines" / "relay"
+    folder = checkout / "streamgauge" / "bench" / "engines" / "relay"
     folder.mkdir()
     (folder / "__init__.py").touch()
     for number, name in enumerate(("settings.py", "relay_system.py")):
@@ -117,7 +117,7 @@ def test_an_engine_is_a_folder_and_a_row(checkout: Path) -> None:
     bench = write_bench(checkout, capacity=4000)
     raw = yaml.safe_load(bench.file.read_text())
     where = ("--experiment", "e", "--workload", "all", "--system", "mine", "--artifacts", str(bench.store.root))
-    trial = ("-c", "from streamgauge.cli import main; main()", "trial", str(bench.file), *where, *RATE)
+    trial = ("-c", "from streamgauge.app.cli import main; main()", "trial", str(bench.file), *where, *RATE)
     bench.file.write_text(yaml.safe_dump({**raw, "systems": [{"name": "mine", "engine": "relay", "capacity": 5}]}))
     told = run(checkout, *trial, mistake=True)
     assert (
@@ -163,6 +163,6 @@ def test_a_verdict_and_a_sink_are_named_in_the_benchmark_file(checkout: Path) ->
     )
     cell = ("--experiment", "e", "--workload", "all", "--system", "known")
     command = ("trial", str(bench.file), *cell, "--rate", "500", "--seconds", "3", "--artifacts", str(bench.store.root))
-    said = run(checkout, "-c", "from streamgauge.cli import main; main()", *command)
+    said = run(checkout, "-c", "from streamgauge.app.cli import main; main()", *command)
     assert re.search(r"sustainable.*an event waited for \d+\.\d\d s", said), said
     assert lines.read_text().strip(), "metrics were pushed"

@@ -29,8 +29,8 @@ for file in sorted(Path("jobs").glob("*.py")):
         assert end.code == 0
 """
 CHECK = """
-import streamgauge.driver.process
-from streamgauge.cli import main
+import streamgauge.bench.driver.process
+from streamgauge.app.cli import main
 sys.argv = ["streamgauge", "check", "configs/flights.yaml"]
 main()
 """
@@ -54,8 +54,8 @@ def test_what_it_is_for_runs_where_nothing_else_is(extras: list[str], program: s
 def test_what_a_file_imports_late_comes_with_its_extra(file: Path) -> None:
     here = file.relative_to(PACKAGE)
     special = {"otel.py": ("otel",), "bundle.py": ("jobs", "paper"), "kafka_job.py": ("jobs", "kafka")}
-    rooms = {"airflow": ("airflow",), "kafka": ("jobs", "kafka")}
-    extras = rooms.get(here.parts[0]) or special.get(here.name, ("jobs",))
+    rooms = {"airflow": ("airflow",), "kafka": ("jobs", "kafka"), "publish": ("jobs", "kafka")}
+    extras = rooms.get(here.parts[min(1, len(here.parts) - 1)]) or special.get(here.name, ("jobs",))
     for module in imports(file):
         brought = modules().get(module.partition(".")[0])  # None: Python's own
         assert brought is None or brought & distributions(*extras), f"{module} does not come with {extras}"

@@ -15,44 +15,32 @@ from streamgauge.config.systems import ENGINES, settings_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "streamgauge"
-#: rooms from the ground up; a room may import itself and what stands before it
-FLOORS = [
-    "base",
-    "lateness",
-    "stats",
-    "config",
-    "records",
-    "workloads",
-    "disorder",
-    "metrics",
-    "search",
-    "oracle",
-    "catalog",
-    "nexmark",
-    "driver",
-    "kafka",
-    "text",
-    "index",
-    "measure",
-    "spark",
-    "engines",
-    "answers",
-    "judge",
-    "report",
-    "airflow",
-    "cli",
-    "python",
-]
+#: wings and their rooms from the ground up; a room may import itself and what stands before it
+WINGS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "stats": (),
+    "config": (),
+    "records": (),
+    "catalog": (),
+    "metrics": (),
+    "streams": ("lateness", "disorder", "nexmark", "kafka", "text", "stages"),
+    "bench": (
+        "workloads", "search", "oracle", "driver", "publish", "compare", "measure", "engines", "answers",
+    ),
+    "results": ("index", "report"),
+    "app": ("nights", "airflow", "cli", "python"),
+}  # fmt: skip
+FLOORS = [f"{wing}.{room}" if room else wing for wing, rooms in WINGS.items() for room in (rooms or ("",))]
 HEAVY = {"pyspark", "great_expectations", "airflow", "plotly", "jinja2", "selenium", "duckdb", "polars", "sqlalchemy"}
 ALLOWED_HEAVY = {
     "metrics": {"pyspark"},
-    "oracle": {"duckdb"},
-    "index": {"sqlalchemy"},
-    "spark": {"pyspark", "great_expectations"},
-    "engines": {"pyspark"},
-    "answers": {"pyspark"},
-    "report": {"plotly", "jinja2"},
-    "airflow": {"airflow"},
+    "bench.oracle": {"duckdb"},
+    "results.index": {"sqlalchemy"},
+    "streams.stages": {"pyspark", "great_expectations"},
+    "bench.engines": {"pyspark"},
+    "bench.answers": {"pyspark"},
+    "results.report": {"plotly", "jinja2"},
+    "app.airflow": {"airflow"},
 }
 #: rooms of pure functions and of files: they know no network
 QUIET = {"base", "lateness", "config", "records", "disorder", "search", "catalog"}
@@ -63,8 +51,17 @@ MOST_LINES = 350
 
 
 def room(module: str) -> str:
-    """The folder of a module below the package; "" for the package itself."""
-    return next(iter(module.split(".")[1:]), "")
+    """The room of a module, such as "bench.driver"; the wing itself for a file that lies in no room, "" for none."""
+    parts = module.split(".")[1:3]
+    if not parts:
+        return ""
+    return ".".join(parts) if parts[-1] in WINGS.get(parts[0], ()) else parts[0]
+
+
+def floor(place: str) -> int:
+    """Returns how far up a room stands; a file in no room stands on the topmost floor of its wing."""
+    wing = place.split(".")[0]
+    return max(n for n, one in enumerate(FLOORS) if one == place or (place == wing and one.split(".")[0] == wing))
 
 
 @cache
@@ -102,8 +99,8 @@ def test_imports_run_downwards(file: Path) -> None:
     here = room(name_of(file)) or FLOORS[-1]  # the package itself offers the uppermost room
     for module in imports(file):
         top = module.split(".")[0]
-        if top == "streamgauge" and (there := room(module)) in FLOORS:
-            assert FLOORS.index(there) <= FLOORS.index(here), f"{here} imports {module}, which stands above it"
+        if top == "streamgauge" and (there := room(module)).split(".")[0] in WINGS:
+            assert not here or floor(there) <= floor(here), f"{here} imports {module}, which stands above it"
         assert top not in HEAVY - ALLOWED_HEAVY.get(here, set()), f"{here} imports {top}"
         assert top not in {"jobs", "dags", "tests"}, f"{module} is not for the library"
         if here in QUIET and file.name not in SOCKET_ALLOWED:
@@ -113,21 +110,21 @@ def test_imports_run_downwards(file: Path) -> None:
 
 #: who may import an engine besides its own folder, and why
 ALLOWED_ENGINES = {
-    ("answers", "spark"): "asks finite suites within one Spark session, not over the wire",
+    ("bench.answers", "spark"): "asks finite suites within one Spark session, not over the wire",
 }
 #: who may name an engine as text, and why
 ALLOWED_NAMES = {
     "config/systems.py": "the one table",
-    "measure/calibrate.py": "calibrates the instrument, which is the engine known",
-    "answers/systems.py": "names the suite's systems, which `--system` takes",
-    "cli/nexmark.py": "one of those is the default",
-    "cli/hard.py": "one of those is the default",
+    "bench/measure/calibrate.py": "calibrates the instrument, which is the engine known",
+    "bench/answers/systems.py": "names the suite's systems, which `--system` takes",
+    "app/cli/nexmark.py": "one of those is the default",
+    "app/cli/hard.py": "one of those is the default",
     # the Spark on which our own stages run, which is no engine under test
-    "airflow/home.py": "a connection's type",
+    "app/airflow/home.py": "a connection's type",
     "catalog/run_log.py": "a version of our own software",
-    "report/machine.py": "the log of a stage",
-    "spark/job.py": "the log of a stage",
-    "spark/validate.py": "an engine of Great Expectations",
+    "results/report/machine.py": "the log of a stage",
+    "streams/stages/job.py": "the log of a stage",
+    "streams/stages/validate.py": "an engine of Great Expectations",
 }
 
 
@@ -135,7 +132,7 @@ def test_an_exception_goes_with_what_it_was_made_for() -> None:
     for name in ALLOWED_NAMES:
         assert set(ENGINES.built_in) & set(constants(PACKAGE / name)), f"{name} names no engine"
     for there, engine in ALLOWED_ENGINES:
-        mine = f"streamgauge.engines.{engine}"
+        mine = f"streamgauge.bench.engines.{engine}"
         assert any(
             module.startswith(mine) for file in FILES if room(name_of(file)) == there for module in imports(file)
         )
@@ -147,14 +144,16 @@ def constants(file: Path) -> list[object]:
 
 
 def folder_of(engine: str) -> Path:
-    return PACKAGE / "engines" / engine
+    return PACKAGE / "bench" / "engines" / engine
 
 
 def test_the_table_of_engines_names_every_folder_and_nothing_else_does() -> None:
-    assert {place.parent.name for place in (PACKAGE / "engines").glob("*/settings.py")} == set(ENGINES.built_in)
+    assert {place.parent.name for place in (PACKAGE / "bench" / "engines").glob("*/settings.py")} == set(
+        ENGINES.built_in
+    )
     for engine, model in ENGINES.built_in.items():
-        assert str(model).startswith(f"streamgauge.engines.{engine}.settings:")
-        assert str(settings_of(engine).adapter).startswith(f"streamgauge.engines.{engine}.")
+        assert str(model).startswith(f"streamgauge.bench.engines.{engine}.settings:")
+        assert str(settings_of(engine).adapter).startswith(f"streamgauge.bench.engines.{engine}.")
 
 
 @pytest.mark.parametrize("engine", ENGINES.built_in)
@@ -162,7 +161,7 @@ def test_an_engine_is_imported_in_its_own_folder_alone(engine: str) -> None:
     for file in FILES:
         if file.is_relative_to(folder_of(engine)) or (room(name_of(file)), engine) in ALLOWED_ENGINES:
             continue
-        found = [module for module in imports(file) if module.startswith(f"streamgauge.engines.{engine}")]
+        found = [module for module in imports(file) if module.startswith(f"streamgauge.bench.engines.{engine}")]
         assert not found, f"{file} imports {found[0]}"
 
 
@@ -189,19 +188,21 @@ import sys
 from streamgauge.config.systems import ENGINES, settings_of
 for engine in ENGINES.built_in:
     settings_of(engine)
-print(*[name for name in sys.modules if name.startswith("streamgauge.engines.") or name in ("pyspark", "duckdb")])
+print(*[name for name in sys.modules if name.startswith("streamgauge.bench.engines.") or name in ("pyspark", "duckdb")])
 """
 
 
 def test_checking_a_file_loads_of_an_engine_its_settings_alone() -> None:
     done = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True, cwd=ROOT)
-    wanted = {f"streamgauge.engines.{engine}" for engine in ENGINES.built_in}
+    wanted = {f"streamgauge.bench.engines.{engine}" for engine in ENGINES.built_in}
     assert set(done.stdout.split()) == wanted | {f"{name}.settings" for name in wanted}
 
 
 def test_every_room_has_its_place_and_no_module_is_loose() -> None:
-    folders = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
-    assert folders == set(FLOORS)
+    assert {file.parent.name for file in PACKAGE.glob("*/__init__.py")} == set(WINGS)
+    for wing, rooms in WINGS.items():
+        folders = {file.parent.name for file in (PACKAGE / wing).glob("*/__init__.py")}
+        assert not rooms or folders == set(rooms), wing
     assert [file.name for file in PACKAGE.glob("*.py")] == ["__init__.py"]
 
 

@@ -16,16 +16,16 @@ import pytest
 
 from streamgauge import config, workloads
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.system import Unsupported
+from streamgauge.bench.engines.flink import queries as flink
+from streamgauge.bench.engines.spark import queries as spark
+from streamgauge.bench.measure.checks import check_names
+from streamgauge.bench.oracle.duck import ask
+from streamgauge.bench.workloads import Query, Spec
 from streamgauge.config import DelaySpec, datasets
 from streamgauge.config.reached import reached, without_own
-from streamgauge.disorder.delays import table
-from streamgauge.driver.system import Unsupported
-from streamgauge.engines.flink import queries as flink
-from streamgauge.engines.spark import queries as spark
-from streamgauge.measure.checks import check_names
-from streamgauge.oracle.duck import ask
-from streamgauge.spark.session import library_zip
-from streamgauge.workloads import Query, Spec
+from streamgauge.streams.disorder.delays import table
+from streamgauge.streams.stages.session import library_zip
 from tests.measure.benches import write_bench
 from tests.oracle.test_duck import events
 from tests.plugins import installed
@@ -157,7 +157,7 @@ def test_a_spark_elsewhere_gets_the_package_with_its_name() -> None:
     library = library_zip()
     try:
         script = (
-            "from streamgauge import workloads; from streamgauge.engines.spark import queries\n"
+            "from streamgauge.bench import workloads; from streamgauge.bench.engines.spark import queries\n"
             f"query = workloads.find({NAME!r})\n"
             "print(workloads.__file__, query.asked()[:6], query.late, query.code['spark'])"
         )
@@ -165,7 +165,8 @@ def test_a_spark_elsewhere_gets_the_package_with_its_name() -> None:
         told = subprocess.run(
             [sys.executable, "-c", script], env=environment, cwd=library.parent, capture_output=True, text=True
         )
-        wanted = f"{library}/streamgauge/workloads/__init__.py select window streamgauge_example.extremes.spark:query\n"
+        code = "streamgauge_example.extremes.spark:query"
+        wanted = f"{library}/streamgauge/bench/workloads/__init__.py select window {code}\n"
         assert told.stdout.replace(".pyc", ".py") == wanted, told.stderr
     finally:
         shutil.rmtree(library.parent)
@@ -173,7 +174,7 @@ def test_a_spark_elsewhere_gets_the_package_with_its_name() -> None:
 
 def test_the_example_s_metadata_names_what_exists(plugin: Path) -> None:
     listed = subprocess.run(
-        [sys.executable, "-c", "from streamgauge.cli import main; main()", "workloads", "--json"],
+        [sys.executable, "-c", "from streamgauge.app.cli import main; main()", "workloads", "--json"],
         env={**os.environ, "PYTHONPATH": str(plugin)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert json.loads(listed.stdout)[-1]["name"] == NAME

@@ -29,16 +29,14 @@ from filelock import FileLock
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Damaged, Outage, UserError
 from streamgauge.base.jsonl import read_record, write_record
-from streamgauge.base.places import Remote, as_user_error, is_half, may_pass, place, reading, remove, small_text, sync
+from streamgauge.base.places import Remote, as_user_error, is_half, may_pass, place, reading, remove, sync
 from streamgauge.catalog.manifests import DIGESTS, digests, read_manifest
 from streamgauge.catalog.manifests import MANIFEST as MANIFEST
 from streamgauge.catalog.manifests import Artifact as Artifact
-from streamgauge.catalog.source_files import mark_of, stat_source
-from streamgauge.config import Benchmark, Experiment
-from streamgauge.disorder.delays import table
+from streamgauge.catalog.source_files import mark_of
 
 OTHER_ARTIFACTS = "choose another --artifacts"
-#: the manifest of an artifact whose data was deleted to save space (index/garbage_collection.py); results need it
+#: the manifest of an artifact whose data was deleted to save space (results/index/garbage_collection.py)
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
 ALGORITHM = {"events": 6, "profile": 5, "stream": 2, "validation": 2}
@@ -254,26 +252,6 @@ class Store:
             return read_record(self._hash_file, "")
         except (OSError, Damaged):
             return {}
-
-    def events_key(self, benchmark: Benchmark) -> str:
-        source = benchmark.source.model_dump(mode="json", exclude={"files", "expectations", "max_bad_fraction"})
-        return key_of("events", self.source_fingerprint(benchmark.source.files), source, benchmark.scale)
-
-    def profile_key(self, benchmark: Benchmark, *, full: bool = False) -> str:
-        return key_of("profile", self.events_key(benchmark), full)
-
-    def stream_key(self, benchmark: Benchmark, experiment: Experiment) -> str:
-        settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
-        # draws depend on the table alone: a changed formula, profile or user's function changes the key
-        settings["delay"] = table(experiment.delay, benchmark.source.tick).ticks
-        return key_of("stream", self.events_key(benchmark), settings)
-
-    def validation_key(self, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:
-        texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
-        for file in benchmark.source.expectations:
-            stat_source(file, "source.expectations")
-            texts[f"own {file}"] = small_text(place(file))
-        return key_of("validation", self.stream_key(benchmark, experiment), texts)
 
 
 class ScratchStore(Store):

@@ -9,8 +9,8 @@ from typing import Any
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, Result
 from streamgauge.catalog.run_log import RunLog, StageRecord
-from streamgauge.lateness.loss import Loss
 from streamgauge.records.comparison import Comparison
+from streamgauge.records.loss import Loss
 from streamgauge.records.search import SearchAnswer
 
 PAGE = "index.html"

@@ -11,7 +11,7 @@ from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay, Model, Name, Percent, PositiveFloat
 
 #: functions with the signature of `recovery`
-VERDICTS = Parts("verdicts", {"recovery": "streamgauge.search.verdict:recovery"}, "function")
+VERDICTS = Parts("verdicts", {"recovery": "streamgauge.bench.search.verdict:recovery"}, "function")
 
 
 def _has_port(address: str) -> str:

@@ -14,17 +14,17 @@ from pydantic_core import CoreSchema, core_schema
 
 from streamgauge.base.plugins import Parts
 from streamgauge.config.field_types import Model, Name
-from streamgauge.lateness.pace import Pace
+from streamgauge.config.pace import Pace
 
 #: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.
 #: It is text, so that nothing here imports an engine; a model is loaded when a file is checked.
 ENGINES = Parts(
     "engines",
     {
-        "spark": "streamgauge.engines.spark.settings:SparkSettings",
-        "flink": "streamgauge.engines.flink.settings:FlinkSettings",
-        "known": "streamgauge.engines.known.settings:KnownSettings",
-        "job": "streamgauge.engines.job.settings:JobSettings",
+        "spark": "streamgauge.bench.engines.spark.settings:SparkSettings",
+        "flink": "streamgauge.bench.engines.flink.settings:FlinkSettings",
+        "known": "streamgauge.bench.engines.known.settings:KnownSettings",
+        "job": "streamgauge.bench.engines.job.settings:JobSettings",
     },
     "Class",
 )
@@ -78,7 +78,7 @@ WORDS = {
 class System(Model):
     """A system under test: an engine and its settings. The keys here are those of every engine."""
 
-    #: module:Class of its `SystemUnderTest` (driver/system.py), called with (settings, directory)
+    #: module:Class of its `SystemUnderTest` (bench/driver/system.py), called with (settings, directory)
     adapter: ClassVar[str] = ""
     #: None: nobody has declared it
     semantics: ClassVar[Semantics | None] = None
@@ -91,7 +91,7 @@ class System(Model):
 
     @property
     def over_wire(self) -> bool:
-        """True if whole suites are asked of it over the wire (answers/wire_suite.py), rather than in a session."""
+        """True if whole suites are asked of it over the wire (bench/answers/wire_suite.py), not in a session."""
         return False
 
     @property

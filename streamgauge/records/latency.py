@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamgauge.lateness.loss import Loss
+from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part, Record
 
 Outcome = Literal["sustainable", "unsustainable", "inconclusive"]

@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from streamgauge.config import Cell
-from streamgauge.lateness.loss import Loss
 from streamgauge.records.claim import Claim
 from streamgauge.records.comparison import Comparison
+from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part, Record
 
 Constraint = Literal["age", "batch cap", "queue memory", "system", "driver's ceiling"]

@@ -14,7 +14,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from streamgauge.airflow import notices
+from streamgauge.app.airflow import notices
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.config import Benchmark, parse

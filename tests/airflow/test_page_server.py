@@ -15,11 +15,11 @@ import psutil
 import pytest
 from fastapi import FastAPI, HTTPException
 
-from streamgauge.airflow import page_server
+from streamgauge.app.airflow import page_server
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote, place
+from streamgauge.bench.driver.ports import free_port
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.driver.ports import free_port
 from tests.stores import object_store
 
 HIDDEN = (
@@ -102,7 +102,7 @@ def test_a_name_that_is_not_this_servers_is_refused(tmp_path: Path, asked: str, 
 def test_headers_have_a_bound(tmp_path: Path) -> None:
     fill(tmp_path)
     port = free_port(0, "127.0.0.1")
-    code = f"from streamgauge.airflow import page_server; page_server.serve({str(tmp_path)!r}, '127.0.0.1', {port})"
+    code = f"from streamgauge.app.airflow import page_server; page_server.serve({str(tmp_path)!r}, '127.0.0.1', {port})"
     server = subprocess.Popen([sys.executable, "-c", code])
     try:
         for _ in range(300):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.airflow import run_names
+from streamgauge.app.airflow import run_names
 
 
 @pytest.mark.parametrize(

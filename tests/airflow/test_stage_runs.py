@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.airflow import dag_run, stage_runs
-from streamgauge.airflow.stage_runs import tasks
+from streamgauge.app.airflow import dag_run, stage_runs
+from streamgauge.app.airflow.stage_runs import tasks
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.config import Benchmark, parse

@@ -51,7 +51,7 @@ SUBMIT = """
 import json, os, sys
 from dataclasses import replace
 from airflow.providers.apache.spark.hooks import spark_submit
-from streamgauge.airflow import operator
+from streamgauge.app.airflow import operator
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.stages import BY_NAME
@@ -80,7 +80,7 @@ def rendered():
     from airflow.sdk import DAG, task
     from airflow.sdk.definitions.template import literal
 
-    from streamgauge.airflow import factory
+    from streamgauge.app.airflow import factory
     from pathlib import Path
 
     benchmark = next(iter(factory.load_all([Path("configs/flights.yaml")])[0].values()))

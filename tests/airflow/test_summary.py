@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from streamgauge.airflow import summary
+from streamgauge.app.airflow import summary
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.answers.functional import broken, said
+from streamgauge.bench.answers.functional import broken, said
 
 
 def points(*values: tuple[float | None, str] | tuple[float | None, str, bool]) -> list[dict[str, Any]]:

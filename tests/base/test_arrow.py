@@ -36,8 +36,8 @@ import sys
 import pyarrow as pa
 from streamgauge.base.arrow import int64s
 from streamgauge.config import Replay
-from streamgauge.driver.offer import Driver
-from streamgauge.driver.replay import make_stream
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.replay import make_stream
 import numpy as np
 
 times = int64s(np.arange(10))
@@ -48,7 +48,10 @@ Driver(stream, Replay(partitions=2))._replays[0].sentinel(1, 0)
 
 @pytest.mark.parametrize(
     ("code", "heavy"),
-    [(BATCH, {"pandas"}), ("import sys, streamgauge.engines.known.process", {"pandas", "pydantic", "pyarrow.compute"})],
+    [
+        (BATCH, {"pandas"}),
+        ("import sys, streamgauge.bench.engines.known.process", {"pandas", "pydantic", "pyarrow.compute"}),
+    ],
     ids=["a driver's batches", "the known system"],
 )
 def test_processes_that_start_often_import_little(code: str, heavy: set[str]) -> None:

@@ -19,6 +19,7 @@ from streamgauge import config
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
 from streamgauge.catalog.artifacts import ALGORITHM, Build, Store
+from streamgauge.streams.keys import events_key, profile_key, stream_key
 
 
 def names(store: Store) -> list[str]:
@@ -212,9 +213,9 @@ def keys(path: Path, source: dict[str, Any], experiment: dict[str, Any], **more:
     benchmark = config.load(file)
     store = Store(path / "artifacts")
     return {
-        "events": store.events_key(benchmark),
-        "profile": store.profile_key(benchmark),
-        "stream": store.stream_key(benchmark, benchmark.experiments[0]),
+        "events": events_key(store, benchmark),
+        "profile": profile_key(store, benchmark),
+        "stream": stream_key(store, benchmark, benchmark.experiments[0]),
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.airflow.services import ui
+from streamgauge.app.airflow.services import ui
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.claims import CLAIM, claimed
 from tests.command import Call, run

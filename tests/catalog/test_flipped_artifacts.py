@@ -12,8 +12,8 @@ import pytest
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.parquet import parquet_file, parquet_writer, reading_parquet
 from streamgauge.base.schemas import STREAM
+from streamgauge.bench.driver.replay import load_stream
 from streamgauge.catalog.artifacts import Build, Store
-from streamgauge.driver.replay import load_stream
 from tests.flips import FLIPS, flipped
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.streams.keys import events_key
 from tests.command import Answer, Call, run
 
 TINY = """
@@ -54,7 +55,7 @@ def test_a_damaged_manifest(place: Path, damage: str) -> None:
     from streamgauge.config import load
 
     store, benchmark = Store(place / "art"), load(place / "b.yaml")
-    with store.building("events", store.events_key(benchmark)):
+    with store.building("events", events_key(store, benchmark)):
         pass
     (manifest,) = (place / "art" / "data").rglob("manifest.json")
     manifest.write_text(damage)

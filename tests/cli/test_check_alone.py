@@ -40,9 +40,9 @@ def hook(event, arguments):
 noting = False
 sys.addaudithook(hook)
 import croniter, duckdb, pandas, confluent_kafka  # the first of them asks for the kind of machine
-from streamgauge import cli
-from streamgauge.measure import checks
-from streamgauge.spark import reach
+from streamgauge.app import cli
+from streamgauge.bench.measure import checks
+from streamgauge.streams.stages import reach
 
 sys.path.insert(0, os.getcwd())
 answers = []

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from streamgauge.app.cli import planning
 from streamgauge.catalog.artifacts import Store
-from streamgauge.cli import planning
 from streamgauge.config import datasets, load
+from streamgauge.streams.keys import events_key, stream_key
 from tests.command import Answer, Call, run
 from tests.conftest import ROOT
 from tests.spark.ingesting import written
@@ -30,7 +31,7 @@ def call(*arguments: str | Path) -> Answer:
 def test_check_prints_the_plan_and_what_is_built(tmp_path: Path) -> None:
     benchmark = load(FLIGHTS)
     store = Store(tmp_path)
-    with store.building("events", store.events_key(benchmark)):
+    with store.building("events", events_key(store, benchmark)):
         pass
     late20 = next(e for e in benchmark.experiments if e.name == "late20")
     plan = call("check", FLIGHTS, "--artifacts", tmp_path, "--json").json
@@ -39,11 +40,11 @@ def test_check_prints_the_plan_and_what_is_built(tmp_path: Path) -> None:
         {"file": benchmark.source.files[0], "size": Path(benchmark.source.files[0]).stat().st_size}
     ]
     assert (plan["events"]["built"], plan["profile"]["built"]) == (True, False)
-    assert plan["events"]["key"] == store.events_key(benchmark)
+    assert plan["events"]["key"] == events_key(store, benchmark)
     assert [(e["name"], e["target_percent"], e["built"]) for e in plan["experiments"]] == [
         (e.name, e.target_percent, False) for e in benchmark.experiments
     ]
-    assert store.stream_key(benchmark, late20) in [e["key"] for e in plan["experiments"]]
+    assert stream_key(store, benchmark, late20) in [e["key"] for e in plan["experiments"]]
     assert plan["cells"] == [cell.name for cell in benchmark.all_cells()]
 
     told = call("check", FLIGHTS, "--artifacts", tmp_path)
@@ -59,14 +60,14 @@ def test_check_reads_no_large_file_that_no_run_has_read(tmp_path: Path, monkeypa
     assert (plan["events"], plan["profile"]) == (unknown, unknown)
     assert plan["experiments"] == [{"name": "e", "target_percent": 20.0, **unknown}]
 
-    with store.building("events", store.events_key(load(file))):  # as a run does
+    with store.building("events", events_key(store, load(file))):  # as a run does
         pass
     assert call("check", file, "--artifacts", store.root, "--json").json["events"]["built"]
 
 
 def test_check_starts_no_spark() -> None:
     program = (
-        "import sys; from streamgauge import cli; sys.argv = ['streamgauge', 'check', sys.argv[1]]\n"
+        "import sys; from streamgauge.app import cli; sys.argv = ['streamgauge', 'check', sys.argv[1]]\n"
         "try: cli.main()\n"
         "finally: assert not {'pyspark', 'airflow', 'great_expectations'} & set(sys.modules)"
     )
@@ -277,7 +278,7 @@ def test_too_little_room_is_told_before_anything_starts(tmp_path: Path) -> None:
 
 WITHOUT_PANDAS = """
 import sys
-from streamgauge import cli
+from streamgauge.app import cli
 options = "--time t --unit s --target 10 --seed 1 --out o"
 sys.argv = ["streamgauge", "generate", "f.csv", *options.split()]
 try:

@@ -155,7 +155,7 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
     names = {"workload": keys.get("workloads", [{"name": "all"}])[0]["name"]}
     names |= {"system": keys.get("systems", [{"name": "known"}])[0]["name"]}
     trial(bench, **names).refused(told)
-    from streamgauge.airflow.factory import load_all  # slow to import: not while tests are collected
+    from streamgauge.app.airflow.factory import load_all  # slow to import: not while tests are collected
 
     benchmarks, problems = load_all([file])
     assert benchmarks == {}
@@ -167,7 +167,7 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
     ("engine", "told"),
     [
         ("no.such:Thing", "no.such:Thing cannot be loaded: ModuleNotFoundError: No module named 'no'"),
-        ("streamgauge.engines.known.known_system:Nobody", "cannot be loaded: AttributeError: "),
+        ("streamgauge.bench.engines.known.known_system:Nobody", "cannot be loaded: AttributeError: "),
         ("json:JSONDecoder", "json:JSONDecoder cannot be made: TypeError: "),
         ("no_system:Engine", "no_system:Engine does not implement SystemUnderTest; see docs/driver.md"),
         ("broken_engine:Engine", "broken_engine:Engine cannot be loaded: RuntimeError: at import"),
@@ -188,7 +188,7 @@ def test_an_engine_that_is_no_system(
 # -- verdict functions
 
 VERDICTS = """
-from streamgauge.search.records import Verdict
+from streamgauge.bench.search.records import Verdict
 def raises(observation, search): return 1 / 0
 def nonsense(observation, search): return 42
 def maybe(observation, search): return Verdict("maybe", "who knows")
@@ -225,7 +225,7 @@ def test_a_verdict_function_that_cannot_be_had_is_told_before_anything_starts(
     ("name", "told"),
     [
         ("raises", "my_verdicts:raises raised ZeroDivisionError: division by zero"),
-        ("nonsense", "my_verdicts:nonsense returned int 42, allowed: streamgauge.search.records.Verdict"),
+        ("nonsense", "my_verdicts:nonsense returned int 42, allowed: streamgauge.bench.search.records.Verdict"),
         ("maybe", "my_verdicts:maybe returned the outcome 'maybe'"),
     ],
 )

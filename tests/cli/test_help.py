@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import typer
 
-from streamgauge import cli
-from streamgauge.cli import pages
+from streamgauge.app import cli
+from streamgauge.app.cli import pages
 from tests.command import Call, run
 
 GOLDEN = Path(__file__).with_name("help.txt")

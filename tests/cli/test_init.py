@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.config import load
-from streamgauge.engines.job.settings import JobSettings
 from tests.command import Answer, Call, run
 
 BEGIN = datetime(2024, 3, 5, 22, 15, 29, 250_000, UTC)

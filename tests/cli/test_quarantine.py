@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.app.cli import quarantine
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.cli import quarantine
 
 BAD = {
     "file": ["a.csv", "a.csv", "b.csv"],

@@ -12,7 +12,8 @@ import yaml
 from streamgauge import config
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
-from streamgauge.spark import reach
+from streamgauge.streams.keys import profile_key, stream_key
+from streamgauge.streams.stages import reach
 from tests.command import Answer, Call, run
 from tests.example_run import profile
 from tests.oracle import naive
@@ -150,12 +151,12 @@ def test_of_a_large_file_a_target_is_in_doubt_until_a_profile_of_all_events_tell
         "warning: experiment mine: found target 0 %, but 36 of the first 400 events (9 %) are out of order already"
     )
     benchmark = config.load(file)
-    with store.building("profile", store.profile_key(benchmark)) as build:
+    with store.building("profile", profile_key(store, benchmark)) as build:
         write_json(build.path / "profile.json", profile() | {"events": 5_000, "out_of_order": 1})
     said = (
         "experiment mine: target 0 of 5000 events out of order cannot be reached: the source has 1 (0.0200 %) already"
     )
     call("check", file, "--artifacts", store.root).refused(said, WAYS_OUT)
-    with store.building("stream", store.stream_key(benchmark, benchmark.experiments[0])):
+    with store.building("stream", stream_key(store, benchmark, benchmark.experiments[0])):
         pass
     assert call("check", file, "--artifacts", store.root).code == 0, "its stream is there"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.app.cli import runs
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.cli import runs
 from tests.command import Answer, Call, run
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamgauge.cli.trial_text import trial_lines
+from streamgauge.app.cli.trial_text import trial_lines
 
 
 def record(

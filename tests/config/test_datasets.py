@@ -12,8 +12,8 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, datasets
-from streamgauge.text.parse import parse
-from streamgauge.text.splits import source_splits
+from streamgauge.streams.text.parse import parse
+from streamgauge.streams.text.splits import source_splits
 
 SECOND = 10**9
 

@@ -22,20 +22,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.airflow import page_server
-from streamgauge.airflow.submission import settings as submitted
+from streamgauge.app.airflow import page_server
+from streamgauge.app.airflow.submission import settings as submitted
 from streamgauge.base import printing, secrets, variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json
 from streamgauge.base.places import place
+from streamgauge.bench.engines.spark import submit
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.measure.settings_hash import settings_hash
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Cell, keep, load, of_run, schema
-from streamgauge.engines.spark import submit
-from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.measure.settings_hash import settings_hash
-from streamgauge.report import build
-from streamgauge.spark.session import session_conf
+from streamgauge.results.report import build
+from streamgauge.streams.stages.session import session_conf
 from tests.command import Call, run
 
 SECRET_NAMES = (
@@ -388,7 +388,7 @@ def test_a_recorded_benchmark_gets_today_s_secrets_back_and_is_refused_without_t
 
 def test_no_argument_of_a_process_shows_a_secret(tmp_path: Path) -> None:
     """The settings of a job reach it by its environment."""
-    from streamgauge.engines.job.running import Command
+    from streamgauge.bench.engines.job.running import Command
 
     command = Command(["sleep", "30"], {"DB_PASSWORD": "Mk55secret"}, tmp_path, tmp_path / "log")
     try:

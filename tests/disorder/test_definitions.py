@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.disorder import definitions
+from streamgauge.streams.disorder import definitions
 from tests.oracle import naive
 
 times = st.lists(st.integers(-50, 50), max_size=60) | st.lists(st.integers(-(2**61), 2**61), max_size=30)

@@ -16,7 +16,7 @@ from scipy import stats
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_record
-from streamgauge.disorder.delays import DelayTable, draw, table
+from streamgauge.streams.disorder.delays import DelayTable, draw, table
 from tests.flips import flipped
 
 SECOND = 10**9

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.errors import Infeasible
-from streamgauge.disorder import chunks, generation, output
-from streamgauge.disorder.delays import DelayTable, draw
-from streamgauge.disorder.row_groups import RowGroup, row_groups
+from streamgauge.streams.disorder import chunks, generation, output
+from streamgauge.streams.disorder.delays import DelayTable, draw
+from streamgauge.streams.disorder.row_groups import RowGroup, row_groups
 from tests.oracle import naive
 
 KINDS = ("dense", "ties", "sparse", "bursty", "disordered", "disordered ties", "early outlier", "one time")

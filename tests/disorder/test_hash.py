@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.disorder.hash import StreamHash, join
+from streamgauge.streams.disorder.hash import StreamHash, join
 
 N = 20_000
 RNG = np.random.default_rng(7)

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.config import Nexmark, TimeColumn
-from streamgauge.disorder.blocks import Blocks, Kept, Region
-from streamgauge.disorder.definitions import BEFORE_ALL
-from streamgauge.disorder.hints import Place
-from streamgauge.disorder.looking import Origin, in_file
-from streamgauge.disorder.row_groups import RowGroup
-from streamgauge.disorder.zones import repeated_hours
-from streamgauge.nexmark.generator import Generator, rows
 from streamgauge.records.profile import Hint, InFile
+from streamgauge.streams.disorder.blocks import Blocks, Kept, Region
+from streamgauge.streams.disorder.definitions import BEFORE_ALL
+from streamgauge.streams.disorder.hints import Place
+from streamgauge.streams.disorder.looking import Origin, in_file
+from streamgauge.streams.disorder.row_groups import RowGroup
+from streamgauge.streams.disorder.zones import repeated_hours
+from streamgauge.streams.nexmark.generator import Generator, rows
 
 NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 NOW = 1_767_225_600  # 2026-01-01

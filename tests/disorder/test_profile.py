@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.disorder.profile import QUANTILES, Spread, enough_places, exact_quantiles
+from streamgauge.streams.disorder.profile import QUANTILES, Spread, enough_places, exact_quantiles
 
 VALUES = st.one_of(
     st.integers(-(2**62), 2**62),

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.replay import Stream, make_stream
+from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.system import Endpoint
 from streamgauge.config import Replay
-from streamgauge.driver.offer import Driver
-from streamgauge.driver.replay import Stream, make_stream
-from streamgauge.driver.server import Server
-from streamgauge.driver.system import Endpoint
 
 COLUMNS = {"carrier": "string", "flight": "int64"}
 

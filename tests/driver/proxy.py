@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from streamgauge.driver.system import Endpoint
+from streamgauge.bench.driver.system import Endpoint
 
 #: an answer with rows has this mark of Arrow's messages, which no line of JSON has, and more bytes than a schema alone
 MARK, LARGE = b"\xff\xff\xff\xff", 2_000

@@ -14,13 +14,13 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver import process
+from streamgauge.bench.driver.admission import Admitting
+from streamgauge.bench.driver.client import Connection, RefusedError
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.system import Endpoint
 from streamgauge.config import Replay
-from streamgauge.driver import process
-from streamgauge.driver.admission import Admitting
-from streamgauge.driver.client import Connection, RefusedError
-from streamgauge.driver.offer import Driver
-from streamgauge.driver.server import Server
-from streamgauge.driver.system import Endpoint
 from tests.driver.conftest import Certificate, stream_of
 
 Limited = Callable[..., Endpoint]

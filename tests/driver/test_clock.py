@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.bench.driver.clock import Clock
+from streamgauge.bench.driver.closed_loop import ClosedLoop
+from streamgauge.bench.driver.fleet import RemoteDrivers
+from streamgauge.bench.driver.observed import Bounds
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.system import Endpoint
+from streamgauge.bench.driver.trial import run_trial
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.clock import Clock
-from streamgauge.driver.closed_loop import ClosedLoop
-from streamgauge.driver.fleet import RemoteDrivers
-from streamgauge.driver.observed import Bounds
-from streamgauge.driver.offer import Driver
-from streamgauge.driver.server import Server
-from streamgauge.driver.system import Endpoint
-from streamgauge.driver.trial import run_trial
 from tests.driver.conftest import COLUMNS, stream_of
 from tests.driver.test_trial import InThread
 

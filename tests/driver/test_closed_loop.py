@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.driver.closed_loop import changes
+from streamgauge.bench.driver.closed_loop import changes
 
 
 def test_a_window_of_a_job_that_commits_now_and_then_begins_and_ends_with_a_commit() -> None:

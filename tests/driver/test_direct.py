@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.direct import Pusher, Task
-from streamgauge.driver.client import Connection
-from streamgauge.driver.ports import free_port
+from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.ports import free_port
 from tests.driver.conftest import Serve
 
 STALL_S = 0.8

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.driver.floats import plain_floats
+from streamgauge.bench.driver.floats import plain_floats
 
 
 def bits(value: float) -> int:

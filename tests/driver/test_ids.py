@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.ids import Ids, Turn
-from streamgauge.driver.marking import Marking
-from streamgauge.driver.replay import Feed, Replay, offered_rows
-from streamgauge.driver.schedule import schedule
+from streamgauge.bench.driver.ids import Ids, Turn
+from streamgauge.bench.driver.marking import Marking
+from streamgauge.bench.driver.replay import Feed, Replay, offered_rows
+from streamgauge.bench.driver.schedule import schedule
 from tests.driver.conftest import stream_of
 
 TURNS = [Turn(*pair) for pair in product((0, 1, 2, 7), (0, 1, 2, 300))]

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.base.histogram import Histogram
-from streamgauge.driver import figures
-from streamgauge.driver.client import Connection, RefusedError
-from streamgauge.driver.observed import Bounds, TrialRequest, collect
-from streamgauge.driver.requests import Malformed, checked, parsed
+from streamgauge.bench.driver import figures
+from streamgauge.bench.driver.client import Connection, RefusedError
+from streamgauge.bench.driver.observed import Bounds, TrialRequest, collect
+from streamgauge.bench.driver.requests import Malformed, checked, parsed
 from tests.driver.conftest import Serve
 
 S = 10**9

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamgauge.base.histogram import Histogram
-from streamgauge.driver.observed import Bounds, TrialRequest, collect
+from streamgauge.bench.driver.observed import Bounds, TrialRequest, collect
 
 MS = 1_000_000
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.bench.driver.ceiling import ceiling
+from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.process import TOKEN
+from streamgauge.bench.driver.system import Endpoint
 from streamgauge.config import Replay
-from streamgauge.driver.ceiling import ceiling
-from streamgauge.driver.client import Connection
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.process import TOKEN
-from streamgauge.driver.system import Endpoint
 from tests.command import Call, run
 from tests.driver.conftest import COLUMNS
 
@@ -63,7 +63,7 @@ def test_it_ends_when_its_parent_is_killed(artifact: Path) -> None:
 import sys, time
 from pathlib import Path
 from streamgauge.config import Replay
-from streamgauge.driver.fleet import Fleet
+from streamgauge.bench.driver.fleet import Fleet
 fleet = Fleet(Path({str(artifact)!r}), Replay(processes=2, partitions=2), tick="ns", columns={{}})
 fleet.start()
 print(*fleet.pids, flush=True)

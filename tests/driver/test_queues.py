@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.driver.queue import OffsetError
-from streamgauge.driver.queues import Queues, fitting_rows, held_rows
+from streamgauge.bench.driver.queue import OffsetError
+from streamgauge.bench.driver.queues import Queues, fitting_rows, held_rows
 
 step = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 5), st.integers(0, 3)),
@@ -210,7 +210,7 @@ def test_a_sample_is_taken_before_each_plan_that_takes_something() -> None:
 
 
 def test_a_trial_of_very_many_batches_thins_its_samples_and_keeps_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgauge.driver.queues.MAX_SAMPLES", 4)
+    monkeypatch.setattr("streamgauge.bench.driver.queues.MAX_SAMPLES", 4)
     queues = Queues(1, 1000)
     queues.append(0, *rows(0, [0] * 100))
     for at, age in enumerate([1, 9, 3, 2, 5, 4], start=1):

@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.ceiling import ceiling
+from streamgauge.bench.driver.client import Connection, RefusedError
+from streamgauge.bench.driver.fleet import Drivers, RemoteDrivers, drivers
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.process import TOKEN
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.known.known_system import KnownSystem
+from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.search.verdict import judge
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, Search, Workload, parse
-from streamgauge.driver.ceiling import ceiling
-from streamgauge.driver.client import Connection, RefusedError
-from streamgauge.driver.fleet import Drivers, RemoteDrivers, drivers
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.process import TOKEN
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.known.known_system import KnownSystem
-from streamgauge.engines.known.settings import KnownSettings
-from streamgauge.search.verdict import judge
+from streamgauge.streams.keys import stream_key
 from tests.driver.conftest import COLUMNS, Certificate, Serve
 from tests.measure.benches import write_bench
 
@@ -69,7 +70,9 @@ def test_two_drivers_with_tls_and_token_serve_trials_of_one_stream(
     tmp_path: Path, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = write_bench(tmp_path)
-    stream = bench.store.need("stream", bench.store.stream_key(bench.benchmark, bench.benchmark.experiments[0]), "test")
+    stream = bench.store.need(
+        "stream", stream_key(bench.store, bench.benchmark, bench.benchmark.experiments[0]), "test"
+    )
     cert, key = certificate
     monkeypatch.setenv("GENERATORS", "secret")
     fixed = ["--partitions", "3", "--max-memory-mb", "64", "--columns", NAMES, "--certificate", cert, "--key", key]
@@ -91,7 +94,9 @@ def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
     """A lost driver makes the trial invalid; restarted at its address, it is told again what to serve."""
     monkeypatch.setenv("GENERATORS", "secret")
     bench = write_bench(tmp_path)
-    stream = bench.store.need("stream", bench.store.stream_key(bench.benchmark, bench.benchmark.experiments[0]), "test")
+    stream = bench.store.need(
+        "stream", stream_key(bench.store, bench.benchmark, bench.benchmark.experiments[0]), "test"
+    )
     with by_hand(2, "--store", str(bench.store.root)) as (addresses, processes):
         given = {"remote": addresses, "token_variable": "GENERATORS", "max_memory_mb": 128}
         for settings, columns in (({"partitions": 2}, {}), ({"partitions": 3, "densify": 2}, COLUMNS)):

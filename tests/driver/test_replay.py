@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.marking import Marking
-from streamgauge.driver.replay import Before, Feed, Passing, Replay, densified, load_stream
-from streamgauge.driver.schedule import schedule
+from streamgauge.bench.driver.marking import Marking
+from streamgauge.bench.driver.replay import Before, Feed, Passing, Replay, densified, load_stream
+from streamgauge.bench.driver.schedule import schedule
 from tests.driver.conftest import COLUMNS, stream_of
 
 START = 10**15
@@ -138,7 +138,7 @@ def test_loading_reads_the_parts_in_order_and_says_what_it_kept(artifact: Path) 
 
 
 def test_a_stream_that_is_too_large_is_cut_to_a_prefix(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgauge.driver.replay.MAX_BYTES", 32 * 700)
+    monkeypatch.setattr("streamgauge.bench.driver.replay.MAX_BYTES", 32 * 700)
     stream = load_stream([artifact / "part-0.parquet", artifact / "part-1.parquet"], "ns", {"flight": "int64"})
     assert (stream.table.num_rows, stream.rows_in_artifact, stream.truncated) == (600, 1000, True)
 
@@ -153,6 +153,6 @@ def test_bad_streams_are_told_in_one_line(artifact: Path, monkeypatch: pytest.Mo
         load_stream([], "ns", {})
     with pytest.raises(UserError, match=r"densify: key column 'line' is None"):
         load_stream([file], "ns", COLUMNS, line=True, densify=2, salted=["line"])
-    monkeypatch.setattr("streamgauge.driver.replay.MAX_BYTES", 32)
+    monkeypatch.setattr("streamgauge.bench.driver.replay.MAX_BYTES", 32)
     with pytest.raises(UserError, match="max_memory_mb"):
         load_stream([file], "ns", {})

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from streamgauge.base.histogram import Histogram
-from streamgauge.driver.client import Connection, RefusedError
-from streamgauge.driver.requests import VERBS, Malformed, checked, parsed
-from streamgauge.driver.system import Endpoint
+from streamgauge.bench.driver.client import Connection, RefusedError
+from streamgauge.bench.driver.requests import VERBS, Malformed, checked, parsed
+from streamgauge.bench.driver.system import Endpoint
 from tests.driver.conftest import Serve
 
 TIMES = [i * 1000 for i in range(100)]
@@ -99,7 +99,7 @@ def test_a_field_that_is_none_is_refused_by_name(serve: Serve, verb: str, fields
 
 
 def test_a_line_that_never_ends_is_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgauge.driver.server.MAX_LINE", 1000)
+    monkeypatch.setattr("streamgauge.bench.driver.server.MAX_LINE", 1000)
     endpoint = serve(TIMES)
     hello = b'{"verb":"hello","version":1}\n'
     first, second = told(endpoint, hello + b'{"verb":"' + b"x" * 5000)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.driver.schedule import NS, Loop, schedule
+from streamgauge.bench.driver.schedule import NS, Loop, schedule
 
 LOOP = Loop.of(np.array([0, 10, 10, 10, 70], np.int64))  # shift 70 + 17
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgauge.base.histogram import Histogram
-from streamgauge.driver.split import PARTS, Plans, overall
+from streamgauge.bench.driver.split import PARTS, Plans, overall
 
 S = 10**9
 #: three hand-overs, each of what was offered since the one before

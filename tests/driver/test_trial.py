@@ -18,22 +18,22 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
+from streamgauge.bench.driver.client import Connection, RefusedError, WireError
+from streamgauge.bench.driver.closed_loop import ClosedLoop
+from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.paced_loop import PacedLoop
+from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.system import Adapter, Endpoint, SystemUnderTest, TrialSetup, make_system
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.known.known_system import KnownSystem
+from streamgauge.bench.engines.known.process import Wired, run
+from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Replay, Search, Workload
 from streamgauge.config.systems import OwnSettings
-from streamgauge.driver.client import Connection, RefusedError, WireError
-from streamgauge.driver.closed_loop import ClosedLoop
-from streamgauge.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.offer import Driver
-from streamgauge.driver.paced_loop import PacedLoop
-from streamgauge.driver.server import Server
-from streamgauge.driver.system import Adapter, Endpoint, SystemUnderTest, TrialSetup, make_system
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.known.known_system import KnownSystem
-from streamgauge.engines.known.process import Wired, run
-from streamgauge.engines.known.settings import KnownSettings
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.verdict import judge
 from tests.driver.conftest import COLUMNS, stream_of, stream_table
 
 WORKLOAD = Workload(name="pass", query="passthrough")
@@ -428,7 +428,9 @@ def test_the_known_system_is_an_engine_and_measures_in_its_own_process(fleet: Fl
     assert system.alive()
 
 
-@pytest.mark.parametrize("engine", ["streamgauge.engines.known.known_system:Nobody", "no.such:Thing", "json:Decoder"])
+@pytest.mark.parametrize(
+    "engine", ["streamgauge.bench.engines.known.known_system:Nobody", "no.such:Thing", "json:Decoder"]
+)
 def test_an_unknown_engine_is_one_line(engine: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"systems\.k\.engine: "):
         make_system(OwnSettings(name="k", engine=engine), tmp_path)

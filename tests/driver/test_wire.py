@@ -18,11 +18,11 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
+from streamgauge.bench.driver.client import Connection, RefusedError, WireError
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.system import Endpoint
 from streamgauge.config import Replay
-from streamgauge.driver.client import Connection, RefusedError, WireError
-from streamgauge.driver.offer import Driver
-from streamgauge.driver.server import Server
-from streamgauge.driver.system import Endpoint
 from tests.driver.conftest import Certificate, Serve, stream_of
 
 TIMES = [i * 1000 for i in range(100)]

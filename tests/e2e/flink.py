@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from streamgauge.answers import wire_suite
-from streamgauge.answers.systems import named
-from streamgauge.driver.system import TrialSetup
-from streamgauge.engines.flink.flink_system import FlinkSystem
-from streamgauge.engines.flink.settings import FlinkSettings
+from streamgauge.bench.answers import wire_suite
+from streamgauge.bench.answers.systems import named
+from streamgauge.bench.driver.system import TrialSetup
+from streamgauge.bench.engines.flink.flink_system import FlinkSystem
+from streamgauge.bench.engines.flink.settings import FlinkSettings
 from tests.driver.proxy import Proxy
 
 

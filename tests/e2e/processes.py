@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.spark.session import quick_jvm
+from streamgauge.streams.stages.session import quick_jvm
 
 COMMAND = str(Path(sys.executable).with_name("streamgauge"))
 FLIGHTS = Path(__file__).resolve().parents[2] / "configs" / "data" / "flights_2013_01.csv.gz"

@@ -32,6 +32,7 @@ from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
+from streamgauge.streams.keys import stream_key
 from tests.e2e.hosts import Hosts, Unavailable
 from tests.e2e.processes import COMMAND, FLIGHTS, QUICK, start, wait_for
 
@@ -221,7 +222,7 @@ def run(
     [directory] = [place for place in (artifacts / "runs").iterdir() if place.name.startswith(config.stem)]
     assert {stage.state for stage in RunLog(directory).stages()} == {"done"}
     benchmark, store = load(config), Store(artifacts)
-    manifest = store.need("stream", store.stream_key(benchmark, benchmark.experiments[0]), "generate").manifest
+    manifest = store.need("stream", stream_key(store, benchmark, benchmark.experiments[0]), "generate").manifest
     [cell] = (directory / "cells").iterdir()
     trials = [record for name in ("trials", "latency-trials") for record in read_jsonl(cell / f"{name}.jsonl")]
     return Outcome(manifest["sha256"], manifest["achieved_out_of_order"], trials, time.monotonic() - begin)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.driver.observed import TrialRun
-from streamgauge.driver.replay import load_stream, offered_rows
+from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.bench.driver.replay import load_stream, offered_rows
 from tests.driver.conftest import COLUMNS, stream_table
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.observed import Bounds
+from streamgauge.bench.driver.replay import load_stream, offered_rows
+from streamgauge.bench.driver.system import make_system
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.oracle.check import check
+from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, System, Workload
 from streamgauge.config.systems import OwnSettings
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.observed import Bounds
-from streamgauge.driver.replay import load_stream, offered_rows
-from streamgauge.driver.system import make_system
-from streamgauge.driver.trial import run_trial
-from streamgauge.oracle.check import check
-from streamgauge.workloads import Spec
 from tests.driver.conftest import COLUMNS, stream_table
 
 pytest.importorskip("bytewax", reason="there is no wheel of Bytewax for this Python")

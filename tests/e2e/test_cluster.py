@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from streamgauge import metrics
-from streamgauge.disorder import chunks
-from streamgauge.spark.workers import Forked
+from streamgauge.streams.disorder import chunks
+from streamgauge.streams.stages.workers import Forked
 from tests.e2e.processes import QUICK, free_port, wait_for
 from tests.metrics import app
 from tests.spark import shapes

@@ -22,16 +22,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.replay import load_stream, offered_rows
+from streamgauge.bench.driver.system import TrialSetup, make_system
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.engines.spark.spark_system import SparkSystem
+from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.replay import load_stream, offered_rows
-from streamgauge.driver.system import TrialSetup, make_system
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.known.settings import KnownSettings
-from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.engines.spark.spark_system import SparkSystem
-from streamgauge.oracle.checksum import checksum
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.driver.proxy import Proxy
 from tests.e2e.during import DuringATrial, our_processes
@@ -241,7 +241,7 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
         cut.done()
         # whoever of both notices first
         assert re.search(rf"driver {proxy.endpoint.address}: (closed the connection|.*reset|.*refused)", invalid(run))
-        assert our_processes("streamgauge.engines.known") == []
+        assert our_processes("streamgauge.bench.engines.known") == []
         proxy.mend()
         run = run_trial(known, remote, WORKLOAD, rate=1000, seconds=0.5, work=tmp_path, bounds=PATIENT)
         assert run.observation.invalid is None

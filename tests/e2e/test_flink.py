@@ -18,17 +18,17 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.replay import load_stream, offered_rows
+from streamgauge.bench.driver.system import TrialSetup, make_system
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.flink.flink_system import FlinkSystem
+from streamgauge.bench.engines.flink.settings import FlinkSettings
+from streamgauge.bench.oracle.check import Check, check
+from streamgauge.bench.workloads import Spec, find
 from streamgauge.config import Nexmark, Replay, Workload
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.replay import load_stream, offered_rows
-from streamgauge.driver.system import TrialSetup, make_system
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.flink.flink_system import FlinkSystem
-from streamgauge.engines.flink.settings import FlinkSettings
-from streamgauge.nexmark.generator import Generator, rows
-from streamgauge.oracle.check import Check, check
-from streamgauge.workloads import Spec, find
+from streamgauge.streams.nexmark.generator import Generator, rows
 from tests.driver.conftest import COLUMNS
 from tests.driver.proxy import Proxy
 from tests.e2e.flink import Proxied, started

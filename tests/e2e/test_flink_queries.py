@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamgauge.answers.finite_stream import benchmark, make_events
-from streamgauge.answers.hard_queries import SPECS, offered
-from streamgauge.answers.hard_queries import events as seconds_apart
-from streamgauge.answers.wire_suite import asked, served, suite
 from streamgauge.base.schemas import NEXMARK
+from streamgauge.bench.answers.finite_stream import benchmark, make_events
+from streamgauge.bench.answers.hard_queries import SPECS, offered
+from streamgauge.bench.answers.hard_queries import events as seconds_apart
+from streamgauge.bench.answers.wire_suite import asked, served, suite
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.engines.flink import flink_system
+from streamgauge.bench.engines.flink.queries import QUERIES, REFUSED
+from streamgauge.bench.workloads import Spec, find, registry
 from streamgauge.catalog.artifacts import Store
-from streamgauge.driver.fleet import Fleet
-from streamgauge.engines.flink import flink_system
-from streamgauge.engines.flink.queries import QUERIES, REFUSED
-from streamgauge.workloads import Spec, find, registry
 from tests.e2e.flink import Proxied
 
 pytestmark = [

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.replay import load_stream, offered_rows
+from streamgauge.bench.driver.system import TrialSetup
+from streamgauge.bench.engines.flink.cluster import Cluster
+from streamgauge.bench.engines.flink.flink_system import RULES, argument
+from streamgauge.bench.oracle.check import check
+from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.client import Connection
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.replay import load_stream, offered_rows
-from streamgauge.driver.system import TrialSetup
-from streamgauge.engines.flink.cluster import Cluster
-from streamgauge.engines.flink.flink_system import RULES, argument
-from streamgauge.oracle.check import check
-from streamgauge.workloads import Spec
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.e2e.flink import Proxied
 from tests.e2e.processes import wait_for

@@ -12,8 +12,8 @@ import pytest
 from streamgauge.base.places import is_half
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import load
-from streamgauge.spark import generate, ingest
-from streamgauge.spark.workers import Forked
+from streamgauge.streams.stages import generate, ingest
+from streamgauge.streams.stages.workers import Forked
 from tests.e2e.hosts import Hosts, Unavailable
 from tests.e2e.processes import left_behind, start, wait_for
 from tests.e2e.several_hosts import NAMES, RATE, SECONDS, TOKEN, Site

@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from streamgauge.answers import wire_suite
-from streamgauge.answers.finite_stream import benchmark, make_events
-from streamgauge.answers.nexmark_suite import chosen
-from streamgauge.answers.systems import named
 from streamgauge.base.errors import UserError
+from streamgauge.bench.answers import wire_suite
+from streamgauge.bench.answers.finite_stream import benchmark, make_events
+from streamgauge.bench.answers.nexmark_suite import chosen
+from streamgauge.bench.answers.systems import named
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.system import SystemUnderTest, make_system
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.flink.settings import FlinkSettings
+from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.engines.spark import settings
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.oracle.check import Check, check
+from streamgauge.bench.workloads import Spec
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Replay, Workload, parse
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.system import SystemUnderTest, make_system
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.flink.settings import FlinkSettings
-from streamgauge.engines.known.settings import KnownSettings
-from streamgauge.engines.spark import settings
-from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.oracle.check import Check, check
-from streamgauge.workloads import Spec
 from tests.driver.conftest import COLUMNS
 from tests.e2e.during import DuringATrial, our_processes
 from tests.e2e.streams import late_stream, offered

@@ -14,19 +14,19 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.closed_loop import ClosedLoop
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.replay import wire_schema
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.job import life
+from streamgauge.bench.engines.job.job_system import JobSystem
+from streamgauge.bench.engines.job.life import Job
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.closed_loop import ClosedLoop
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.replay import wire_schema
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.job import life
-from streamgauge.engines.job.job_system import JobSystem
-from streamgauge.engines.job.life import Job
-from streamgauge.engines.job.settings import JobSettings
-from streamgauge.kafka.broker import Broker
-from streamgauge.kafka.clients import Access
-from streamgauge.kafka.records import avro_schema
+from streamgauge.streams.kafka.clients import Access
+from streamgauge.streams.kafka.records import avro_schema
 from tests.driver.conftest import COLUMNS, artifact
 
 __all__ = ["artifact"]  # fixtures here, too

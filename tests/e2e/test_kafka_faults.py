@@ -21,13 +21,13 @@ from confluent_kafka import Consumer
 
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.ports import free_port
+from streamgauge.bench.engines.job.job_system import JobSystem
+from streamgauge.bench.measure import search_stage, searcher
+from streamgauge.bench.publish import publisher
+from streamgauge.bench.publish.broker import HOME, Broker
 from streamgauge.config import Cell
-from streamgauge.driver.ports import free_port
-from streamgauge.engines.job.job_system import JobSystem
-from streamgauge.kafka import publisher
-from streamgauge.kafka.broker import HOME, Broker
-from streamgauge.kafka.clients import Access
-from streamgauge.measure import search_stage, searcher
+from streamgauge.streams.kafka.clients import Access
 from tests.conftest import is_made
 from tests.driver.conftest import artifact
 from tests.e2e.relay import Relay

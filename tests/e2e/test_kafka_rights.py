@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from streamgauge.driver.ports import free_port
-from streamgauge.kafka.broker import HOME, Broker
+from streamgauge.bench.driver.ports import free_port
+from streamgauge.bench.publish.broker import HOME, Broker
 from tests.cli.test_cli import call
 from tests.conftest import is_made
 from tests.e2e.test_kafka import JOB, SQL, topics

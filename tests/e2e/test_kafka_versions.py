@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.measure import latency, search_stage
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Cell
-from streamgauge.kafka.broker import Broker
-from streamgauge.measure import latency, search_stage
-from streamgauge.measure.cell import ReadyCell
 from tests.cli.test_cli import call
 from tests.e2e.test_kafka import JOB, SQL, topics
 from tests.judge.test_nightly import P50, PLAN, night_of, write_nights

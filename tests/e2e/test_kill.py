@@ -18,8 +18,9 @@ import pytest
 
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, load
-from streamgauge.spark import generate, ingest
-from streamgauge.spark.workers import Forked
+from streamgauge.streams.keys import events_key, stream_key, validation_key
+from streamgauge.streams.stages import generate, ingest
+from streamgauge.streams.stages.workers import Forked
 from tests.conftest import ROOT
 from tests.e2e.processes import left_behind, wait_for, write_config
 
@@ -90,9 +91,9 @@ def content(artifact: Artifact) -> Any:
 def keys(benchmark: Benchmark, store: Store) -> dict[str, tuple[str, str]]:
     experiment = benchmark.experiment(EXPERIMENT)
     return {
-        "ingest": ("events", store.events_key(benchmark)),
-        "generate": ("stream", store.stream_key(benchmark, experiment)),
-        "validate": ("validation", store.validation_key(benchmark, experiment, SUITES)),
+        "ingest": ("events", events_key(store, benchmark)),
+        "generate": ("stream", stream_key(store, benchmark, experiment)),
+        "validate": ("validation", validation_key(store, benchmark, experiment, SUITES)),
     }
 
 

@@ -16,8 +16,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
-from streamgauge.index import Index
-from streamgauge.report import build, bundle, dashboard, release_page, runs_page
+from streamgauge.results.index import Index
+from streamgauge.results.report import build, bundle, dashboard, release_page, runs_page
 from tests.e2e.browser import chromium
 from tests.example_disorder import made_benchmark, record_degrees
 from tests.example_release import record_release

@@ -43,7 +43,7 @@ def test_a_package_s_query_is_measured(engine: str, further: bool, tmp_path: Pat
     )
     cell = ("--experiment", "e", "--workload", "w", "--system", "s", "--artifacts", str(bench.store.root))
     done = subprocess.run(
-        [sys.executable, "-c", "from streamgauge.cli import main; main()", "trial", str(bench.file), *cell,
+        [sys.executable, "-c", "from streamgauge.app.cli import main; main()", "trial", str(bench.file), *cell,
          "--rate", "3000", "--seconds", "5", "--json"],
         env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True,
     )  # fmt: skip

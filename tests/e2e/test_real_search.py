@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.base.units import Duration
+from streamgauge.bench.measure.calibrate import calibrate_for_real
+from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.config import Search
-from streamgauge.measure.calibrate import calibrate_for_real
-from streamgauge.search.behaviour import Behaviour
 from tests.driver.conftest import favoured
 
 __all__ = ["favoured"]

@@ -14,16 +14,17 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from streamgauge.app.cli import app
+from streamgauge.app.nights import release_check
 from streamgauge.base.canonical import holds
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.compare import release_rules
+from streamgauge.bench.compare.release_rules import LEAST, Side
 from streamgauge.catalog.artifacts import Store
-from streamgauge.cli import app
 from streamgauge.config import RELEASE_RATE, load
-from streamgauge.index import Index, default_url, index_run
-from streamgauge.judge import release_check, release_rules
-from streamgauge.judge.release_rules import LEAST, Side
-from streamgauge.report.release_page import build
+from streamgauge.results.index import Index, default_url, index_run
+from streamgauge.results.report.release_page import build
 from tests.measure.benches import write_bench
 
 pytestmark = pytest.mark.e2e

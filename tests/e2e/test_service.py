@@ -20,12 +20,13 @@ import psutil
 import psycopg
 import pytest
 
-from streamgauge.airflow import summary
+from streamgauge.app.airflow import summary
 from streamgauge.base import process_sessions
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
-from streamgauge.index import index_run
+from streamgauge.results.index import index_run
+from streamgauge.streams.keys import events_key, stream_key
 from tests.e2e.browser import AirflowPage, chromium
 from tests.e2e.processes import wait_for
 from tests.e2e.rest import Airflow
@@ -228,7 +229,7 @@ def test_the_run_is_on_the_store_and_leaves_only_what_it_must_here(
     store, benchmark = service.store, load(service.place / "benchmarks" / "pair.yaml")
     assert store.runs() == [service.run]
     late = benchmark.experiment("late")
-    stream = store.need("stream", store.stream_key(benchmark, late), "generate").manifest
+    stream = store.need("stream", stream_key(store, benchmark, late), "generate").manifest
     assert stream["achieved_out_of_order"] == stream["target_out_of_order"] > 0
     [trial] = ended.trials
     assert trial["observation"]["taken"] == trial["observation"]["offered"] > 350, "a backlog of a second, and more"
@@ -287,7 +288,7 @@ def test_each_stage_tells_the_backend_of_metrics_what_its_records_say(service: S
     }  # fmt: skip
     assert {step for step, name in told if name == "seconds"} == {s.stage for s in RunLog(service.run).stages()}
     benchmark = load(service.place / "benchmarks" / "pair.yaml")
-    events = service.store.need("events", service.store.events_key(benchmark), "ingest")
+    events = service.store.need("events", events_key(service.store, benchmark), "ingest")
     assert told["ingest", "ingested"] == events.manifest["events"], "counted on Spark's workers"
     for stage, [trial] in (("search", ended.trials), ("latency", ended.latency_trials)):
         seen, step = trial["observation"], f"{stage}/late.all.known"
@@ -330,7 +331,7 @@ def test_a_cleared_task_of_a_corrected_experiment_builds_only_what_is_missing(
     generated = [s.scope["experiment"] for s in RunLog(service.run).stages() if s.stage == "generate"]
     assert sorted(generated) == ["late", "wild", "wild"]
     benchmark = load(service.place / "benchmarks" / "pair.yaml")
-    key = service.store.stream_key(benchmark, benchmark.experiment("wild"))
+    key = stream_key(service.store, benchmark, benchmark.experiment("wild"))
     assert ("stream", key) in added
     address, text = page.follow(DAG, RUN, "report", "Page of the run")
     assert address == f"{service.url}/streamgauge/runs/{service.run.name}/index.html"

@@ -15,11 +15,11 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.system import TrialSetup, make_system
+from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.engines.spark.spark_system import SparkSystem
 from streamgauge.config import Workload
-from streamgauge.driver.system import TrialSetup, make_system
-from streamgauge.engines.processes import Session
-from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.engines.spark.spark_system import SparkSystem
 from tests.e2e.processes import alive
 from tests.engines.hand import COLUMNS, HandDriver, row, sentinel
 

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.observed import Bounds
+from streamgauge.bench.driver.replay import load_stream, offered_rows
+from streamgauge.bench.driver.split import PARTS
+from streamgauge.bench.driver.system import make_system
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.oracle.check import check
+from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.observed import Bounds
-from streamgauge.driver.replay import load_stream, offered_rows
-from streamgauge.driver.split import PARTS
-from streamgauge.driver.system import make_system
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.oracle.check import check
-from streamgauge.workloads import Spec
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 COLUMNS = {"carrier": "string", "flight": "int64"}

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.bench.driver.closed_loop import ClosedLoop
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.marking import Marking
+from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.job import following, life
+from streamgauge.bench.engines.job.job_system import JobSystem
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.closed_loop import ClosedLoop
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.marking import Marking
-from streamgauge.driver.observed import Bounds, TrialRun
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.job import following, life
-from streamgauge.engines.job.job_system import JobSystem
-from streamgauge.engines.job.settings import JobSettings
-from streamgauge.kafka.broker import Broker
-from streamgauge.kafka.clients import Access, Topics
+from streamgauge.streams.kafka.clients import Access, Topics
 from tests.driver.conftest import COLUMNS, stream_table
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]

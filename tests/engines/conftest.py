@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from streamgauge.engines.spark.engine import checkpoint_manager
+from streamgauge.bench.engines.spark.engine import checkpoint_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

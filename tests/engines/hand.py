@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.driver.queues import Queues
-from streamgauge.driver.replay import wire_schema
-from streamgauge.driver.server import Server
-from streamgauge.driver.system import Endpoint
+from streamgauge.bench.driver.queues import Queues
+from streamgauge.bench.driver.replay import wire_schema
+from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.system import Endpoint
 
 COLUMNS = {"name": "string", "amount": "int64"}
 SCHEMA = wire_schema(COLUMNS, line=False)

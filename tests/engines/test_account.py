@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from streamgauge.engines.account import ROUNDING_TICKS, Account, Reading
+from streamgauge.bench.engines.account import ROUNDING_TICKS, Account, Reading
 
 INIT, LEADER = 1, 100
 

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import settings as unhurried
 from hypothesis import strategies as st
 
-from streamgauge import workloads
-from streamgauge.answers.capabilities import HARD
-from streamgauge.answers.hard_queries import (
+from streamgauge.base.errors import UserError
+from streamgauge.bench import workloads
+from streamgauge.bench.answers.capabilities import HARD
+from streamgauge.bench.answers.hard_queries import (
     SPECS,
     batch_output,
     events,
@@ -26,16 +27,15 @@ from streamgauge.answers.hard_queries import (
     slices,
     stream,
 )
-from streamgauge.answers.record import MODES
-from streamgauge.base.errors import UserError
+from streamgauge.bench.answers.record import MODES
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.bench.engines.spark.finite import FiniteRun, MicroBatch
+from streamgauge.bench.oracle.duck import answer, ask, size_and_hash
+from streamgauge.bench.oracle.late_rows import expectation, late_watermarks_us
+from streamgauge.bench.oracle.session_deals import deals
+from streamgauge.bench.workloads import Rule, Spec
 from streamgauge.config import Workload
-from streamgauge.engines.spark import queries
-from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
-from streamgauge.engines.spark.finite import FiniteRun, MicroBatch
-from streamgauge.oracle.duck import answer, ask, size_and_hash
-from streamgauge.oracle.late_rows import expectation, late_watermarks_us
-from streamgauge.oracle.session_deals import deals
-from streamgauge.workloads import Rule, Spec
 
 S = 1_000_000
 COUNT, LONGEST_S = 120, 90

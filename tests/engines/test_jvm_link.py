@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.engines.spark.application import LINKS
-from streamgauge.engines.spark.connections import options_of, salts_of
-from streamgauge.engines.spark.sink import MeasuringSink
-from streamgauge.engines.spark.source import Link
-from streamgauge.oracle.checksum import checksum
+from streamgauge.bench.engines.spark.application import LINKS
+from streamgauge.bench.engines.spark.connections import options_of, salts_of
+from streamgauge.bench.engines.spark.sink import MeasuringSink
+from streamgauge.bench.engines.spark.source import Link
+from streamgauge.bench.oracle.checksum import checksum
 from tests.engines.hand import HandDriver, row, sentinel, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("jvm_link_is_made")]

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from streamgauge.base.schemas import RESERVED
+from streamgauge.bench.engines.flink.flink_system import argument
+from streamgauge.bench.engines.spark import queries as spark_queries
+from streamgauge.bench.oracle.checksum import checksum
+from streamgauge.bench.oracle.duck import ask
+from streamgauge.bench.workloads import Spec, find
+from streamgauge.bench.workloads.registry import REGISTRY
 from streamgauge.config.source import Source
-from streamgauge.engines.flink.flink_system import argument
-from streamgauge.engines.spark import queries as spark_queries
-from streamgauge.oracle.checksum import checksum
-from streamgauge.oracle.duck import ask
-from streamgauge.workloads import Spec, find
-from streamgauge.workloads.registry import REGISTRY
 from tests.engines.hand import row, table
 
 S = 1_000_000
@@ -91,7 +91,7 @@ def test_duckdb_s_answers_do_not_depend_on_names(names: list[str]) -> None:
 
 @given(st.permutations(NAMES))
 def test_flink_s_sql_reads_no_column_by_the_name_of_a_workload(names: list[str]) -> None:
-    from streamgauge.engines.flink import queries as flink
+    from streamgauge.bench.engines.flink import queries as flink
 
     for spec, ordinary in zip(specs(*names[:2]), specs("name", "amount"), strict=True):
         assert flink.sql(spec) == flink.sql(ordinary)
@@ -119,8 +119,8 @@ def test_the_names_of_an_event_that_passes_stay() -> None:
 
 
 def test_flink_is_told_the_column_names_as_they_are(tmp_path: Any) -> None:
+    from streamgauge.bench.driver.system import TrialSetup
     from streamgauge.config import Workload
-    from streamgauge.driver.system import TrialSetup
 
     workload = Workload.model_validate({"name": "w", "query": "chained_windows", "key": "rowtime", "value": "at_us"})
     columns = {"rowtime": "string", "at_us": "int64"}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.engines.cgroup import Group
-from streamgauge.engines.processes import Session
+from streamgauge.bench.engines.cgroup import Group
+from streamgauge.bench.engines.processes import Session
 
 #: what each scenario needs; every process writes its own time, several times where it does not live to its end
 TOOLS = """
@@ -265,7 +265,7 @@ def test_a_group_holds_what_leaves_the_session(tmp_path: Path) -> None:
 
 def test_a_process_that_looks_at_itself_stays_in_its_group() -> None:
     script = (
-        "import os; from streamgauge.engines.processes import Session; s = Session(os.getpid());"
+        "import os; from streamgauge.bench.engines.processes import Session; s = Session(os.getpid());"
         "print(s._group, s.cpu_seconds() > 0)"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, start_new_session=True)
@@ -345,7 +345,7 @@ def test_a_frozen_session_wakes_though_its_owner_is_killed() -> None:
     leader = subprocess.Popen(BUSY, start_new_session=True, stdout=subprocess.PIPE)
     session = Session(leader.pid)
     owner = (
-        "import os; from streamgauge.engines.processes import Session\n"
+        "import os; from streamgauge.bench.engines.processes import Session\n"
         f"with Session({leader.pid}).frozen(1.0): os.kill(os.getpid(), 9)"
     )
     try:

@@ -12,13 +12,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.system import Capabilities, make_system
+from streamgauge.bench.engines.flink.settings import FlinkSettings, nested
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.engines.spark.submit import command
 from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
-from streamgauge.driver.system import Capabilities, make_system
-from streamgauge.engines.flink.settings import FlinkSettings, nested
-from streamgauge.engines.job.settings import JobSettings
-from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.engines.spark.submit import command
-from streamgauge.kafka import security
+from streamgauge.streams.kafka import security
 from tests.command import Answer, Call, run
 from tests.measure.benches import write_bench
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ADAPTER = """
 from typing import Literal
 from streamgauge.config.systems import System
-from streamgauge.driver.system import Adapter
+from streamgauge.bench.driver.system import Adapter
 
 class Engine(Adapter):
     class Settings(System):

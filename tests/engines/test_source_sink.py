@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.engines.spark import queries
-from streamgauge.engines.spark.connections import options_of
-from streamgauge.engines.spark.sink import MeasuringSink, Tally, without_sentinels
-from streamgauge.engines.spark.source import Link
-from streamgauge.oracle.checksum import checksum
-from streamgauge.workloads import Spec
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.connections import options_of
+from streamgauge.bench.engines.spark.sink import MeasuringSink, Tally, without_sentinels
+from streamgauge.bench.engines.spark.source import Link
+from streamgauge.bench.oracle.checksum import checksum
+from streamgauge.bench.workloads import Spec
 from tests.engines.hand import HandDriver, row, sentinel, table
 
 pytestmark = pytest.mark.spark

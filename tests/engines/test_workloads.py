@@ -12,20 +12,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge import workloads
 from streamgauge.base.errors import UserError
+from streamgauge.bench import workloads
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.connections import options_of
+from streamgauge.bench.engines.spark.engine import settings
+from streamgauge.bench.engines.spark.progress import batches_of
+from streamgauge.bench.engines.spark.sink import MeasuringSink
+from streamgauge.bench.engines.spark.source import Link
+from streamgauge.bench.oracle.batches import BatchLog
+from streamgauge.bench.oracle.check import check
+from streamgauge.bench.oracle.duck import size_and_checksum
+from streamgauge.bench.oracle.late_rows import expectation
+from streamgauge.bench.workloads import Spec
 from streamgauge.config import Workload
-from streamgauge.engines.spark import queries
-from streamgauge.engines.spark.connections import options_of
-from streamgauge.engines.spark.engine import settings
-from streamgauge.engines.spark.progress import batches_of
-from streamgauge.engines.spark.sink import MeasuringSink
-from streamgauge.engines.spark.source import Link
-from streamgauge.oracle.batches import BatchLog
-from streamgauge.oracle.check import check
-from streamgauge.oracle.duck import size_and_checksum
-from streamgauge.oracle.late_rows import expectation
-from streamgauge.workloads import Spec
 from tests.engines.hand import HandDriver, Row, row, sentinel, table
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)

@@ -31,9 +31,10 @@ KINDS: dict[str, Callable[[random.Random], Draw]] = {
 
 #: what commands import, before the first draw is forked: an import by hundreds would take most of the time
 WARM = [
-    "confluent_kafka", "croniter", "duckdb", "pandas", "streamgauge.airflow.page_server", "streamgauge.cli",
-    "streamgauge.measure.checks", "streamgauge.report", "streamgauge.spark.analyze", "streamgauge.spark.generate",
-    "streamgauge.spark.ingest", "streamgauge.spark.reach", "tests.driver.conftest",
+    "confluent_kafka", "croniter", "duckdb", "pandas", "streamgauge.app.airflow.page_server", "streamgauge.app.cli",
+    "streamgauge.bench.measure.checks", "streamgauge.results.report", "streamgauge.streams.stages.analyze",
+    "streamgauge.streams.stages.generate",
+    "streamgauge.streams.stages.ingest", "streamgauge.streams.stages.reach", "tests.driver.conftest",
 ]  # fmt: skip
 
 

@@ -76,8 +76,8 @@ def headers(random: random.Random) -> Draw:
 
 def pages(work: Path) -> int:
     """Serves a small store, sends the requests, and asserts what is answered, also to an honest client afterwards."""
-    from streamgauge.airflow import page_server
-    from streamgauge.driver.ports import free_port
+    from streamgauge.app.airflow import page_server
+    from streamgauge.bench.driver.ports import free_port
 
     requests = [base64.b64decode(one) for one in json.loads((work / "requests").read_bytes())]
     root, port = _store(work / "artifacts"), free_port(0, "127.0.0.1")

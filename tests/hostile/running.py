@@ -107,7 +107,7 @@ def _noting(event: str, _: object) -> None:
 
 
 def _command() -> int:
-    from streamgauge import cli
+    from streamgauge.app import cli
 
     try:
         cli.main()

@@ -79,12 +79,12 @@ def secrets(random: random.Random) -> Draw:
 
 def shown(work: Path) -> int:
     """Makes all that is shown of a run whose stages failed with each text of the file as their reason."""
-    from streamgauge import cli
+    from streamgauge.app import cli
     from streamgauge.base.errors import UserError
     from streamgauge.catalog.artifacts import Store
     from streamgauge.catalog.run_log import RunLog
     from streamgauge.config import load
-    from streamgauge.report import build
+    from streamgauge.results.report import build
 
     text = (work / "b.yaml").read_text()
     try:

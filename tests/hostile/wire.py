@@ -46,7 +46,7 @@ def wire(random: random.Random) -> Draw:
 
 
 def parse(work: Path) -> int:
-    from streamgauge.driver.requests import Malformed, checked, parsed
+    from streamgauge.bench.driver.requests import Malformed, checked, parsed
 
     try:
         checked(parsed((work / "message").read_bytes()))
@@ -79,12 +79,12 @@ def slow_clients(random: random.Random) -> Draw:
 
 def slow(work: Path) -> int:
     """Asserts that an honest client is answered among the slow ones, and that all of those end with their time."""
+    from streamgauge.bench.driver.admission import Admitting
+    from streamgauge.bench.driver.client import Connection
+    from streamgauge.bench.driver.offer import Driver
+    from streamgauge.bench.driver.server import Server
+    from streamgauge.bench.driver.system import Endpoint
     from streamgauge.config import Replay
-    from streamgauge.driver.admission import Admitting
-    from streamgauge.driver.client import Connection
-    from streamgauge.driver.offer import Driver
-    from streamgauge.driver.server import Server
-    from streamgauge.driver.system import Endpoint
     from tests.driver.conftest import stream_of
 
     clients = json.loads((work / "clients").read_bytes())

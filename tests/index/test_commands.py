@@ -10,6 +10,7 @@ from pathlib import Path
 import polars
 import pytest
 
+from streamgauge.app.nights.series import Series
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import parse_bytes
@@ -17,10 +18,9 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.index import Index, default_url, export, garbage_collection, index_run
-from streamgauge.judge.series import Series
-from streamgauge.report import dashboard
-from streamgauge.report.runs_page import render
+from streamgauge.results.index import Index, default_url, export, garbage_collection, index_run
+from streamgauge.results.report import dashboard
+from streamgauge.results.report.runs_page import render
 from tests.command import Answer, Call, run
 from tests.index import example
 

@@ -15,7 +15,7 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.index import Index, default_url
+from streamgauge.results.index import Index, default_url
 from tests.index.example import result
 
 #: calls of the operating system that change a file; only those that write have a middle

@@ -9,8 +9,8 @@ import pytest
 
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
-from streamgauge.index import Index
-from streamgauge.report import dashboard
+from streamgauge.results.index import Index
+from streamgauge.results.report import dashboard
 from tests.command import Answer, Call, run
 from tests.index import example
 from tests.index.nights import thirty_nights

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.base.errors import Damaged, UserError
-from streamgauge.index import Index
-from streamgauge.index.result_index import rebuilt
+from streamgauge.results.index import Index
+from streamgauge.results.index.result_index import rebuilt
 from tests.flips import flipped
 from tests.index.example import three_runs
 

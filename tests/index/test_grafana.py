@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
-from streamgauge.index import Index, database
+from streamgauge.results.index import Index, database
 from tests.conftest import ROOT
 from tests.index import example
 from tests.index.conftest import fresh

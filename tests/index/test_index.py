@@ -20,8 +20,8 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import DAMAGED_LINE, append_json
 from streamgauge.catalog import results
 from streamgauge.catalog.results import Judgement
-from streamgauge.index import Index, database
-from streamgauge.index.result_index import rebuilt, series_key
+from streamgauge.results.index import Index, database
+from streamgauge.results.index.result_index import rebuilt, series_key
 from tests.index.example import MACHINE, result, run, three_runs
 
 
@@ -152,7 +152,7 @@ def test_a_figure_that_is_no_number_is_void_in_both(url: str, tmp_path: Path) ->
 KILLED = """
 import sys, time
 from pathlib import Path
-from streamgauge.index import Index, result_index
+from streamgauge.results.index import Index, result_index
 insert = result_index._insert
 def stops(connection, table, rows):
     new = insert(connection, table, rows)
@@ -257,7 +257,7 @@ def test_the_migrations_make_what_the_tables_say(url: str) -> None:
     from alembic.migration import MigrationContext
     from sqlalchemy import inspect
 
-    from streamgauge.index.tables import metadata
+    from streamgauge.results.index.tables import metadata
 
     with database.transaction(Index(url).engine) as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []

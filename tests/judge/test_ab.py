@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
-from streamgauge.judge.ab import compare, critical_rank, logs, shift, unit_effects
+from streamgauge.stats.ab import compare, critical_rank, logs, shift, unit_effects
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 #: factors around 1, from the tame to the ugly; the last has three values only, so nearly all are ties

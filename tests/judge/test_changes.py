@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.judge.ab import compare
-from streamgauge.judge.changes import Change, find
-from streamgauge.judge.suspects import confirm, suspects
+from streamgauge.stats.ab import compare
+from streamgauge.stats.changes import Change, find
+from streamgauge.stats.suspects import confirm, suspects
 
 DAYS = np.arange(90.0)
 

@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from streamgauge.airflow.notices import report_of
-from streamgauge.answers import rerun
-from streamgauge.answers.figures import SECONDS
+from streamgauge.app.airflow.notices import report_of
+from streamgauge.app.nights import night as night_module
+from streamgauge.app.nights.accepting import accept
+from streamgauge.app.nights.night import Night
+from streamgauge.app.nights.reruns import Subject, in_turns, of_cell
+from streamgauge.app.nights.series import Series, searched
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import Duration
+from streamgauge.bench.answers import rerun
+from streamgauge.bench.answers.figures import SECONDS
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.index import Index
-from streamgauge.judge import night as night_module
-from streamgauge.judge.accepting import accept
-from streamgauge.judge.night import Night
-from streamgauge.judge.reruns import Subject, in_turns, of_cell
-from streamgauge.judge.series import Series, searched
-from streamgauge.measure.cell import ReadyCell
-from streamgauge.measure.search_stage import PER_UNIT, RATE
+from streamgauge.results.index import Index
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
 

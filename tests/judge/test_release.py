@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from streamgauge.app.nights import release_check
 from streamgauge.base.canonical import holds, signed
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.config import RELEASE_RATE
-from streamgauge.judge import release_check
-from streamgauge.judge.release_rules import (
+from streamgauge.bench.compare.release_rules import (
     TURNS,
     Reason,
     Repetition,
@@ -34,7 +33,8 @@ from streamgauge.judge.release_rules import (
     suspects,
     table,
 )
-from streamgauge.report.release_page import build
+from streamgauge.config import RELEASE_RATE
+from streamgauge.results.report.release_page import build
 from tests.measure.benches import write_bench
 
 P50, CPU = "processing_latency_ms_p50", "system_cpu_us_per_event"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from streamgauge.judge import release_forms
+from streamgauge.bench.compare import release_forms
 from tests.example_release import FOUND
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from streamgauge.kafka.broker import Broker
-from streamgauge.kafka.clients import Access, Topics
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.streams.kafka.clients import Access, Topics
 from tests.driver.conftest import serve
 
 __all__ = ["serve"]  # a fixture here, too

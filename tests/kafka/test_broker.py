@@ -14,14 +14,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.measure import checks
+from streamgauge.bench.publish.answers import Output
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.bench.publish.progress import Group, Reached
+from streamgauge.bench.publish.publisher import Publisher, Task
 from streamgauge.config import load
-from streamgauge.driver.client import Connection
-from streamgauge.kafka.answers import Output
-from streamgauge.kafka.broker import Broker
-from streamgauge.kafka.clients import Access, Topics
-from streamgauge.kafka.progress import Group, Reached
-from streamgauge.kafka.publisher import Publisher, Task
-from streamgauge.measure import checks
+from streamgauge.streams.kafka.clients import Access, Topics
 from tests.conftest import ROOT
 from tests.driver.conftest import Serve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.engines.job.following import Starving, Trickle
+from streamgauge.bench.engines.job.following import Starving, Trickle
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import uuid
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from streamgauge.kafka.broker import Broker
-from streamgauge.kafka.clients import Access, Topics, members_share
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.streams.kafka.clients import Access, Topics, members_share
 
 
 def test_a_groups_partitions_are_counted_and_the_group_is_removed_once_it_has_no_members(broker: Broker) -> None:

@@ -6,13 +6,13 @@ import json
 import sys
 from pathlib import Path
 
+from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.observed import Bounds
+from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.job.job_system import JobSystem
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Replay, Workload
-from streamgauge.driver.fleet import Fleet
-from streamgauge.driver.observed import Bounds
-from streamgauge.driver.trial import run_trial
-from streamgauge.engines.job.job_system import JobSystem
-from streamgauge.engines.job.settings import JobSettings
-from streamgauge.kafka.broker import Broker
 from tests.driver.conftest import COLUMNS, artifact
 
 __all__ = ["artifact"]  # a fixture here, too
@@ -25,7 +25,7 @@ def test_the_set_delay_is_what_is_left_of_a_latency_without_the_link_s_share(
 ) -> None:
     told = {"behaviour": {"capacity": 20_000, "continuous": True}, "delay_s": DELAY_MS / 1000}
     places = ["{bootstrap}", "{input}", "{output}", "{group}"]
-    command = [sys.executable, "-m", "streamgauge.engines.known.kafka_job", *places, json.dumps(told)]
+    command = [sys.executable, "-m", "streamgauge.bench.engines.known.kafka_job", *places, json.dumps(told)]
     given = JobSettings.model_validate(
         {
             "name": "known-job", "engine": "job", "bootstrap": broker.bootstrap, "command": command,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streamgauge.driver.ids import Ids, Laps, Turn
-from streamgauge.kafka.answers import offered
-from streamgauge.kafka.moving import After, Mover
-from streamgauge.kafka.warming import PASSES, Ahead, begin_of
-from streamgauge.oracle.own_sql import EARLIER
+from streamgauge.bench.driver.ids import Ids, Laps, Turn
+from streamgauge.bench.oracle.own_sql import EARLIER
+from streamgauge.bench.publish.answers import offered
+from streamgauge.bench.publish.moving import After, Mover
+from streamgauge.bench.publish.warming import PASSES, Ahead, begin_of
 from tests.kafka.test_records import DAY, rows
 
 US = 10**3

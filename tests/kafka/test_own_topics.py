@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from streamgauge.engines.job.own_topics import OwnTopics
-from streamgauge.kafka.broker import Broker
-from streamgauge.kafka.clients import Access, Topics
+from streamgauge.bench.engines.job.own_topics import OwnTopics
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.streams.kafka.clients import Access, Topics
 
 
 def test_topics_of_a_job_go_and_those_that_were_there_before_stay(broker: Broker, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from streamgauge.kafka.progress import Checkpoint, Reached
+from streamgauge.bench.publish.progress import Checkpoint, Reached
 
 
 def batch(folder: Path, log: str, number: int, *sources: object) -> None:

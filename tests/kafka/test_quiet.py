@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.kafka.answers import Output
+from streamgauge.bench.publish.answers import Output
 
 
 class Growing(Output):

@@ -13,9 +13,9 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
-from streamgauge.driver.replay import wire_schema
-from streamgauge.kafka.publisher import nothing
-from streamgauge.kafka.records import avro, avro_schema, headers, lines, objects, sentinel_line
+from streamgauge.bench.driver.replay import wire_schema
+from streamgauge.bench.publish.publisher import nothing
+from streamgauge.streams.kafka.records import avro, avro_schema, headers, lines, objects, sentinel_line
 from tests.conftest import ROOT
 
 DAY = 1_356_998_400_000_000_000  # 2013-01-01, ns

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.engines.job.running import Command
+from streamgauge.bench.engines.job.running import Command
 
 PYTHON = """Traceback (most recent call last):
   File "job.py", line 3, in <module>

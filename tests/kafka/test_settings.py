@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.engines.job.settings import JobSettings
-from streamgauge.measure.checks import check
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.measure.checks import check
 from tests.measure.benches import write_bench
 
 COLUMNS = {"order_id": "string", "customer": "int64", "price": "float64"}

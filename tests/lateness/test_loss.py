@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.lateness.loss import LateRule, Loss, LossCount, loss
-from streamgauge.lateness.pace import IDEAL, Ints, Pace
+from streamgauge.records.loss import Loss
+from streamgauge.streams.lateness.loss import LateRule, LossCount, loss
+from streamgauge.streams.lateness.pace import IDEAL, Ints, Pace
 from tests.lateness import slow
 
 #: the cadences of a watermark after each event, at intervals, and with micro-batches

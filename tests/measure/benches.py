@@ -12,6 +12,7 @@ import yaml
 
 from streamgauge.catalog.artifacts import Build, Store
 from streamgauge.config import Benchmark, Cell, load
+from streamgauge.streams.keys import stream_key
 from tests.driver.conftest import COLUMNS, stream_table
 
 CELL = Cell(experiment="e", workload="all", system="known")
@@ -67,5 +68,5 @@ def write_bench(
         build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": len(times)}
 
     for experiment in benchmark.experiments:
-        store.made("stream", store.stream_key(benchmark, experiment), make)
+        store.made("stream", stream_key(store, benchmark, experiment), make)
     return Bench(file, benchmark, store)

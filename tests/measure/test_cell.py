@@ -16,15 +16,15 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.bench.engines.known.known_system import KnownSystem
+from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.measure.cell import ReadyCell, ready
+from streamgauge.bench.measure.latency import figures_of
+from streamgauge.bench.measure.measured import Measured
+from streamgauge.bench.search.records import Window
+from streamgauge.bench.search.steps import Hold
+from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Cell, load
-from streamgauge.engines.known.known_system import KnownSystem
-from streamgauge.engines.known.settings import KnownSettings
-from streamgauge.measure.cell import ReadyCell, ready
-from streamgauge.measure.latency import figures_of
-from streamgauge.measure.measured import Measured
-from streamgauge.search.records import Window
-from streamgauge.search.steps import Hold
-from streamgauge.search.verdict import judge
 from tests.measure.benches import CELL, Bench, write_bench
 
 
@@ -54,7 +54,7 @@ def children(module: str) -> list[psutil.Process]:
 
 NO_WARMUP = {"warmup_seconds": 0}
 #: the module that the known system's process runs
-KNOWN = "streamgauge.engines.known.process"
+KNOWN = "streamgauge.bench.engines.known.process"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def bench(tmp_path: Path) -> Bench:
 def cell(bench: Bench, tmp_path: Path) -> Iterator[ReadyCell]:
     with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as made:
         yield made
-    assert children("streamgauge.driver") == children(KNOWN) == []
+    assert children("streamgauge.bench.driver") == children(KNOWN) == []
 
 
 def counted_once(measured: Measured, events: int) -> None:
@@ -136,7 +136,7 @@ def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
     ("module", "reason"),
     [
         (KNOWN, r"system known ended with -9: no error output"),
-        ("streamgauge.driver", r"driver process 0 \(pid \d+\) ended with -9: its measurements are lost"),
+        ("streamgauge.bench.driver", r"driver process 0 \(pid \d+\) ended with -9: its measurements are lost"),
     ],
 )
 def test_whatever_is_killed_the_trial_is_invalid_and_the_next_one_whole(
@@ -246,7 +246,7 @@ def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: 
     assert refused(CELL, workloads=(keyless,)) == (
         "workloads.all.key: windowed_join needs it; name one of carrier, flight"
     )
-    assert children("streamgauge.driver") == []
+    assert children("streamgauge.bench.driver") == []
 
 
 def test_a_ladder_goes_on_where_the_times_of_a_query_run_out(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.measure.latency import _cpu_between
-from streamgauge.search.records import Sample, TrialObservation
+from streamgauge.bench.measure.latency import _cpu_between
+from streamgauge.bench.search.records import Sample, TrialObservation
 
 RATE, SECONDS, BEGAN_S = 1_000.0, 20.0, 0.3
 TRUTH_US = 300.0

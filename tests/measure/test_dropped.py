@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from streamgauge.base.histogram import Histogram
-from streamgauge.driver.observed import TrialRun
-from streamgauge.measure.dropped import dropped
-from streamgauge.oracle.batches import Rules
-from streamgauge.search.records import TrialObservation
+from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.bench.measure.dropped import dropped
+from streamgauge.bench.oracle.batches import Rules
+from streamgauge.bench.search.records import TrialObservation
 
 
 @pytest.mark.parametrize(

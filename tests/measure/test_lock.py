@@ -16,13 +16,13 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import Outage
-from streamgauge.measure.lock import FENCE, LOCKS, host_place, measuring
+from streamgauge.bench.measure.lock import FENCE, LOCKS, host_place, measuring
 from tests.driver.test_process import gone
 
 USER = """
 import os, time
 from streamgauge.base.errors import Outage
-from streamgauge.measure.lock import measuring
+from streamgauge.bench.measure.lock import measuring
 os.setgroups([])
 os.setgid({user})
 os.setuid({user})
@@ -36,7 +36,7 @@ except Outage as problem:
 HOLDER = """
 import subprocess, sys, time
 from pathlib import Path
-from streamgauge.measure.lock import measuring
+from streamgauge.bench.measure.lock import measuring
 with measuring(sys.argv[1], expected_s=float(sys.argv[3]), place=Path(sys.argv[2])) as token:
     child = subprocess.Popen(["sleep", "120"], start_new_session=True)
     print(token, child.pid, flush=True)

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
+from streamgauge.bench.driver.replay import EVENT_TS
+from streamgauge.bench.measure.overflow import refuse_overflow
+from streamgauge.bench.oracle.duck import ask
+from streamgauge.bench.oracle.sums import LARGEST, extremes, sums, whole
+from streamgauge.bench.workloads import Spec
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Workload
-from streamgauge.driver.replay import EVENT_TS
-from streamgauge.measure.overflow import refuse_overflow
-from streamgauge.oracle.duck import ask
-from streamgauge.oracle.sums import LARGEST, extremes, sums, whole
-from streamgauge.workloads import Spec
 
 S = 1_000_000
 TOP = 2**63 - 1

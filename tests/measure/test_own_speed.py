@@ -8,19 +8,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.units import Duration
+from streamgauge.bench.engines.flink.flink_system import RULES
+from streamgauge.bench.engines.flink.settings import FlinkSettings
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.engines.spark import queries as spark
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.measure import own_speed as module
+from streamgauge.bench.measure.own_speed import own_speed
+from streamgauge.bench.oracle.batches import LEAST_MS, BatchLog, Rules
+from streamgauge.bench.oracle.late_rows import expectation
+from streamgauge.bench.workloads import REGISTRY, Spec, find
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import System, Workload
-from streamgauge.engines.flink.flink_system import RULES
-from streamgauge.engines.flink.settings import FlinkSettings
-from streamgauge.engines.job.settings import JobSettings
-from streamgauge.engines.spark import queries as spark
-from streamgauge.engines.spark.settings import SparkSettings
-from streamgauge.lateness.loss import Loss
-from streamgauge.measure import own_speed as module
-from streamgauge.measure.own_speed import own_speed
-from streamgauge.oracle.batches import LEAST_MS, BatchLog, Rules
-from streamgauge.oracle.late_rows import expectation
-from streamgauge.workloads import REGISTRY, Spec, find
+from streamgauge.records.loss import Loss
 
 SPARK = SparkSettings(name="s")
 FLINK = FlinkSettings(name="f", engine="flink")

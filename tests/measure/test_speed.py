@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.measure.searcher import changed_speed
+from streamgauge.bench.measure.searcher import changed_speed
 from streamgauge.records.search import Doubt
 
 

@@ -14,11 +14,11 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
 from streamgauge.base.seals import unsealed
+from streamgauge.bench.measure import latency, search_stage, searcher
+from streamgauge.bench.measure.search_stage import cell_directory
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import load
-from streamgauge.measure import latency, search_stage, searcher
-from streamgauge.measure.search_stage import cell_directory
 from streamgauge.metrics.pipeline import Pipeline
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.metrics.backend import wait_until

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.bench.measure import timing
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME, scopes_of, stages_of
 from streamgauge.config import RELEASE_RATE, load
-from streamgauge.measure import timing
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 

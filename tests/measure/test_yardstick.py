@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.measure import yardstick
-from streamgauge.measure.yardstick import CpuTimes, Shares, Yard, Yardstick, moved, steal, table, work
+from streamgauge.bench.measure import yardstick
+from streamgauge.bench.measure.yardstick import CpuTimes, Shares, Yard, Yardstick, moved, steal, table, work
 
 STAT = """\
 cpu  1000 20 300 5000 40 5 6 70 8 9

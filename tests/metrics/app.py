@@ -58,7 +58,7 @@ CONF = {
 
 
 def main(master: str) -> None:
-    from streamgauge.spark.session import batch_session
+    from streamgauge.streams.stages.session import batch_session
 
     spark = batch_session("counted", master, CONF)
     with metrics.start(spark, name="app") as pipeline:

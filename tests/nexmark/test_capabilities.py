@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.answers.capabilities import HARD, SUITE, capabilities
-from streamgauge.answers.record import CAPABILITIES, ROWS, keep
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.answers.capabilities import HARD, SUITE, capabilities
+from streamgauge.bench.answers.record import CAPABILITIES, ROWS, keep
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.report.blocks import Table, Text
-from streamgauge.report.nexmark_section import expected, section
-from streamgauge.report.page import render
-from streamgauge.report.run_records import Records
+from streamgauge.results.report.blocks import Table, Text
+from streamgauge.results.report.nexmark_section import expected, section
+from streamgauge.results.report.page import render
+from streamgauge.results.report.run_records import Records
 
 
 def row(query: str, mode: str, status: str, why: str | None = None, **more: Any) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.config import Nexmark, Source, parse
-from streamgauge.nexmark.clock import Clock
-from streamgauge.nexmark.generator import HEADER, Generator, expanded, lines, prices, rows
-from streamgauge.nexmark.texts import extras
+from streamgauge.streams.nexmark.clock import Clock
+from streamgauge.streams.nexmark.generator import HEADER, Generator, expanded, lines, prices, rows
+from streamgauge.streams.nexmark.texts import extras
 
 COUNT = 100_000
 SECOND = 1_000_000

@@ -16,25 +16,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge import workloads
-from streamgauge.answers.finite_stream import SENTINEL_US, Events, benchmark, make_events
-from streamgauge.answers.nexmark_suite import chosen, in_batch, run_suite, stream
-from streamgauge.answers.record import Record, short
-from streamgauge.answers.systems import system
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
+from streamgauge.bench import workloads
+from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events, benchmark, make_events
+from streamgauge.bench.answers.nexmark_suite import chosen, in_batch, run_suite, stream
+from streamgauge.bench.answers.record import Record, short
+from streamgauge.bench.answers.systems import system
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.bench.oracle.batches import BatchLog
+from streamgauge.bench.oracle.duck import answer, ask, reduced, size_and_hash
+from streamgauge.bench.oracle.late_rows import expectation
+from streamgauge.bench.workloads import Rule, Spec
+from streamgauge.bench.workloads.nexmark.queries import QUERIES
+from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Workload
-from streamgauge.engines.spark import queries
-from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
-from streamgauge.oracle.batches import BatchLog
-from streamgauge.oracle.duck import answer, ask, reduced, size_and_hash
-from streamgauge.oracle.late_rows import expectation
-from streamgauge.spark import analyze, ingest, validate
-from streamgauge.spark.workers import Forked
-from streamgauge.workloads import Rule, Spec
-from streamgauge.workloads.nexmark.queries import QUERIES
-from streamgauge.workloads.nexmark.standard import standard
+from streamgauge.streams.stages import analyze, ingest, validate
+from streamgauge.streams.stages.workers import Forked
 
 COUNT, SEED, DISORDER = 2000, 1, 20.0
 SUITES = Path(__file__).resolve().parents[2] / "expectations"

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from streamgauge.answers import hard_queries, stage
-from streamgauge.answers.record import CAPABILITIES, ROWS
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.answers import hard_queries, stage
+from streamgauge.bench.answers.record import CAPABILITIES, ROWS
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.report.run_records import Records
-from streamgauge.spark import generate, ingest
-from streamgauge.spark.workers import Forked
+from streamgauge.results.report.run_records import Records
+from streamgauge.streams.stages import generate, ingest
+from streamgauge.streams.stages.workers import Forked
 
 ONE_WATERMARK = {"spark.sql.streaming.statefulOperator.allowMultiple": "false", "spark.driver.memory": "1g"}
 RAW: dict[str, Any] = {

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.engines.flink.flink_system import RULES
-from streamgauge.engines.spark import queries as spark
-from streamgauge.oracle.batches import LEAST_MS, BatchLog, Rules
-from streamgauge.oracle.duck import answer, ask
-from streamgauge.oracle.late_rows import expectation
-from streamgauge.workloads import Spec
+from streamgauge.bench.engines.flink.flink_system import RULES
+from streamgauge.bench.engines.spark import queries as spark
+from streamgauge.bench.oracle.batches import LEAST_MS, BatchLog, Rules
+from streamgauge.bench.oracle.duck import answer, ask
+from streamgauge.bench.oracle.late_rows import expectation
+from streamgauge.bench.workloads import Spec
 from tests.engines.hand import row, table
 
 S = 1_000_000

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.oracle.batches import BatchLog, Rules
-from streamgauge.oracle.late_rows import Unknowable, below_own_key, expectation
-from streamgauge.workloads import Spec
+from streamgauge.bench.oracle.batches import BatchLog, Rules
+from streamgauge.bench.oracle.late_rows import Unknowable, below_own_key, expectation
+from streamgauge.bench.workloads import Spec
 
 SPEC = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000, watermark_ms=2_000)
 RULES = Rules("rows", each_key=True)

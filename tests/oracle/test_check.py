@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.engines.spark.queries import rules
-from streamgauge.oracle.check import Check, check
-from streamgauge.oracle.checksum import checksum
-from streamgauge.workloads import Spec
+from streamgauge.bench.engines.spark.queries import rules
+from streamgauge.bench.oracle.check import Check, check
+from streamgauge.bench.oracle.checksum import checksum
+from streamgauge.bench.workloads import Spec
 from tests.engines.hand import row, table
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)

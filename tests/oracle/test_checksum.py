@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.oracle.checksum import checksum
+from streamgauge.bench.oracle.checksum import checksum
 
 VALUES = st.fixed_dictionaries(
     {

@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge import workloads
-from streamgauge.driver.replay import wire_schema
-from streamgauge.engines.spark import queries
-from streamgauge.engines.spark.engine import PROVIDER, ROCKSDB, settings
-from streamgauge.oracle.batches import BatchLog
-from streamgauge.oracle.checksum import checksum, result_columns
-from streamgauge.oracle.duck import ask, size_and_checksum
-from streamgauge.oracle.late_rows import expectation
-from streamgauge.workloads import Spec
+from streamgauge.bench import workloads
+from streamgauge.bench.driver.replay import wire_schema
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.bench.oracle.batches import BatchLog
+from streamgauge.bench.oracle.checksum import checksum, result_columns
+from streamgauge.bench.oracle.duck import ask, size_and_checksum
+from streamgauge.bench.oracle.late_rows import expectation
+from streamgauge.bench.workloads import Spec
 
 S = 1_000_000
 Event = tuple[float, Any, Any]  # second, name, amount; seq is its number

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.engines.flink.flink_system import RULES
-from streamgauge.engines.spark import queries as spark
-from streamgauge.lateness.sessions import left_out
-from streamgauge.oracle.batches import BatchLog, Rules
-from streamgauge.oracle.check import Check, check
-from streamgauge.oracle.checksum import checksum
-from streamgauge.oracle.late_rows import Expectation, Unknowable, expectation
-from streamgauge.workloads import Spec
+from streamgauge.bench.engines.flink.flink_system import RULES
+from streamgauge.bench.engines.spark import queries as spark
+from streamgauge.bench.oracle.batches import BatchLog, Rules
+from streamgauge.bench.oracle.check import Check, check
+from streamgauge.bench.oracle.checksum import checksum
+from streamgauge.bench.oracle.late_rows import Expectation, Unknowable, expectation
+from streamgauge.bench.workloads import Spec
+from streamgauge.streams.lateness.sessions import left_out
 from tests.engines.hand import row, table
 
 S = 1_000_000

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.oracle import locked
-from streamgauge.oracle.differences import Difference, Differences
-from streamgauge.oracle.own_sql import EARLIER, Answers, OwnCheck, tells_time
+from streamgauge.bench.oracle import locked
+from streamgauge.bench.oracle.differences import Difference, Differences
+from streamgauge.bench.oracle.own_sql import EARLIER, Answers, OwnCheck, tells_time
 
 SQL = """
 select key, count(*) as n, max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by key

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.engines.spark.queries import rules
-from streamgauge.oracle.batches import BatchLog, taken_by
-from streamgauge.oracle.watermarks import Watermarks, recomputed
-from streamgauge.workloads import Spec
+from streamgauge.bench.engines.spark.queries import rules
+from streamgauge.bench.oracle.batches import BatchLog, taken_by
+from streamgauge.bench.oracle.watermarks import Watermarks, recomputed
+from streamgauge.bench.workloads import Spec
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000, watermark_ms=2_000)
 JOIN = Spec("windowed_join", "name", None, window_us=10_000_000)

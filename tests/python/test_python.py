@@ -86,7 +86,7 @@ def test_what_is_no_run_or_damaged_is_told_in_one_line(measured: Path) -> None:
 
 
 def test_the_names_are_loaded_when_they_are_used() -> None:
-    code = "import streamgauge, sys; print('streamgauge.cli' in sys.modules, streamgauge.Run.__name__)"
+    code = "import streamgauge, sys; print('streamgauge.app.cli' in sys.modules, streamgauge.Run.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False Run\n"
     with pytest.raises(AttributeError, match="nothing"):

@@ -9,9 +9,9 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
-from streamgauge.report import again, build, glossary
-from streamgauge.report.blocks import Chart, Code, Hole, Section, Table, plain
-from streamgauge.report.run_records import Records
+from streamgauge.results.report import again, build, glossary
+from streamgauge.results.report.blocks import Chart, Code, Hole, Section, Table, plain
+from streamgauge.results.report.run_records import Records
 from tests.example_run import CELLS, benchmark
 from tests.index.example import result
 

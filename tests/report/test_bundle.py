@@ -9,8 +9,8 @@ import pytest
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import load
-from streamgauge.report import build, bundle
-from streamgauge.report.blocks import Table, Text
+from streamgauge.results.report import build, bundle
+from streamgauge.results.report.blocks import Table, Text
 from tests.command import Call, run
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 

@@ -13,9 +13,9 @@ from streamgauge.base.jsonl import write_json, write_record, write_records
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, keep
-from streamgauge.report import build
-from streamgauge.report.release_page import build as build_release
-from streamgauge.report.run_records import Records
+from streamgauge.results.report import build
+from streamgauge.results.report.release_page import build as build_release
+from streamgauge.results.report.run_records import Records
 from tests.catalog.test_flipped_records import FIGURE
 from tests.command import Call, run
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
@@ -32,7 +32,7 @@ FILES = (
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> tuple[Benchmark, Store]:
-    from streamgauge.answers.record import keep_hard
+    from streamgauge.bench.answers.record import keep_hard
 
     made, store = benchmark(tmp_path / "source.csv", **CELLS), Store(tmp_path / "a")
     record_cells(record_example(store, made))

@@ -11,10 +11,10 @@ import pytest
 
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
-from streamgauge.report import build, degrees, disorder, semantics
-from streamgauge.report.blocks import Chart, Hole, Table, Text
-from streamgauge.report.costs import Costs
-from streamgauge.report.run_records import Records
+from streamgauge.results.report import build, degrees, disorder, semantics
+from streamgauge.results.report.blocks import Chart, Hole, Table, Text
+from streamgauge.results.report.costs import Costs
+from streamgauge.results.report.run_records import Records
 from tests.example_disorder import made_benchmark, record_degrees
 from tests.example_run import RUN
 

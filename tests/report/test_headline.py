@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.report import headline
-from streamgauge.report.blocks import Note, Tiles
-from streamgauge.report.page import render
-from streamgauge.report.run_records import Records
+from streamgauge.results.report import headline
+from streamgauge.results.report.blocks import Note, Tiles
+from streamgauge.results.report.page import render
+from streamgauge.results.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 from tests.report.test_report_search import plain, rewrite
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.report.metric_names import for_people
+from streamgauge.results.report.metric_names import for_people
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.records.latency import LatencyRun
-from streamgauge.report import build, layout
-from streamgauge.report.blocks import Note, Outcome, Section, Table, Text
-from streamgauge.report.charts import edges, steps
-from streamgauge.report.overview import outcome
-from streamgauge.report.run_records import Records
+from streamgauge.results.report import build, layout
+from streamgauge.results.report.blocks import Note, Outcome, Section, Table, Text
+from streamgauge.results.report.charts import edges, steps
+from streamgauge.results.report.overview import outcome
+from streamgauge.results.report.run_records import Records
+from streamgauge.streams.keys import profile_key
 from tests.example_run import (
     CELLS,
     RUN,
@@ -176,7 +177,7 @@ def test_watermark_sentence_is_right_by_hand(store: Store, tmp_path: Path) -> No
     curve = [[0, 40], [5 * 10**9, 9], [30 * 10**9, 1], [60 * 10**9, 0]]
     enough = {"1 %": 4 * 10**9, "0.1 %": 29 * 10**9, "none": 60 * 10**9}
     facts = {**profile(), "events": 1000, "watermark_curve": curve, "enough_delay": enough}
-    r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
+    r.stage("analyze", outcome=r.artifact("profile", profile_key(store, made), {}, profile=facts))
     text = " ".join(Page(build(made, store, RUN)).text["source"])
     assert "A watermark that waits 4 s loses at most 1 %, 29 s at most 0.1 %, 60 s none" in text
 
@@ -220,7 +221,7 @@ def test_a_profile_without_a_key_is_a_hole_and_told_of(tmp_path: Path, lost: str
     made = benchmark(tmp_path / "source.csv")
     facts = {key: value for key, value in profile().items() if key != lost}
     r = Recorder(store := Store(tmp_path / "torn"), made)
-    r.stage("analyze", outcome=r.artifact("profile", store.profile_key(made), {}, profile=facts))
+    r.stage("analyze", outcome=r.artifact("profile", profile_key(store, made), {}, profile=facts))
     with pytest.raises(UserError, match=rf"profile.json: damaged, {lost}: field required; run its stage again"):
         build(made, store, RUN)
     assert "No profile of the source." in Page(r.run / "index.html").text["source"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamgauge.report.blocks import Chart, Hole, Table, Text
-from streamgauge.report.hard_section import section
+from streamgauge.results.report.blocks import Chart, Hole, Table, Text
+from streamgauge.results.report.hard_section import section
 
 
 def operator(rows: int, late: int, eviction: int, dropped: int = 0) -> dict[str, Any]:

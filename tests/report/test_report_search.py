@@ -14,10 +14,10 @@ import pytest
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
 from streamgauge.records.search import Constraint, SearchAnswer
-from streamgauge.report import cells_section, overview, sweep
-from streamgauge.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
-from streamgauge.report.model import limited_by, settled_age
-from streamgauge.report.run_records import Records
+from streamgauge.results.report import cells_section, overview, sweep
+from streamgauge.results.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
+from streamgauge.results.report.model import limited_by, settled_age
+from streamgauge.results.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 Change = Callable[[dict[str, Any]], object]

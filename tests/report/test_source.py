@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.report import build
+from streamgauge.results.report import build
+from streamgauge.streams.keys import profile_key
 from tests.example_run import HINT, RUN, Recorder, benchmark, profile
 from tests.report.test_report import Page
 
@@ -22,7 +23,7 @@ def test_hints_and_the_order_in_the_file(tmp_path: Path, hints: list[dict[str, A
     facts: dict[str, Any] = {**profile(), "out_of_order": 0}
     facts["in_file"] = {**facts["in_file"], "hints": hints}
     recorder = Recorder(store := Store(tmp_path / "store"), made)
-    recorder.stage("analyze", outcome=recorder.artifact("profile", store.profile_key(made), {}, profile=facts))
+    recorder.stage("analyze", outcome=recorder.artifact("profile", profile_key(store, made), {}, profile=facts))
     text = " ".join(Page(build(made, store, RUN)).text["source"])
     assert said in text
     assert "0 events; as in the file 19.269 %" in text

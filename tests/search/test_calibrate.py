@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.simulate import calibrate
 from streamgauge.config import Search
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.simulate import calibrate
 from tests.cli.test_cli import call
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from streamgauge.airflow import summary
+from streamgauge.app.airflow import summary
+from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.latency import LatencyRun
 from streamgauge.records.search import SearchAnswer
-from streamgauge.report import headline, overview
-from streamgauge.report.run_records import Records
-from streamgauge.search.claims import claim_of
+from streamgauge.results.report import headline, overview
+from streamgauge.results.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 INTERVALS = {"narrow": (38_000.0, 42_000.0), "wide": (15_000.0, 90_000.0)}

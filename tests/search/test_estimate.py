@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.estimate import fit, geometric_mean, interval
+from streamgauge.bench.search.records import Batch, Purpose, Window
 from streamgauge.records.search import Estimate
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.estimate import fit, geometric_mean, interval
-from streamgauge.search.records import Batch, Purpose, Window
 
 A, B, AGE = 0.5, 1e-6, 10.0
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from streamgauge.base.histogram import Histogram
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.latency_turns import QUANTILES, common_rate, order, ratio
+from streamgauge.bench.search.shared import block_order
+from streamgauge.bench.search.simulate import paced_turns
 from streamgauge.config import Search
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.latency_turns import QUANTILES, common_rate, order, ratio
-from streamgauge.search.shared import block_order
-from streamgauge.search.simulate import paced_turns
 
 
 def latency(ms: float, count: int = 1000) -> Histogram:

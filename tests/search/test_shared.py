@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import pytest
 
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.records import Batch, Measurement, Window
+from streamgauge.bench.search.shared import AllDone, Measured, Turn, block_order, next_turn, ratio, whole_blocks
+from streamgauge.bench.search.simulate import shared_search
+from streamgauge.bench.search.steps import Hold, Limits
 from streamgauge.config import Search
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.records import Batch, Measurement, Window
-from streamgauge.search.shared import AllDone, Measured, Turn, block_order, next_turn, ratio, whole_blocks
-from streamgauge.search.simulate import shared_search
-from streamgauge.search.steps import Hold, Limits
 
 CAPPED = Behaviour(1e6, 0.05, 200_000, noise=0.05, between=0.05)
 SETTINGS = Search(proof_steps=0, warmup_seconds=30)
@@ -22,7 +22,7 @@ SETTINGS = Search(proof_steps=0, warmup_seconds=30)
 
 def recorded(streams: list[Behaviour], settings: Search = SETTINGS) -> tuple[list[Measured], AllDone]:
     """Runs a shared search of the known system without a proof; returns its measurements and its end."""
-    from streamgauge.search.simulate import VirtualProcess
+    from streamgauge.bench.search.simulate import VirtualProcess
 
     process = VirtualProcess(streams[0], 1, 1)
     measured: list[Measured] = []

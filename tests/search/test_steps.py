@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.units import Duration
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.loop import next_step, run_search
+from streamgauge.bench.search.proof import classify
+from streamgauge.bench.search.records import Measurement, Outcome, Purpose, TrialRecord, Verdict, Window
+from streamgauge.bench.search.simulate import VirtualProcess
+from streamgauge.bench.search.steps import Done, Hold, Limits, Recover
+from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Search
-from streamgauge.search.behaviour import Behaviour
-from streamgauge.search.loop import next_step, run_search
-from streamgauge.search.proof import classify
-from streamgauge.search.records import Measurement, Outcome, Purpose, TrialRecord, Verdict, Window
-from streamgauge.search.simulate import VirtualProcess
-from streamgauge.search.steps import Done, Hold, Limits, Recover
-from streamgauge.search.verdict import judge
 
 QUIET = Behaviour(capacity=1e6, batch_cost_s=0.3, batch_rows=200_000, noise=0.05)
 

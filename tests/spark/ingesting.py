@@ -11,10 +11,10 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark
-from streamgauge.spark import ingest
+from streamgauge.streams.stages import ingest
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 
 def benchmark(files: Path | list[Path], scale: float = 1.0, **source: Any) -> Benchmark:

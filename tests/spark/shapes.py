@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Experiment, Source, TimeColumn
-from streamgauge.spark.generate import write_stream
-from streamgauge.spark.workers import Workers
+from streamgauge.streams.stages.generate import write_stream
+from streamgauge.streams.stages.workers import Workers
 
 ROWS, GROUP_ROWS, CHUNK_ROWS = 20_000, 500, 1_000
 MS = 10**6
@@ -63,8 +63,8 @@ def hashes(workers: Workers, place: Path) -> dict[str, tuple[str, int]]:
 
 
 def main(folder: str, *masters: str) -> None:
-    from streamgauge.spark.session import batch_session, end
-    from streamgauge.spark.tasks import OnSpark
+    from streamgauge.streams.stages.session import batch_session, end
+    from streamgauge.streams.stages.tasks import OnSpark
 
     found = {}
     for master in masters:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.spark import session
+from streamgauge.streams.stages import session
 
 
 @pytest.fixture(autouse=True)

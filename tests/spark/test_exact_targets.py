@@ -16,13 +16,14 @@ import pytest
 from streamgauge.base.errors import Infeasible
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Experiment
-from streamgauge.disorder.delays import draw, table
-from streamgauge.spark import generate, ingest
+from streamgauge.streams.disorder.delays import draw, table
+from streamgauge.streams.keys import events_key
+from streamgauge.streams.stages import generate, ingest
 from tests.conftest import everywhere
 from tests.oracle import naive, running
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 MS = 10**6
 SEED = 42
@@ -111,7 +112,7 @@ def test_every_target_is_met_to_the_event_or_refused_with_its_bound(
     workers: Workers, tmp_path: Path, flights_gz: Path, kind: str
 ) -> None:
     wanted, store = ingested(workers, tmp_path, kind, 12_000 if kind != "flights" else 26_475, flights_gz)
-    events = store.need("events", store.events_key(wanted), "ingest")
+    events = store.need("events", events_key(store, wanted), "ingest")
     source_rows = rows(events)
     n = len(source_rows)
     source_late = running.late(time for _, time, _ in source_rows)
@@ -145,7 +146,7 @@ def test_the_bound_is_that_of_all_thresholds_tried_one_by_one(
     workers: Workers, tmp_path: Path, flights_gz: Path, kind: str
 ) -> None:
     wanted, store = ingested(workers, tmp_path, kind, 400, flights_gz)
-    events = store.need("events", store.events_key(wanted), "ingest")
+    events = store.need("events", events_key(store, wanted), "ingest")
     times, seq = column(events, "event_time"), column(events, "seq")
     impossible = experiment(100, KINDS[kind].longest, on_infeasible="closest")
     stream = generate.run(workers, wanted, store, impossible, chunk_rows=90)

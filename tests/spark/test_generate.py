@@ -17,17 +17,17 @@ from streamgauge.base.errors import Infeasible, UserError
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import DelaySpec, Experiment, Source, TimeColumn
-from streamgauge.disorder import definitions
-from streamgauge.spark import generate
-from streamgauge.spark.analyze import measure
-from streamgauge.spark.generate import _header as header_of
-from streamgauge.spark.generate import write_stream
-from streamgauge.spark.workers import Forked
+from streamgauge.streams.disorder import definitions
+from streamgauge.streams.stages import generate
+from streamgauge.streams.stages.analyze import measure
+from streamgauge.streams.stages.generate import _header as header_of
+from streamgauge.streams.stages.generate import write_stream
+from streamgauge.streams.stages.workers import Forked
 from tests.conftest import everywhere
 from tests.oracle import naive
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 SOURCE = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="ns"))
 

@@ -13,15 +13,15 @@ import pytest
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.records.profile import Hint, InFile
-from streamgauge.spark import analyze, in_file, ingest
-from streamgauge.spark.workers import Forked
-from streamgauge.text.sample import sample
+from streamgauge.streams.stages import analyze, in_file, ingest
+from streamgauge.streams.stages.workers import Forked
+from streamgauge.streams.text.sample import sample
 from tests.command import Call, run
 from tests.conftest import ROOT, everywhere
 from tests.spark.ingesting import benchmark, written
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 NOW = 1_767_225_600
 

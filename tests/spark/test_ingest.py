@@ -17,12 +17,12 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.spark import ingest
+from streamgauge.streams.stages import ingest
 from tests.conftest import everywhere, unpacked
 from tests.spark.ingesting import bad, benchmark, rows, written
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 SECOND = 10**9
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.spark import ingest
+from streamgauge.streams.stages import ingest
 from tests.conftest import everywhere
 from tests.spark.ingesting import benchmark, refused, written
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 
 def test_a_missing_file(workers: Workers, tmp_path: Path) -> None:

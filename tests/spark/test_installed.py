@@ -12,7 +12,7 @@ import pyspark
 
 HOME = Path(pyspark.__file__).parent
 ARCHIVES = sorted((HOME / "python" / "lib").glob("*.zip"))
-TELL = "import streamgauge.spark, pyspark, py4j; print(pyspark.__file__, py4j.__file__)"
+TELL = "import streamgauge.streams.stages, pyspark, py4j; print(pyspark.__file__, py4j.__file__)"
 
 
 def imported(archives: list[Path]) -> list[Path]:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.app.cli.planning import plan_of
 from streamgauge.base import places
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl
@@ -24,12 +25,12 @@ from streamgauge.base.seals import sealed
 from streamgauge.catalog import artifacts
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.cli.planning import plan_of
 from streamgauge.config import Benchmark, load
-from streamgauge.index import garbage_collection
-from streamgauge.report import build
-from streamgauge.spark import analyze, generate, ingest, validate
-from streamgauge.spark.tasks import OnSpark
+from streamgauge.results.index import garbage_collection
+from streamgauge.results.report import build
+from streamgauge.streams.keys import events_key
+from streamgauge.streams.stages import analyze, generate, ingest, validate
+from streamgauge.streams.stages.tasks import OnSpark
 from tests.conftest import ROOT
 from tests.stores import object_store
 
@@ -290,7 +291,7 @@ def test_a_source_that_is_not_on_the_store_is_told(root: str, tmp_path: Path) ->
     tiny = benchmark(tmp_path)
     gone = tiny.model_copy(update={"source": tiny.source.model_copy(update={"files": (f"{root}/gone.csv",)})})
     with pytest.raises(UserError, match=rf"{root}/gone\.csv: no such source file"):
-        Store(tmp_path).events_key(gone)
+        events_key(Store(tmp_path), gone)
 
 
 @pytest.mark.usefixtures("root")

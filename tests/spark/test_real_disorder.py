@@ -10,13 +10,13 @@ import duckdb
 import pytest
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.spark import ingest
-from streamgauge.spark.analyze import measure
+from streamgauge.streams.stages import ingest
+from streamgauge.streams.stages.analyze import measure
 from tests.conftest import DATA, unpacked
 from tests.spark.ingesting import benchmark
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 MS = 10**6
 MINUTE = 60_000 * MS

@@ -11,11 +11,11 @@ import pytest
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Experiment
-from streamgauge.spark import ingest
-from streamgauge.spark.analyze import measure
-from streamgauge.spark.generate import write_stream
-from streamgauge.spark.tasks import OnSpark
-from streamgauge.spark.workers import Forked, Workers
+from streamgauge.streams.stages import ingest
+from streamgauge.streams.stages.analyze import measure
+from streamgauge.streams.stages.generate import write_stream
+from streamgauge.streams.stages.tasks import OnSpark
+from streamgauge.streams.stages.workers import Forked, Workers
 from tests.conftest import DATA, ROOT, unpacked
 from tests.spark.ingesting import benchmark
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.disorder import generation
-from streamgauge.spark.session import library_zip, session_conf
+from streamgauge.streams.disorder import generation
+from streamgauge.streams.stages.session import library_zip, session_conf
 
 
 def own_address() -> str:
@@ -64,6 +64,6 @@ def test_what_executors_get_is_this_library_with_the_modules_that_are_compiled()
             f"import sys; sys.path.insert(0, {str(library)!r}); import {generation.__name__} as it; print(it.__file__)"
         )
         told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, cwd=library.parent)
-        assert told.stdout == f"{library}/streamgauge/disorder/generation.pyc\n", told.stderr
+        assert told.stdout == f"{library}/streamgauge/streams/disorder/generation.pyc\n", told.stderr
     finally:
         shutil.rmtree(library.parent)

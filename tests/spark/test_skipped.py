@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from streamgauge import config
-from streamgauge.airflow.stage_runs import line
+from streamgauge.app.airflow.stage_runs import line
 from streamgauge.base.errors import Skipped, UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.metrics.pipeline import Pipeline
-from streamgauge.report.run_records import Records
-from streamgauge.spark.job import Job
+from streamgauge.results.report.run_records import Records
+from streamgauge.streams.stages.job import Job
 
 RAW = {
     "name": "b",

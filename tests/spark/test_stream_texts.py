@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.spark import stream_texts
+from streamgauge.streams.stages import stream_texts
 
 
 @pytest.mark.parametrize("kernel", [True, False])

@@ -12,10 +12,11 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
+from streamgauge.bench.engines.spark.engine import settings
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Experiment
-from streamgauge.engines.spark.engine import settings
-from streamgauge.spark import facts, validate
+from streamgauge.streams.keys import events_key, stream_key, validation_key
+from streamgauge.streams.stages import facts, validate
 from tests.conftest import ROOT
 from tests.spark.mutations import (
     OF_THE_CLAIMS,
@@ -228,7 +229,7 @@ def stored(tmp_path: Path, case: Case) -> tuple[Store, Benchmark]:
     source.write_text("0,0\n")
     benchmark = BENCHMARK.model_copy(update={"source": BENCHMARK.source.model_copy(update={"files": (str(source),)})})
     store = Store(tmp_path / "a [place] *é#%20")  # all but a pattern or an address
-    keys = (store.events_key(benchmark), store.stream_key(benchmark, benchmark.experiments[0]))
+    keys = (events_key(store, benchmark), stream_key(store, benchmark, benchmark.experiments[0]))
     for artifact, key in zip(case.write(tmp_path / "made"), keys, strict=True):
         final = store.path(artifact.kind, key)
         final.parent.mkdir(parents=True)
@@ -275,6 +276,6 @@ def test_a_failed_stage_names_what_failed_keeps_its_docs_and_publishes_nothing(s
         "achieved-as-claimed",
     }
     assert (shown / "docs" / "index.html").exists()
-    key = store.validation_key(benchmark, experiment, SUITES)
+    key = validation_key(store, benchmark, experiment, SUITES)
     assert store.find("validation", key) is None
     assert not store.path("validation", key).exists()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from streamgauge.catalog.artifacts import ALGORITHM, Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.spark import analyze, generate, ingest
+from streamgauge.streams.stages import analyze, generate, ingest
 from tests.spark.ingesting import rows
 
 if TYPE_CHECKING:
-    from streamgauge.spark.workers import Workers
+    from streamgauge.streams.stages.workers import Workers
 
 #: (kind, version) -> what it makes of the source below
 MADE = {

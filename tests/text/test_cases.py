@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source
-from streamgauge.text.parse import parse
-from streamgauge.text.splits import header, source_splits
+from streamgauge.streams.text.parse import parse
+from streamgauge.streams.text.splits import header, source_splits
 from tests.command import Call, run
 
 ISO = "%Y-%m-%dT%H:%M:%S"

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from streamgauge.base.errors import Mistakes
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Source, mistakes
-from streamgauge.spark import ingest
-from streamgauge.spark.workers import Forked
-from streamgauge.text import json_lines
+from streamgauge.streams.stages import ingest
+from streamgauge.streams.stages.workers import Forked
+from streamgauge.streams.text import json_lines
 from tests.command import Call, run
 from tests.spark.ingesting import bad, benchmark, rows
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.text import ranges
+from streamgauge.streams.text import ranges
 from tests.flips import flipped
 
 TEXT = b"t,v\n" + b"".join(b"%d,%d\n" % (i, random.Random(i).randrange(10**9)) for i in range(30_000))

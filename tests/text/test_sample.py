@@ -10,7 +10,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import moment
 from streamgauge.config import Source
-from streamgauge.text.sample import sample
+from streamgauge.streams.text.sample import sample
 from tests.command import Call, run
 
 SECOND = 10**9

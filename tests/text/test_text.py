@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, TimeColumn
-from streamgauge.text import ranges, rows
-from streamgauge.text.parse import TOO_LONG, layout_of, names_in, parse
-from streamgauge.text.splits import header, source_splits
+from streamgauge.streams.text import ranges, rows
+from streamgauge.streams.text.parse import TOO_LONG, layout_of, names_in, parse
+from streamgauge.streams.text.splits import header, source_splits
 
 anytime = settings(deadline=None)  # the machine is shared
 NAMES = ["k", "t", "x", "a"]
@@ -292,7 +292,7 @@ def test_a_line_beyond_the_bound_is_cut_where_it_can_be_told(
 
 
 def test_a_line_beyond_the_bound_goes_to_the_quarantine_by_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgauge.text.parse.LONGEST_LINE", 2000)
+    monkeypatch.setattr("streamgauge.streams.text.parse.LONGEST_LINE", 2000)
     source = Source(files=("f.csv",), time=TimeColumn(column=0, unit="s"), header=False)
     long = b"2," + b"x" * 3000
     found = parse(b"1,a\n" + long + b"\n3,b\n", layout_of(source, None, "f.csv"), 10)

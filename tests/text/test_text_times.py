@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
 from streamgauge.config import TimeColumn
-from streamgauge.text.fields import OUT_OF_RANGE, UNREADABLE
-from streamgauge.text.numbers import integers
-from streamgauge.text.patterns import Reader, pieces
-from streamgauge.text.times import times
+from streamgauge.streams.text.fields import OUT_OF_RANGE, UNREADABLE
+from streamgauge.streams.text.numbers import integers
+from streamgauge.streams.text.patterns import Reader, pieces
+from streamgauge.streams.text.times import times
 
 anytime = settings(deadline=None)  # the machine is shared
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

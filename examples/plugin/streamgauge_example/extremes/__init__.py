@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.workloads import Query
+from streamgauge.bench.workloads import Query
 
 EXTREMES = Query(
     "example.extremes",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.engines.spark.queries.windows import bounds, exact, latest, watermarked, window
-from streamgauge.workloads import Spec
+from streamgauge.bench.engines.spark.queries.windows import bounds, exact, latest, watermarked, window
+from streamgauge.bench.workloads import Spec
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:

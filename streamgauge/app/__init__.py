@@ -1,0 +1,1 @@
+"""Starts all other parts for people and clocks: the command, Airflow, nights."""

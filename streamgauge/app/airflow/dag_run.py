@@ -1,0 +1,175 @@
+"""`streamgauge run`: runs one benchmark through a private Airflow and reports its progress in short lines."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from streamgauge import config
+from streamgauge.app.airflow import home, stage_runs, summary
+from streamgauge.app.airflow.services import ui
+from streamgauge.base import process_sessions
+from streamgauge.base.live import Live, tell, took
+from streamgauge.base.places import here
+from streamgauge.bench.measure import timing
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.claims import claimed
+from streamgauge.catalog.run_log import RunLog, StageRecord
+from streamgauge.streams.stages.session import check_master
+
+__all__ = ["run", "ui"]
+POLL_SECONDS = 0.3
+
+
+def run(
+    path: Path,
+    artifacts: Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    master: str | None = None,
+    run_id: str | None = None,
+    only: str | None = None,
+    alone: bool = False,
+    say: Callable[[str], None] = tell,
+) -> int:
+    """Runs every stage of the benchmark file; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
+
+    overrides: see config.Overrides. run_id: a run to begin or to continue: what it has measured is kept; None for a
+    new one. only: the stage to run, after those that it needs, without Airflow. alone: run all without Airflow.
+
+    Raises UserError for problems that are found before anything starts, and while another process has that run.
+    """
+    path, store = Path(path).absolute(), Store(artifacts)
+    chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
+    benchmark = config.load(path, config.parse(config.Overrides, chosen, "overrides"))
+    if master:
+        check_master(master)
+    run_id = run_id or new_name(benchmark)
+    with claimed(store.run(run_id)) as claim:
+        if only or alone:
+            began = time.monotonic()
+            code = stage_runs.run(
+                path, benchmark, store, chosen, only=only, run_id=run_id, claim=claim, master=master, say=say
+            )
+            return code if only else _told(benchmark, store, run_id, failed=bool(code), began=began, say=say)
+        return _run(path, benchmark, store, chosen, run_id=run_id, claim=claim, master=master, say=say)
+
+
+def _run(
+    path: Path,
+    benchmark: config.Benchmark,
+    store: Store,
+    overrides: Mapping[str, Any],
+    *,
+    run_id: str,
+    claim: Mapping[str, str],
+    master: str | None,
+    say: Callable[[str], None],
+) -> int:
+    directory = store.run(run_id)
+    environment = home.environment(here(store.root) / "airflow" / "run", store.root, path, master)
+    environment |= {**claim, "STREAMGAUGE_RUN_ID": run_id}
+    log = here(directory) / "airflow.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    say(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
+    command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(overrides)]
+    begin = time.monotonic()
+    try:
+        with process_sessions.stoppable():
+            with Live(lambda: f"  preparing Airflow, {took(time.monotonic() - begin)}", sys.stdout):
+                home.prepare(environment)
+            process = process_sessions.Leader(command, environment, log)
+            try:
+                _relay(process, RunLog(directory), benchmark, log, say)
+            finally:
+                # Airflow takes the end of a stage for a failure: it must be gone before it tries again
+                process_sessions.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+    failed = process.returncode != 0
+    if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):
+        say(f"Airflow failed outside of the stages; see the end of {log}")
+    return _told(benchmark, store, run_id, failed=failed, began=begin, say=say)
+
+
+def _told(
+    benchmark: config.Benchmark, store: Store, run_id: str, *, failed: bool, began: float, say: Callable[[str], None]
+) -> int:
+    """Says what a run that has ended found, and where its page is; returns its exit code."""
+    directory = store.run(run_id)
+    summary.show(benchmark, store, RunLog(directory))
+    page = directory / "index.html"
+    say(f"{'failed' if failed else 'done'} in {time.monotonic() - began:.0f} s")
+    say(f"page: {page}" if page.exists() else f"no page was made; see the logs in {directory}")
+    return int(failed)
+
+
+def new_name(benchmark: config.Benchmark) -> str:
+    """A name for a new run, which no other has."""
+    return f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+class Watch:
+    """State of a run for who waits: its stage, the step that its log names last, and what is left."""
+
+    def __init__(self, benchmark: config.Benchmark, log: Path) -> None:
+        self._benchmark, self._log = benchmark, log
+        self._began = self._stage_began = time.monotonic()
+        self._log_begin = 0
+        self.stages: list[StageRecord] = []
+
+    def seen(self, stages: list[StageRecord]) -> None:
+        """Takes the attempts at stages so far."""
+        if len(stages) > len(self.stages):
+            self._stage_began, self._log_begin = time.monotonic(), stage_runs.size_bytes(self._log)
+        self.stages = stages
+
+    @property
+    def left(self) -> str:
+        running_s = time.monotonic() - self._stage_began
+        return timing.left(self._benchmark, self.stages, running_s=running_s)
+
+    def state(self) -> str:
+        """The line for who waits."""
+        now = time.monotonic()
+        if not self.stages:
+            return f"  starting Airflow, {took(now - self._began)}; {self.left}"
+        running = [one for one in self.stages if one.state == "started"]
+        if not running:
+            return f"  between stages, {took(now - self._began)} in all; {self.left}"
+        what = " ".join([running[-1].stage, *running[-1].scope.values()])
+        step = stage_runs.last_step(self._log, self._log_begin)
+        return f"  {what}, {took(now - self._stage_began)}; {self.left}{step}"
+
+
+def _relay(
+    process: subprocess.Popen[bytes],
+    run_log: RunLog,
+    benchmark: config.Benchmark,
+    log: Path,
+    say: Callable[[str], None],
+) -> None:
+    """Reports each stage's start and end, the step in between, and what is left, until the process ends."""
+    told: dict[str, str] = {}
+    watch = Watch(benchmark, log)
+    running = True
+    with Live(watch.state, sys.stdout):
+        while running:
+            running = process.poll() is None
+            stages = run_log.stages()
+            watch.seen(stages)
+            for stage in stages:
+                if told.get(stage.attempt) != stage.state:
+                    told[stage.attempt] = stage.state
+                    rest = f"  ({watch.left})" if stage.state == "started" else ""
+                    say(stage_runs.line(stage) + rest)
+            if running:
+                time.sleep(POLL_SECONDS)

@@ -1,0 +1,290 @@
+"""Builds DAGs from benchmark files. Tasks and their order come from the stage table; nothing here imports Spark.
+
+Read from the environment: STREAMGAUGE_CONFIGS (a folder, or one file), STREAMGAUGE_ARTIFACTS,
+STREAMGAUGE_PYTHON (the jobs' interpreter), STREAMGAUGE_SLOTS (size of the pool), STREAMGAUGE_RUN_ID.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, get_args
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import (
+    DAG,
+    Asset,
+    Param,
+    TaskGroup,
+    TriggerRule,
+    XComArg,
+    get_current_context,
+    task,
+    task_group,
+)
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+from airflow.sdk.definitions.template import literal
+from airflow.sdk.exceptions import AirflowException
+
+from streamgauge.app.airflow import home, late, notices, run_names, schedules
+from streamgauge.app.airflow.operator import StageOperator
+from streamgauge.app.airflow.run_names import PREFIX
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import place
+from streamgauge.base.shipped import shipped
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.checks import check_names
+from streamgauge.catalog.stages import Stage, scopes_of, stages_of
+from streamgauge.config import Benchmark, Overrides, load, parse
+from streamgauge.config.streams import Output
+
+CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
+ARTIFACTS = place(home.artifacts())
+SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
+#: of every task
+DEFAULTS = {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)}
+GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
+
+
+def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
+    """Maps files to their benchmarks; also returns one line for each file that is invalid or repeats a name."""
+    benchmarks: dict[Path, Benchmark] = {}
+    problems: list[str] = []
+    for file in files:
+        try:
+            benchmark = load(file)
+            check_names(benchmark)
+            try:
+                schedules.check(benchmark)
+            except UserError as problem:
+                raise UserError(f"{file}: {problem}") from None
+            for other, known in benchmarks.items():
+                if known.name == benchmark.name:
+                    raise UserError(
+                        f"{file}: name: found {known.name!r}, which {other} has; each benchmark needs its own name"
+                    )
+            benchmarks[file] = benchmark
+        except UserError as problem:
+            problems.append(str(problem))
+    return benchmarks, problems
+
+
+def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
+    """Builds a benchmark's DAG: the task plan, the stages, and a leaf that fails if any of them failed.
+
+    nightly: adds the stage that judges the run against earlier nights, and the task that sends its report.
+    """
+    stages = stages_of(benchmark, nightly=nightly)
+    dag_id = run_names.dag_id(run_names.NIGHT if nightly else run_names.RUN, benchmark.name)
+    with DAG(
+        dag_id=dag_id,
+        dag_display_name=f"{benchmark.name}: every night" if nightly else f"{benchmark.name}: benchmark",
+        description=benchmark.description,
+        doc_md=_document(benchmark, file, stages, dag_id),
+        schedule=schedules.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=["streamgauge", "nightly" if nightly else "benchmark"],
+        params=_params(benchmark),
+        user_defined_filters={"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
+        dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
+        deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
+        default_args=DEFAULTS,
+    ) as dag:
+        plan = task(task_id="plan", retries=0)(plan_experiments)(literal(str(file.absolute())))
+        producers: dict[str, Any] = {"source": plan}
+        for scope, members in groupby(stages, key=lambda stage: stage.scope):
+            if scope == "benchmark":
+                for stage in members:
+                    made = stage_task(stage, benchmark, file, {})
+                    _after(made, [producers[kind] for kind in stage.reads if kind in producers])
+                    producers[stage.writes] = made
+                continue
+            inside = list(members)
+            before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
+            if scope == "experiment":
+                scopes = plan
+            else:  # cells of experiments that succeeded are measured even if other experiments failed
+                scopes = task(task_id="cells", retries=0, trigger_rule=TriggerRule.ALL_DONE)(plan_cells)(
+                    literal(str(file.absolute()))
+                )
+                _after(scopes, before)
+                before = []
+            group = mapped_group(GROUPS[scope], inside, benchmark, file, scopes)
+            _after(group, before)
+            producers |= {stage.writes: group for stage in inside}
+        if nightly:
+            producers["notice"] = task(task_id="notify", trigger_rule=TriggerRule.ALL_DONE)(notify)(
+                literal(str(file.absolute())), "{{ run_id | run_name }}"
+            )
+            _after(producers["notice"], [producers["judgements"]])
+        finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
+        _after(finish, _unique(made for kind, made in producers.items() if kind != "source"))
+    return dag
+
+
+def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:
+    """Tells by Airflow's deadline alerts that a run takes longer than its timeouts' factor times what it should."""
+    return DeadlineAlert(
+        name=f"{benchmark.name} is late",
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(seconds=max(benchmark.timeouts.least.seconds, benchmark.timeouts.factor * seconds)),
+        callback=AsyncCallback(late.told, {"benchmark": benchmark.name}),
+    )
+
+
+def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
+    """Lists the scopes of this run's experiments. Raises UserError, which is one line, for wrong parameters."""
+    return scopes_of(_chosen(file, params), "experiment")
+
+
+def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
+    """Lists the scopes of this run's cells."""
+    return scopes_of(_chosen(file, params), "cell")
+
+
+def notify(file: str, run: str) -> list[str]:
+    """Sends the night's report where the benchmark file says. Raises AirflowException with one line if that fails."""
+    try:
+        folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
+        return notices.send(load(Path(file)), folder, get_current_context())
+    except UserError as problem:
+        raise AirflowException(str(problem)) from None
+
+
+def overrides_json(params: dict[str, Any]) -> str:
+    """The choices of the trigger form as JSON for the jobs' --overrides; an empty choice leaves what the file says."""
+    chosen = {key: value for key, value in params.items() if key in Overrides.model_fields}
+    return json.dumps({key: value for key, value in chosen.items() if value not in (None, [])})
+
+
+def _chosen(file: str, params: dict[str, Any]) -> Benchmark:
+    return load(Path(file), parse(Overrides, json.loads(overrides_json(params)), "parameters"))
+
+
+def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> StageOperator:
+    return StageOperator(
+        task_id=stage.name,
+        doc_md=stage.does,
+        stage=stage,
+        application=str(shipped(f"jobs/{stage.name}.py")),
+        artifacts=str(ARTIFACTS),
+        run=os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
+        config=str(file.absolute()),
+        overrides="{{ params | overrides }}",
+        scope=scope,
+        python=os.environ.get("STREAMGAUGE_PYTHON", sys.executable),
+        map_index_template="{{ task.scope.values() | join('.') }}" if stage.scope != "benchmark" else None,
+        pool=home.POOL,
+        pool_slots=SLOTS if stage.measures else 1,
+        execution_timeout=timedelta(seconds=timing.timeout_seconds(stage, benchmark)),
+        outlets=[Asset(name=f"{benchmark.name} {stage.writes}", uri=f"streamgauge://{benchmark.name}/{stage.writes}")],
+        trigger_rule=TriggerRule.ALL_DONE if stage.always else TriggerRule.ALL_SUCCESS,
+    )  # fmt: skip
+
+
+def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Path, scopes: XComArg) -> TaskGroup:
+    """Task group that runs the stages in order, once per scope: a failure stops only the stages of its own scope."""
+
+    def body(scope: Any) -> None:
+        made: dict[str, StageOperator] = {}
+        for stage in stages:
+            made[stage.writes] = stage_task(stage, benchmark, file, scope)
+            _after(made[stage.writes], [made[kind] for kind in stage.reads if kind in made])
+
+    return task_group(group_id=name)(body).expand(scope=scopes)
+
+
+def _after(later: Any, earlier: Iterable[Any]) -> None:
+    for one in earlier:
+        one >> later
+
+
+def _unique(items: Iterable[Any]) -> list[Any]:
+    return list({id(item): item for item in items}.values())
+
+
+def _params(benchmark: Benchmark) -> dict[str, Param]:
+    """Fields of the trigger form."""
+    outputs = list(get_args(Output))
+    params = {
+        "experiments": _names("Experiments", "which streams to make", [one.name for one in benchmark.experiments]),
+        "scale": Param(
+            benchmark.scale, type="number", title="Scale", exclusiveMinimum=0, maximum=1,
+            description="fraction of the source's lines to take, from its beginning",
+        ),
+        "seed": Param(
+            None, type=["null", "integer"], title="Seed", minimum=0, maximum=2**63 - 1,
+            description="seed for all experiments; if it is empty, the file's seeds are used",
+        ),
+        "outputs": Param(
+            None, type=["null", "array"], title="Outputs",
+            description="formats for all streams; if it is empty, the file's formats are used",
+            items={"type": "string", "enum": outputs}, examples=outputs, uniqueItems=True,
+        ),
+    }  # fmt: skip
+    return params | _cell_params(benchmark) if benchmark.all_cells() else params
+
+
+def _cell_params(benchmark: Benchmark) -> dict[str, Param]:
+    """Fields of the form for a benchmark that measures rates."""
+    cells = [cell.name for cell in benchmark.all_cells()]
+    search = benchmark.search
+    return {
+        "workloads": _names("Workloads", "which queries to measure", [one.name for one in benchmark.workloads]),
+        "systems": _names("Systems", "which systems to measure", [one.name for one in benchmark.systems]),
+        "cells": Param(
+            None, type=["null", "array"], title="Cells",
+            description="which combinations to measure, such as " + cells[0] + "; if it is empty, the file's cells "
+            "among the choices above, or all combinations if the file names none",
+            items={"type": "string", "enum": cells}, examples=cells, uniqueItems=True,
+        ),
+        "processes": Param(
+            None, type=["null", "integer"], title="Processes of each search", minimum=1, maximum=20,
+            description=f"fresh processes; with 3 the interval covers how much they differ. If it is empty, the "
+            f"file's {search.processes}",
+        ),
+        "proof_steps": Param(
+            None, type=["null", "integer"], title="Proof steps of each search", minimum=0, maximum=4,
+            description="rates tried on each side as proof, by recovery trials; 0 is quickest and proves "
+            f"nothing. If it is empty, the file's {search.proof_steps}",
+        ),
+        "quick": Param(
+            False, type="boolean", title="Quick", description="a first look: a minute or two a cell, wide intervals"
+        ),
+    }  # fmt: skip
+
+
+def _names(title: str, told: str, names: list[str]) -> Param:
+    return Param(
+        names, type="array", title=title, description=told, items={"type": "string", "enum": names}, examples=names,
+        minItems=1, uniqueItems=True,
+    )  # fmt: skip
+
+
+def _document(benchmark: Benchmark, file: Path, stages: list[Stage], dag_id: str) -> str:
+    return "\n".join(
+        [
+            f"### {benchmark.name}",
+            benchmark.description,
+            "",
+            f"A run takes {timing.told(benchmark)}. It comes from `{file}`. [Pages of all runs]({PREFIX}/); the page "
+            f"of one run is also `{ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
+            "",
+            "| stage | reads | writes | once per | |",
+            "|---|---|---|---|---|",
+            *(f"| {s.name} | {', '.join(s.reads)} | {s.writes} | {s.scope} | {s.does} |" for s in stages),
+            "",
+            "| experiment | target | delay | seed |",
+            "|---|---|---|---|",
+            *(f"| {e.name} | {e.wanted} | {e.delays} | {e.seed} |" for e in benchmark.experiments),
+        ]
+    )

@@ -1,0 +1,79 @@
+"""The release check as a DAG: streams, the check on an idle machine, and a task that fails unless the verdict is go."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from airflow.sdk import DAG, Param, task
+from airflow.sdk.definitions.template import literal
+from airflow.sdk.exceptions import AirflowFailException
+
+from streamgauge.app.airflow import run_names
+from streamgauge.app.airflow.factory import (
+    ARTIFACTS,
+    DEFAULTS,
+    GROUPS,
+    mapped_group,
+    overrides_json,
+    plan_experiments,
+    stage_task,
+)
+from streamgauge.app.airflow.run_names import PREFIX
+from streamgauge.base.jsonl import read_record
+from streamgauge.bench.measure import timing
+from streamgauge.catalog.stages import BY_NAME, RELEASE
+from streamgauge.config import Benchmark
+
+PAIR = {side: f"{{{{ params.{side} }}}}" for side in ("baseline", "candidate")}
+
+
+def build(benchmark: Benchmark, file: Path) -> DAG:
+    """The DAG of a benchmark with a release section; its trigger form chooses the systems to compare."""
+    names = [system.name for system in benchmark.systems]
+    proposed = [system.name for system in benchmark.systems if not system.example] or names
+    dag_id = run_names.dag_id(run_names.RELEASE, benchmark.name)
+    with DAG(
+        dag_id=dag_id,
+        dag_display_name=f"{benchmark.name}: release check",
+        description=f"Release check: {benchmark.description}",
+        doc_md=f"Streamgauge {RELEASE.does}.\n\nIt comes from `{file}`. [Pages of all runs]({PREFIX}/); the page of "
+        f"one check is also `{ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=["streamgauge", "release"],
+        params={
+            "baseline": Param(
+                proposed[0], type="string", enum=names, title="Baseline", description="compare with this system"
+            ),
+            "candidate": Param(
+                proposed[-1], type="string", enum=names, title="Candidate", description="judge this system"
+            ),
+        },
+        user_defined_filters={
+            "overrides": overrides_json,
+            "run_name": partial(run_names.folder, dag_id),
+        },
+        dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
+        default_args=DEFAULTS,
+    ) as dag:
+        plan = task(task_id="plan", retries=0)(plan_experiments)(literal(str(file.absolute())))
+        ingest = stage_task(BY_NAME["ingest"], benchmark, file, {})
+        streams = mapped_group(GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
+        check = stage_task(RELEASE, benchmark, file, PAIR)
+        ended = task(task_id="verdict", retries=0)(verdict)("{{ run_id | run_name }}")
+        plan >> ingest >> streams >> check >> ended
+    return dag
+
+
+def verdict(run: str) -> str:
+    """Returns the verdict's line if it is go. Raises AirflowFailException with it otherwise, also if inconclusive."""
+    folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
+    found = read_record(folder / "release.json", "run the check again")
+    if found["verdict"] != "go":
+        raise AirflowFailException(found["line"])
+    return str(found["line"])

@@ -1,0 +1,105 @@
+"""Prints a run's summary on the terminal: each stage's state, each stream's disorder, each cell's rate and latency."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.base.console import Console
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import scopes_of, stages_of
+from streamgauge.config import Benchmark
+from streamgauge.records.latency import LatencyRun
+from streamgauge.results.report.model import limited_by
+from streamgauge.results.report.run_records import CellRecord, Records
+
+COLOUR = {"done": "green", "failed": "red", "skipped": "yellow", "started": "yellow"}
+_COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}
+
+
+def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> None:
+    """Prints tables from the run's records and the streams' manifests."""
+    console = console or Console()
+    console.print(_stages(benchmark, run_log))
+    console.print(_streams(benchmark, store, run_log))
+    if benchmark.all_cells():
+        cells = Records(benchmark, store, run_log.path.name).cells
+        console.print(_cells(benchmark, cells))
+        for cell in cells:
+            loss = cell.search.lost_at_own_speed if cell.search else None
+            if loss and loss.rule != "never":
+                console.print(Text(f"{cell.cell.name}: {loss.sentence}"), soft_wrap=True)
+
+
+def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
+    """Table of every stage that the benchmark has, including those that did not run after an earlier failure."""
+    table = Table("stage", "of", "state", "seconds", "note", title="Stages")
+    for stage in stages_of(benchmark):
+        for scope in scopes_of(benchmark, stage.scope):
+            name = " ".join(scope.values())
+            last = run_log.latest(stage.name, **scope)
+            if last is None:
+                table.add_row(stage.name, name, "[yellow]not run[/]", "", "")
+                continue
+            note = last.error or ("reused" if last.outcome.get("reused") else "")
+            seconds = "" if last.seconds is None else f"{last.seconds:.1f}"
+            table.add_row(stage.name, name, f"[{COLOUR[last.state]}]{last.state}[/]", seconds, escape(note))
+    return table
+
+
+def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
+    table = Table("experiment", "target", "out of order", "achieved", "events", "sha256", title="Streams")
+    for experiment in benchmark.experiments:
+        made = run_log.latest("generate", experiment=experiment.name)
+        stream = store.find("stream", made.outcome["key"]) if made and made.state == "done" else None
+        if stream is None:
+            table.add_row(experiment.name, experiment.wanted, "", "not made", "", "")
+            continue
+        found = stream.manifest
+        events, out = found["events"], found["achieved_out_of_order"]
+        percent = f"{100 * out / events:.4g} %" if events else ""
+        table.add_row(experiment.name, experiment.wanted, str(out), percent, str(events), found["sha256"][:16])
+    return table
+
+
+def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
+    """Table of the cells' rates, and of the event-time latency p50 / p99 in ms at each fraction of the rate.
+
+    Figures that are not proven or not sound are marked.
+    """
+    fractions = benchmark.latency.fractions
+    columns = ("cell", "events/s", "90 % interval", "limited by", *(f"at {100 * f:g} %" for f in fractions), "output")
+    table = Table(*columns, title="Cells")
+    for cell in cells:
+        runs = {run.fraction: run for run in cell.latency}
+        latencies = [_latency(runs.get(fraction)) for fraction in fractions]
+        name = " ".join(cell.cell.model_dump().values())
+        limit, _ = limited_by(cell.search)
+        table.add_row(name, _rate(cell), _interval(cell), limit, *latencies, _COLOURED.get(cell.output, cell.output))
+    return table
+
+
+def _rate(cell: CellRecord) -> str:
+    if not cell.rate:
+        return f"[yellow]{cell.claim.kind}[/]" if cell.search else "[yellow]not measured[/]"
+    doubt = f"\n[yellow]{cell.claim.mark}[/]" if cell.claim.mark else ""
+    return f"{cell.rate:,.0f}{doubt}"
+
+
+def _interval(cell: CellRecord) -> str:
+    low, high = cell.interval
+    return "" if low is None or high is None else f"{low:,.0f} to {high:,.0f}\nof {cell.interval_of}"
+
+
+def _latency(run: LatencyRun | None) -> str:
+    if run is None:
+        return ""
+    if not run.valid:
+        return "[yellow]invalid[/]"
+    event = run.event_latency
+    if event.p99_ms is None:
+        return "no row"
+    doubt = "" if run.is_settled else "\n[yellow]not settled[/]"
+    return f"{event.p50_ms:,.0f} / {event.p99_ms:,.0f} ms{doubt}"

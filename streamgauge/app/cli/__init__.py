@@ -1,0 +1,105 @@
+"""The `streamgauge` command. Each module of commands imports its heavy parts only when a command is called."""
+
+from __future__ import annotations
+
+import codecs
+import locale
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge import __version__
+from streamgauge.app.cli import (
+    driving,
+    event_files,
+    hard,
+    init,
+    judging,
+    kafka,
+    measurements,
+    nexmark,
+    pages,
+    planning,
+    releasing,
+    results,
+    runs,
+    usage,
+    workplace,
+)
+from streamgauge.app.cli.planning import STOPPED
+from streamgauge.base import printing
+from streamgauge.base.errors import Outage, Stopped, UserError
+from streamgauge.base.folders import telling_of_a_full_disk
+from streamgauge.base.live import tell
+from streamgauge.base.process_sessions import stoppable
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for module in (
+    init, planning, event_files, measurements, driving, kafka, judging, results, runs, hard, nexmark, releasing,
+):  # fmt: skip
+    module.register(app)
+
+pages.arrange(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="print results, warnings and errors, but no progress")
+    ] = False,
+) -> None:
+    """Measure event streams: their disorder, exact reproducible streams from them, and what an engine carries."""
+    workplace.silent = quiet
+    logging.disable(logging.INFO if quiet else logging.NOTSET)
+
+
+@app.command(hidden=True)
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def _use_utf8() -> None:
+    """Starts Python anew in its UTF-8 mode if the locale has another encoding, as all files of ours are UTF-8."""
+    if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8" and "PYTHONUTF8" not in os.environ:
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def main() -> None:
+    """Runs the command. Each mistake of a user is reported in one line, exit code 2; an outage is 3, a signal 130."""
+    code, lines = 0, list[str]()
+    _use_utf8()
+    printing.arrange()
+    try:
+        with stoppable(), telling_of_a_full_disk(Path(".")):
+            code = usage.strict(typer.main.get_command(app))(prog_name="streamgauge", standalone_mode=False) or 0
+        lines = ["stopped"] if code == STOPPED else []  # Typer takes a signal that no command has taken
+    except UserError as problem:
+        code, lines = 2, problem.lines
+    except Outage as problem:
+        code, lines = 3, [str(problem)]
+    except Stopped as problem:
+        code, lines = STOPPED, [str(problem)]
+    except (KeyboardInterrupt, typer.Abort):  # the latter at a question
+        code, lines = STOPPED, ["stopped"]
+    except usage.Error as problem:
+        # a command whose code 2 is an answer has another one for mistakes
+        code, lines = max(2, getattr(problem, "exit_code", 2)), usage.told(problem)
+    for line in lines:
+        tell(f"streamgauge: {line}", sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,271 @@
+"""The commands analyze, generate and datasets, which work on event files without a benchmark file and Airflow."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge import config
+from streamgauge.app.cli import options, source_options, usage, workplace
+from streamgauge.app.cli.planning import AsJson, tell
+from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
+from streamgauge.app.cli.source_options import Files, Reading, spread
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import ScratchStore
+from streamgauge.records.profile import Profile
+
+Master = Annotated[
+    str | None,
+    typer.Option(
+        help="work on Spark: local[2], spark://host:7077, yarn or k8s://…; by default processes of this command do, or "
+        "local[*] for files beyond 4 GiB, or beyond 1 GiB if --order sorts them",
+        show_default=False,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(spread(analyze))
+    app.command()(spread(generate))
+    app.command()(datasets)
+
+
+def analyze(
+    files: Files,
+    reading: Reading,
+    full: Annotated[
+        bool, typer.Option("--full", help="also measure inversions, distance and interleaved runs")
+    ] = False,
+    save: Annotated[
+        Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
+    ] = None,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how disordered an event file is."""
+    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # found now, not after the measurement
+        why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
+        raise UserError(f"--profile {save}: cannot be written: {why}")
+    if save is not None and save.exists() and not save.is_file():
+        raise UserError(f"--profile {save}: is not a regular file; name a file in a folder of yours")
+    if save is not None:
+        workplace.keep_sources("--profile", save, files)
+    source = source_options.source(files, reading)
+    profile, doubts = measured(source, full=full, master=master)
+    if save is not None:
+        try:
+            profile.write(save)
+        except OSError as problem:
+            raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
+    _warn(doubts + doubtful(profile))
+    if as_json:
+        typer.echo(json.dumps(as_json_object(profile)))
+    else:
+        show(profile)
+
+
+def measured(source: config.Source, *, full: bool = False, master: str | None = None) -> tuple[Profile, list[str]]:
+    """The profile of a source, and the doubts about how it is read. Raises UserError."""
+    benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
+    with (
+        tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
+        workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
+    ):
+        from streamgauge.streams.stages import analyze as stage
+        from streamgauge.streams.stages import ingest
+
+        store = ScratchStore(Path(scratch))
+        with workplace.progress("reading the source"):
+            events = ingest.run(workers, benchmark, store, lines=False)
+        with workplace.progress("measuring its disorder"):
+            artifact = stage.run(workers, benchmark, store, full=full)
+        return Profile.read(artifact.file("profile.json"), "analyze again"), events.manifest["doubts"]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Figures of a stream that was generated, and its files."""
+
+    events: int
+    source_out_of_order: int
+    target_out_of_order: int
+    achieved_out_of_order: int
+    feasible_max: int
+    sha256: str
+    quarantined: int
+    quarantine_reasons: dict[str, int]
+    files: list[str]
+
+
+def generate(
+    files: Files,
+    target: Annotated[
+        Any,
+        typer.Option(
+            parser=usage.percent_or_source,
+            metavar="<str>",
+            help="percent of events that are to be out of order, or source: as many as there are",
+        ),
+    ],
+    seed: Annotated[int, typer.Option(help="seed of the stream; the same seed gives the same stream, bit by bit")],
+    out: Annotated[
+        Path, typer.Option(help="directory to create, which may be s3://…; it must not exist yet, or be empty")
+    ],
+    reading: Reading,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            help="distribution of delays: uniform, constant, normal, exponential, lognormal, pareto, empirical, "
+            "or package.module:name",
+            show_default="uniform",
+        ),
+    ] = None,
+    minimum: Annotated[str | None, typer.Option("--min", help="least delay", show_default="0s")] = None,
+    maximum: Annotated[str | None, typer.Option("--max", help="largest delay", show_default="2s")] = None,
+    mean: Annotated[str | None, typer.Option(help="mean (median for lognormal, pareto)")] = None,
+    stddev: Annotated[str | None, typer.Option(help="normal: standard deviation")] = None,
+    sigma: Annotated[float | None, typer.Option(help="lognormal: deviation of the logarithm")] = None,
+    alpha: Annotated[float | None, typer.Option(help="pareto: shape")] = None,
+    profile: Annotated[str | None, typer.Option(help="empirical: a profile.json to draw from")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="also write CSV, as one ordered file")] = False,
+    csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also write CSV, as ordered parts")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="also write JSON lines: times, columns and the line")] = False,
+    kafka: Annotated[
+        bool,
+        typer.Option(
+            "--kafka", help="also write key, tab, line for kafka-console-producer; the first column is the key"
+        ),
+    ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="columns to keep with their types: names separated by commas, or all; name:string, name:int64 or "
+            "name:float64 where the guess from the first lines is wrong, name=path where the source has another name; "
+            "by default all of Parquet, none of text"
+        ),
+    ] = None,
+    on_infeasible: Annotated[
+        str, typer.Option(help="what to do if the target cannot be reached: error, or closest")
+    ] = "error",
+    save_bad: Annotated[
+        Path | None,
+        typer.Option(
+            "--quarantine",
+            help="write the lines that could not be read here: as they are, or with file, line number and reason if "
+            "the name ends in .parquet",
+        ),
+    ] = None,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generate a stream with exactly the wanted disorder from event files."""
+    from streamgauge.app.cli import quarantine
+
+    source = source_options.source(files, reading)
+    source = source_options.with_columns(source, columns)
+    spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
+    spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
+    chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
+    outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
+    raw: dict[str, Any] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
+    raw["target" if target == "source" else "target_percent"] = target
+    if given := {key: value for key, value in spec.items() if value is not None}:
+        raw["delay"] = given
+    experiment = options.parse(config.Experiment, raw, "experiment")
+    if save_bad is not None:
+        quarantine.check(save_bad, out)
+        workplace.keep_sources("--quarantine", save_bad, files)
+    made, doubts = streamed(source, experiment, out, master, save_bad)
+    _warn(doubts)
+    if as_json:
+        typer.echo(json.dumps(vars(made)))
+        return
+    typer.echo(f"events        {made.events:,}")
+    if made.quarantined:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in made.quarantine_reasons.items())
+        hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
+        typer.echo(f"left out      {made.quarantined:,} lines: {reasons}; {hint}")
+    counts = (made.source_out_of_order, made.target_out_of_order, made.achieved_out_of_order)
+    for name, count in zip(("source", "target", "achieved"), counts, strict=True):
+        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, made.events):.4f} %)")
+    typer.echo(f"bound         {made.feasible_max:,} under this seed")
+    typer.echo(f"sha256        {made.sha256}")
+    for file in made.files:
+        typer.echo(f"written       {file}")
+
+
+def streamed(
+    source: config.Source,
+    experiment: config.Experiment,
+    out: Path,
+    master: str | None = None,
+    save_bad: Path | None = None,
+) -> tuple[Generated, list[str]]:
+    """Generates a stream in a new folder; returns its figures, and doubts and hints about the source. Raises UserError.
+
+    save_bad: where the lines go that cannot be read.
+    """
+    from streamgauge.app.cli import quarantine
+    from streamgauge.streams.disorder.delays import table
+
+    benchmark = _benchmark(source, experiment)
+    with options.speaking():
+        table(experiment.delay, source.tick)
+    with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
+        from streamgauge.streams.stages import generate as stage
+        from streamgauge.streams.stages import ingest, stream_texts
+
+        with workplace.progress("reading the source"):
+            events = ingest.run(workers, benchmark, store)
+        with workplace.progress("generating the stream"):
+            artifact = stage.run(workers, benchmark, store, experiment)
+        bad = quarantine.counted(events)
+        with quarantine.writing(events, save_bad) if save_bad is not None else nullcontext():
+            written = workplace.published(artifact, out)
+    manifest = artifact.manifest
+    kinds = dict.fromkeys(("files", *stream_texts.FILES.values()))
+    made = Generated(
+        events=manifest["events"],
+        source_out_of_order=manifest["source_out_of_order"],
+        target_out_of_order=manifest["target_out_of_order"],
+        achieved_out_of_order=manifest["achieved_out_of_order"],
+        feasible_max=manifest["feasible_max"],
+        sha256=manifest["sha256"],
+        quarantined=sum(bad.values()),
+        quarantine_reasons=bad,
+        files=[str(written / name) for kind in kinds for name in manifest.get(kind, ())],
+    )
+    hints = [f"hint: {hint['text']}" for hint in events.manifest["in_file"]["hints"]]
+    return made, [*events.manifest["doubts"], *hints]
+
+
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="print this one, to paste it into a benchmark file")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the ready-made source descriptions, for --dataset or a benchmark file."""
+    from streamgauge.config import datasets as known
+
+    if name is not None:
+        text = known.pasted(name)
+        tell(text.rstrip("\n"), {"name": name, "description": known.description(name), "yaml": text}, as_json)
+        return
+    found = {each: known.description(each) for each in known.names()}
+    tell("\n".join(f"{each}: {said}" for each, said in found.items()), {"datasets": found}, as_json)
+
+
+def _warn(doubts: list[str]) -> None:
+    for doubt in doubts:
+        typer.echo(options.named(doubt), err=True)
+
+
+def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:
+    return config.Benchmark(name="oneshot", source=source, experiments=(experiment,))

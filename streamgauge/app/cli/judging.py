@@ -1,0 +1,111 @@
+"""The commands compare and changes, which judge files of numbers without a benchmark file, Spark or a database."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge.app.cli.planning import AsJson
+
+#: with --exit-code: what a pipeline should stop at, and what nobody can tell; 2 and 3 are mistakes and outages
+_WORSE, _UNKNOWN = 1, 4
+ExitCode = Annotated[
+    bool, typer.Option("--exit-code", help="exit with 1 if the values got worse, with 4 if they are inconclusive")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(compare)
+    app.command()(changes)
+
+
+def compare(
+    baseline: Annotated[Path, typer.Option(help="a file with one number a line")],
+    candidate: Annotated[Path, typer.Option(help="a file with one number a line")],
+    higher_is_better: Annotated[
+        bool, typer.Option("--higher-is-better", help="the values are a rate, not a latency")
+    ] = False,
+    effect: Annotated[float, typer.Option(help="the smallest relative change that matters")] = 0.02,
+    same: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--self", help="two files of an A/A run, which set the noise floor", show_default="none"),
+    ] = None,
+    exit_code: ExitCode = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a candidate against a baseline: a ratio, an interval that is valid for small samples, a verdict."""
+    from streamgauge.app.nights.files import read_sample
+    from streamgauge.stats import ab
+
+    found = ab.compare(
+        read_sample(baseline),
+        read_sample(candidate),
+        higher_is_better=higher_is_better,
+        smallest_effect=effect,
+        self_comparison=(read_sample(same[0]), read_sample(same[1])) if same else None,
+    )
+    code = {"worse": _WORSE, "inconclusive": _UNKNOWN}.get(found.verdict, 0) if exit_code else 0
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(found)))
+        raise typer.Exit(code)
+    interval = f"{found.interval[0]:.4f} to {found.interval[1]:.4f}" if found.interval else "none"
+    typer.echo(f"verdict            {found.verdict}: {found.reason}")
+    typer.echo(f"ratio              {found.ratio:.4f}   interval ({found.confidence:.0%}) {interval}")
+    typer.echo(
+        f"noise floor        {_percent(found.noise_floor)}   detectable effect {_percent(found.detectable_effect)}"
+        f"   smallest that matters {_percent(found.smallest_effect)}"
+    )
+    typer.echo(f"values             {found.n_baseline} and {found.n_candidate}")
+    raise typer.Exit(code)
+
+
+def changes(
+    file: Annotated[Path, typer.Argument(help="CSV of time,value; times: ISO-8601, epoch seconds or rising numbers")],
+    segment: Annotated[int, typer.Option(help="least number of values on either side of a change")] = 4,
+    magnitude: Annotated[float, typer.Option(help="the smallest relative step that matters")] = 0.02,
+    alpha: Annotated[
+        float, typer.Option(help="probability of a false alarm in a month in which this series is tested every night")
+    ] = 0.01,
+    series: Annotated[int, typer.Option(help="number of series looked at: each gets its share of alpha")] = 1,
+    higher_is_better: Annotated[
+        bool, typer.Option("--higher-is-better", help="for --exit-code: the values are a rate, not a latency")
+    ] = False,
+    exit_code: ExitCode = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the change points of a history, with their magnitude and confidence."""
+    from streamgauge.app.nights.files import read_history
+    from streamgauge.stats.changes import find
+
+    history = read_history(file)
+    found = find(history.values, history.days, segment=segment, magnitude=magnitude, alpha=alpha, series=series)
+    points = [
+        {"time": history.times[c.index], "value": history.values[c.index], **dataclasses.asdict(c)}
+        for c in found.changes
+    ]
+    worse = any((change.magnitude < 0) == higher_is_better for change in found.changes)
+    code = 0 if not exit_code else _WORSE if worse else _UNKNOWN if found.reason else 0
+    if as_json:
+        gaps = [{"after": after, "before": before, "days": days} for after, before, days in history.gaps]
+        typer.echo(json.dumps({**dataclasses.asdict(found), "changes": points, "gaps": gaps}))
+        raise typer.Exit(code)
+    for point, change in zip(points, found.changes, strict=True):
+        interval = f" ({change.interval[0]:+.1%} to {change.interval[1]:+.1%})" if change.interval else ""
+        typer.echo(
+            f"{point['time']}  {change.magnitude:+.1%}{interval}  {change.before:g} → {change.after:g}"
+            f"  confidence {change.confidence:.4%}"
+        )
+    typer.echo(
+        found.reason
+        or f"{len(points)} change points in {found.n} values; noise {_percent(found.noise)}, "
+        f"detectable within {segment} values {_percent(found.detectable)}; {len(history.gaps)} gaps"
+    )
+    raise typer.Exit(code)
+
+
+def _percent(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2%}"

@@ -1,0 +1,35 @@
+"""Counts what the cells of a benchmark lose at their streams' own speed, as far as the streams are built."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark
+from streamgauge.records.loss import Loss
+from streamgauge.streams.keys import stream_key
+
+#: larger streams are counted in a run, and not by `check`: below a second for each cell, sessions apart
+MOST_EVENTS = 5_000_000
+
+
+def of_cells(benchmark: Benchmark, store: Store) -> dict[str, dict[str, Any]]:
+    """The loss of each cell by name; without cells whose stream is not built or is too large to be read here."""
+    from streamgauge.bench.measure.own_speed import own_speed
+
+    found: dict[str, dict[str, Any]] = {}
+    for cell in benchmark.all_cells():
+        stream = store.find("stream", stream_key(store, benchmark, benchmark.experiment(cell.experiment)))
+        if stream is not None and stream.manifest["events"] <= MOST_EVENTS:
+            parts = benchmark.workload(cell.workload), benchmark.system(cell.system), benchmark.replay.partitions
+            found[cell.name] = dataclasses.asdict(own_speed(stream, *parts))
+    return found
+
+
+def lines(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yields a line for each cell that may lose an event."""
+    for name, fields in found.items():
+        if (loss := Loss(**fields)).rule != "never":
+            yield f"{name}: {loss.sentence}"

@@ -1,0 +1,136 @@
+"""The command nexmark: runs the suite in batch and streaming and checks every answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from streamgauge.app.cli import workplace
+from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_log import known_run
+from streamgauge.config import System
+
+COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
+SYSTEM_HELP = (
+    "spark, spark-hdfs, spark-changelog or spark-one-watermark; flink and spark-real-time are asked in streaming alone"
+)
+_WIDTHS = (6, 10, 12, 8, 17, 9, 20, 20)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(nexmark)
+
+
+def nexmark(
+    events: Annotated[int, typer.Option(min=50, help="number of events, spread over 100 s of event time")] = 100_000,
+    queries: Annotated[str, typer.Option(help="all, or some of q0 to q23: q5,q7")] = "all",
+    mode: Annotated[Literal["batch", "streaming", "both"], typer.Option(help="how each query is asked")] = "both",
+    disorder: Annotated[float, typer.Option(min=0, max=100, help="percent of the events out of order")] = 0.0,
+    system: Annotated[str, typer.Option(help=SYSTEM_HELP)] = "spark",
+    seed: Annotated[int, typer.Option(min=0, help="seed of the events and their disorder")] = 1,
+    batches: Annotated[int, typer.Option(min=1, help="number of micro-batches in streaming")] = 4,
+    run: Annotated[str | None, typer.Option(help="a run, whose page will show the rows")] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Run the Nexmark suite in batch and streaming, and check every answer against DuckDB's."""
+    from streamgauge.bench.answers import nexmark_suite as suite
+    from streamgauge.bench.answers.record import keep
+    from streamgauge.bench.answers.systems import askable, conf, named
+
+    chosen, asked = suite.chosen(queries), named(system)
+    if not askable(asked) and mode == "batch":
+        raise UserError(f"--mode: found batch, allowed for {system}: streaming")
+    about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
+    found: dict[str, Any] = {**about, "rows": []}
+    directory = None if run is None else known_run(store_at(artifacts).runs(), run)
+    with _only_results_on_stdout() as echo:
+        if askable(asked):
+            records = _records(events, seed, disorder, batches, chosen, mode, conf(asked))
+        else:
+            records = _over_wire(asked, events, seed, disorder, chosen)
+        answers, asked_count = iter(records), len(chosen) * (2 if askable(asked) and mode == "both" else 1)
+        while True:
+            with workplace.progress(f"answer {len(found['rows']) + 1} of {asked_count}"):
+                record = next(answers, None)
+            if record is None:
+                break
+            found["rows"].append({**record.to_dict(), **about})
+            if directory is not None:
+                keep(directory, found["rows"][-1])
+            if as_json:
+                print(f"{record.query} {record.mode}: {record.status}", file=sys.stderr)
+            else:
+                if len(found["rows"]) == 1:
+                    echo(_line(COLUMNS))
+                echo(_line([getattr(record, name) for name in COLUMNS], record.why))
+        if as_json:
+            echo(json.dumps(found))
+    if any(row["status"] == "wrong" for row in found["rows"]):
+        raise typer.Exit(1)
+
+
+def _over_wire(asked: System, events: int, seed: int, disorder: float, chosen: Any) -> Iterator[Any]:
+    """Yields a record per query, of a system that is started for all of them."""
+    from streamgauge.bench.answers.finite_stream import benchmark, make_events
+    from streamgauge.bench.answers.wire_suite import run_over_wire, started
+
+    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
+        place = Path(scratch)
+        print(f"making {events:,} events", file=sys.stderr)
+        made = make_events(Store(place / "store"), benchmark(events, seed, disorder))
+        with started(asked, place / asked.name) as system:
+            yield from run_over_wire(system, made, chosen, place / "asked")
+
+
+def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
+    """Yields a record per query and mode. There is one Spark application per mode; the first one makes the events."""
+    from streamgauge.bench.answers.finite_stream import benchmark, make_events
+    from streamgauge.bench.answers.nexmark_suite import run_suite
+    from streamgauge.catalog import preflight
+    from streamgauge.streams.stages.session import batch_session, end
+
+    wanted, made = benchmark(events, seed, disorder), None
+    preflight.check_java()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
+        for one in ("batch", "streaming") if mode == "both" else (mode,):
+            spark = batch_session(f"nexmark {one}", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
+            try:
+                if made is None:
+                    print(f"making {events:,} events", file=sys.stderr)
+                    made = make_events(Store(Path(scratch) / "store"), wanted)
+                yield from run_suite(spark, made, chosen, one, Path(scratch) / one, conf=conf, batches=batches)
+            finally:
+                end(spark)
+
+
+@contextmanager
+def _only_results_on_stdout() -> Iterator[Any]:
+    """Yields a function that prints to standard output; everything else that is printed goes to standard error.
+
+    Spark's Python workers print on the standard output that they inherit.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    with os.fdopen(kept, "w", encoding="utf-8") as out:
+        try:
+            yield lambda text: print(text, file=out, flush=True)
+        finally:
+            os.dup2(kept, 1)
+
+
+def _line(cells: Any, why: str | None = None) -> str:
+    texts = (f"{'–' if cell is None else cell!s:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+    return ("".join(texts) + (why or "")).rstrip()

@@ -1,0 +1,340 @@
+"""The commands check, schema, run, demo and ui, which take benchmark files, and options that commands share."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from streamgauge import config
+from streamgauge.app.cli import losses, options, outside
+from streamgauge.app.cli.profile_text import hints_json
+from streamgauge.base.errors import UserError
+from streamgauge.base.shipped import INSTALL, shipped
+from streamgauge.base.units import Tick, moment
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config.reached import is_remote, without_own
+from streamgauge.records.registry import RECORDS, schema_of
+from streamgauge.streams.keys import events_key, profile_key, stream_key
+
+if TYPE_CHECKING:
+    from streamgauge.streams.stages.reach import Reached
+    from streamgauge.streams.text.sample import Sample
+
+ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
+Artifacts = Annotated[
+    Path,
+    typer.Option(help="where artifacts are kept", envvar="STREAMGAUGE_ARTIFACTS", show_default="./artifacts"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
+
+
+def tell(line: str, facts: dict[str, Any], as_json: bool) -> None:
+    """Prints a command's one line, or the facts in it as one JSON object."""
+    typer.echo(json.dumps(facts, default=str) if as_json else line)
+
+
+DEFAULT_ARTIFACTS = Path("artifacts")
+#: exit code of a command that a signal has ended
+STOPPED = 130
+#: bytes of a new source that `check` reads to learn its key: well below a second
+HASHED_AT_ONCE = 256 * 2**20
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(check)
+    app.command()(schema)
+    app.command()(run)
+    app.command()(demo)
+    app.command()(ui)
+
+
+def store_at(artifacts: Path) -> Store:
+    """The store in that folder. Raises UserError if a file is where a folder belongs."""
+    for folder in (artifacts, artifacts / "data", artifacts / "runs"):
+        try:
+            wrong = folder.exists() and not folder.is_dir()
+        except OSError as problem:
+            raise UserError(f"--artifacts {artifacts}: {folder} cannot be read: {problem.strerror}") from None
+        if wrong:
+            raise UserError(f"--artifacts {artifacts}: {folder} is a file, allowed: a folder, or a free name")
+    return Store(artifacts)
+
+
+def check(
+    file: ConfigFile,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="also try brokers, stores and rights, and import the code that it names")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Validate a benchmark file, run nothing of it, and print the plan: sources, cells, and what is already built."""
+    benchmark = config.load(file)
+    if connect:
+        outside.announce(benchmark)
+    plan = plan_of(benchmark, store_at(artifacts), connect=connect)
+    if as_json:
+        typer.echo(json.dumps(plan))
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    from streamgauge.base.console import Console
+
+    console = Console(highlight=False)
+    built = {True: "[green]built[/]", False: "to build"}
+    console.print(f"[bold]{benchmark.name}[/]  {escape(benchmark.description)}", soft_wrap=True)
+    for source in plan["sources"]:
+        size = "on a store, not checked here" if source["size"] is None else f"{source['size']:,} bytes"
+        console.print(f"  source  {escape(source['file'])}  ({size})", soft_wrap=True)
+    if looked := plan["sample"]:
+        console.print(
+            f"  begins  {looked['events']:,} of {looked['lines']:,} lines are events, from {looked['first']} to "
+            f"{looked['last']}",
+            soft_wrap=True,
+        )
+        for doubt in looked["doubts"]:
+            console.print(f"  {doubt}", soft_wrap=True, markup=False)
+        for hint in looked["hints"]:
+            console.print(f"  hint    {hint['text']}", soft_wrap=True, markup=False)
+    console.print(f"  events  {built[plan['events']['built']]}    profile  {built[plan['profile']['built']]}")
+    table = Table("experiment", "target", "delay", "seed", "outputs", "stream", box=None, padding=(0, 2))
+    for e, planned in zip(benchmark.experiments, plan["experiments"], strict=True):
+        table.add_row(e.name, e.wanted, e.delays, str(e.seed), " ".join(e.outputs), built[planned["built"]])
+    console.print(table)
+    cells = plan["cells"]
+    console.print(
+        f"  cells   {len(cells)}" + (": " + ", ".join(cells[:6]) + (" …" if len(cells) > 6 else "") if cells else "")
+    )
+    for line in losses.lines(plan["lost_at_own_speed"]):
+        console.print(f"  lost    {line}", soft_wrap=True, markup=False)
+    console.print(f"  takes   {plan['takes']}", soft_wrap=True)
+    if not connect and plan["reached"]:
+        for line in outside.lines(benchmark):
+            console.print(f"  names   {line}", soft_wrap=True, markup=False)
+        console.print(
+            "  Not checked here: check --connect tries what a run would reach, and runs its code.", soft_wrap=True
+        )
+
+
+def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False) -> dict[str, Any]:
+    """Plan of a run as `check` prints it, from file hashes alone. Raises UserError for what would make the run fail.
+
+    connect: also asks stores and brokers, and runs code that the file names.
+    """
+    from streamgauge.bench.measure import timing
+    from streamgauge.catalog.source_files import stat_source
+    from streamgauge.streams.stages import reach
+
+    looked = check_all(benchmark, connect=connect)
+    tried = benchmark if connect else without_own(benchmark)
+    near = [connect or not is_remote(file) for file in benchmark.source.files]
+    store.require_space(0)  # raises if the store does not answer
+    # a file that no run has hashed has no artifacts here: a large one need not be read to say so
+    quick = all(near) and store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
+    reached = reach.check(tried, store, looked, hashed=quick, hints=all(near))
+
+    def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, Any]:
+        if not (quick and known):
+            return {"key": None, "built": False}
+        return {"key": key(), "built": store.find(kind, key()) is not None}
+
+    return {
+        "benchmark": benchmark.name,
+        "takes": timing.told(benchmark),
+        "sources": [
+            {"file": file, "size": stat_source(file).st_size if is_near else None}
+            for file, is_near in zip(benchmark.source.files, near, strict=True)
+        ],
+        "sample": looked and _shown(looked, benchmark.source.tick, reached),
+        "events": state("events", lambda: events_key(store, benchmark)),
+        "profile": state("profile", lambda: profile_key(store, benchmark)),
+        "experiments": [
+            {
+                "name": e.name,
+                "target_percent": e.target_percent,
+                **state("stream", partial(stream_key, store, benchmark, e), e in tried.experiments),
+            }
+            for e in benchmark.experiments
+        ],
+        "cells": [cell.name for cell in benchmark.all_cells()],
+        "lost_at_own_speed": losses.of_cells(tried, store) if quick else {},
+        "reached": outside.facts(benchmark),
+    }
+
+
+def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, Any]:
+    first, last = (moment(time, tick) for time in looked.span)
+    found = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
+    return {
+        **found,
+        "bad_lines": [line["reason"] for line in looked.bad[:3]],
+        "doubts": [*looked.doubts, *reached.doubts],
+        "hints": hints_json(looked.hints if reached.hints is None else reached.hints),
+    }
+
+
+def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | None:
+    """Checks columns, first lines, delays, queries, engines and verdict before a run. Raises UserError.
+
+    connect: also asks stores and brokers, and runs code that the file names. Returns the sample read from the source's
+    first lines; None for a generated source, and for one on a store that is not asked.
+    """
+    from streamgauge.bench.measure import checks
+    from streamgauge.catalog.source_files import stat_source
+    from streamgauge.streams.disorder.delays import table
+    from streamgauge.streams.text import splits
+    from streamgauge.streams.text.sample import sample
+
+    checks.check(benchmark) if connect else checks.check_here(benchmark)
+    if find_spec("croniter"):  # comes with Airflow, without which nothing is scheduled
+        from streamgauge.app.airflow import schedules
+
+        schedules.check(benchmark)
+    for file in benchmark.source.expectations:
+        if connect or not is_remote(file):
+            stat_source(file, "source.expectations")
+    near = connect or not any(map(is_remote, benchmark.source.files))
+    if near:
+        splits.source_splits(benchmark.source, 1 << 40)
+    for experiment in (benchmark if connect else without_own(benchmark)).experiments:
+        try:
+            table(experiment.delay, benchmark.source.tick)
+        except UserError as problem:
+            raise UserError(f"experiment {experiment.name}: {problem}") from None
+    return sample(benchmark.source) if near and benchmark.source.files else None
+
+
+def schema(
+    record: Annotated[
+        str | None, typer.Option(help=f"print that of a run's record instead: {', '.join(RECORDS)}")
+    ] = None,
+) -> None:
+    """Print the JSON Schema of a benchmark file, for editors that complete keys."""
+    typer.echo(json.dumps(schema_of(record) if record else config.schema(), indent=1))
+
+
+def run(
+    file: ConfigFile,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
+    ] = None,
+    experiment: Annotated[list[str] | None, typer.Option(help="only this experiment; may be repeated")] = None,
+    workload: Annotated[list[str] | None, typer.Option(help="only this workload; may be repeated")] = None,
+    system: Annotated[list[str] | None, typer.Option(help="only this system; may be repeated")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="number of fresh processes of each search; by default search.processes")
+    ] = None,
+    proof_steps: Annotated[
+        int | None, typer.Option(help="rates tried on each side as proof; by default search.proof_steps")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="a first look: a minute or two a cell, with wide intervals")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option(help="only this stage and those that it needs, such as generate; without Airflow")
+    ] = None,
+    scale: Annotated[float | None, typer.Option(help="fraction of the source's lines, from its beginning")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed for all experiments")] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            "--resume",
+            "--run-id",
+            help="name of the run: a new one, or one to resume: what it has measured is kept; by default a new name",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole benchmark through Airflow and print a summary and the page's path."""
+    raw = {
+        "experiments": experiment or None, "workloads": workload or None, "systems": system or None,
+        "processes": processes, "proof_steps": proof_steps, "quick": quick or None, "scale": scale, "seed": seed,
+    }  # fmt: skip
+    overrides = {key: value for key, value in raw.items() if value is not None}
+    _start(file, artifacts, overrides, master=master, run_id=run_id, only=only, as_json=as_json)
+
+
+def demo(
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run is: two streams of real flights share one short process of Spark, without Airflow.
+
+    It ends with a page. Its figures only show what a run prints: too little is measured for a finding.
+    """
+    _start(shipped("configs/demo.yaml"), artifacts, {}, alone=True, as_json=as_json)
+
+
+def _start(
+    file: Path,
+    artifacts: Path,
+    overrides: dict[str, Any],
+    *,
+    master: str | None = None,
+    run_id: str | None = None,
+    only: str | None = None,
+    alone: bool = False,
+    as_json: bool,
+) -> NoReturn:
+    """Checks the benchmark, runs it, and ends the command with its exit code."""
+    benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))
+    from streamgauge.catalog import preflight
+    from streamgauge.streams.stages import reach
+
+    outside.announce(benchmark)
+    looked, store = check_all(benchmark), store_at(artifacts)
+    preflight.check(store, benchmark.source.files)
+    reach.check(benchmark, store, looked, hashed=store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE)
+    dag_run = _airflow_runner()
+    name = run_id or dag_run.new_name(benchmark)
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        try:
+            code = dag_run.run(file, artifacts, overrides, master=master, run_id=name, only=only, alone=alone)
+        except KeyboardInterrupt:
+            code = STOPPED
+        if code == STOPPED and not alone:
+            typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
+    if as_json:
+        records = store_at(artifacts).run(name)
+        page = records / "index.html"
+        tell("", {"run": name, "exit_code": code, "records": records, "page": page if page.exists() else None}, True)
+    raise typer.Exit(code)
+
+
+def _resuming(given: list[str], name: str | None) -> str:
+    """The command that was given, as a person writes it, with the name of its run if it had none."""
+    return shlex.join(["streamgauge", *given, *(["--resume", name] if name else [])])
+
+
+def ui(
+    configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    port: Annotated[int, typer.Option(help="port of the web page; 0 takes a free one")] = 8080,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
+    ] = None,
+) -> None:
+    """Start Airflow with its web page; Ctrl-C stops all of it."""
+    raise typer.Exit(_airflow_runner().ui(configs, artifacts, port=port, master=master))
+
+
+def _airflow_runner() -> Any:
+    os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+    try:
+        from streamgauge.app.airflow import dag_run
+    except ImportError as problem:
+        raise UserError(f"Airflow is not installed here ({problem}); {INSTALL}") from None
+    return dag_run

@@ -1,0 +1,134 @@
+"""The command release-check, whose exit code tells CI go, no-go or inconclusive."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+import uuid
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
+
+from streamgauge import config
+from streamgauge.app.cli import workplace
+from streamgauge.app.cli.measurements import checked, prepared
+from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
+from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.places import as_user_error
+
+EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
+#: exit code if something kept the check from a verdict, such as a user's mistake
+NO_VERDICT = 3
+
+
+class _VerdictCommand(TyperCommand):
+    """A command whose exit codes 0, 1 and 2 are verdicts, so that every error ends it with NO_VERDICT instead."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().make_context(*args, **kwargs)
+        except TyperException as problem:  # a wrong option would end with 2
+            problem.exit_code = NO_VERDICT
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as problem:
+            for line in problem.lines:
+                print(f"streamgauge: {line}", file=sys.stderr)
+        except Outage as problem:
+            print(f"streamgauge: worth another try: {problem}", file=sys.stderr)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception:
+            traceback.print_exc()
+        raise typer.Exit(NO_VERDICT)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("release-check", cls=_VerdictCommand)(release_check)
+
+
+def release_check(
+    file: ConfigFile,
+    baseline: Annotated[str, typer.Option(help="a system of the file: the known one")],
+    candidate: Annotated[str, typer.Option(help="a system of the file: the new one")],
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    run_id: Annotated[
+        str | None, typer.Option("--run", "--run-id", help="the run's name; by default a new one")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="also write the reasons here as JUnit's XML")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="also write the reasons here as Markdown, for a pull request")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
+    from streamgauge.app.nights import release_check
+    from streamgauge.bench.compare import release_forms
+    from streamgauge.bench.measure import timing
+    from streamgauge.results import index
+    from streamgauge.results.report.release_page import build
+
+    for file_out in filter(None, (junit, markdown)):  # an hour later is too late to find that out
+        folder = file_out.absolute().parent
+        if not folder.is_dir():
+            raise UserError(f"{file_out}: its folder does not exist")
+        if file_out.is_dir() or not os.access(file_out if file_out.exists() else folder, os.W_OK):
+            raise UserError(f"{file_out}: cannot be written; name a file in a folder of yours")
+
+    benchmark = config.load(file)
+    release_check.check(benchmark, baseline, candidate)
+    store = checked(benchmark, artifacts)
+    directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
+    experiments = (experiment.name for experiment in benchmark.experiments)
+    costs = timing.ladders_told(benchmark)
+    with (
+        prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
+        workplace.progress("release check", timing.release_seconds(benchmark, timing.USUAL), costs),
+    ):
+        found = release_check.run(benchmark, store, baseline, candidate, directory)
+    index.index_run(store.root, directory.name)
+    page = build(directory)
+    if as_json:
+        typer.echo(json.dumps({**found, "page": str(page)}))
+    else:
+        _show(found)
+        typer.echo(f"page: {page}")
+        typer.echo(f"manifest: {directory / release_check.MANIFEST}")
+    for target, form in ((junit, release_forms.as_junit), (markdown, release_forms.as_markdown)):
+        if target is not None:
+            try:
+                target.write_text(form(found), encoding="utf-8")
+            except OSError as problem:
+                raise as_user_error(problem, target) from None
+    raise typer.Exit(EXITS[found["verdict"]])
+
+
+def _show(found: dict[str, Any]) -> None:
+    from streamgauge.bench.compare import release_rules
+
+    for reason in release_rules.grouped(release_rules.Reason(**one) for one in found["reasons"]):
+        typer.echo(f"{reason.state:8} {reason.kind:12} {reason.what}: {reason.why}")
+    for one in found["series"]:
+        typer.echo(f"{one['state']:8} {one['cell']} {one['metric']}: {_beside(one)}")
+    typer.echo(found["line"])
+
+
+def _beside(one: dict[str, Any]) -> str:
+    if one.get("interval") is None:
+        return str(one["reason"])
+    low, high = one["interval"]
+    seen = [
+        f"{name} {100 * one[key]:.1f} %"
+        for name, key in (("noise floor", "noise_floor"), ("detectable", "detectable_effect"))
+        if one[key] is not None
+    ]
+    told = [f"ratio {one['ratio']:.3f} ({low:.3f} to {high:.3f})", f"tolerance {100 * one['tolerance']:g} %", *seen]
+    return f"{', '.join(told)}, {one['n_baseline']} and {one['n_candidate']} values"

@@ -1,0 +1,290 @@
+"""The commands results, dashboard and gc: the index of what was measured, its page, and the disk space in use."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import parse_bytes
+from streamgauge.catalog.results import MEASURED
+
+if TYPE_CHECKING:
+    from streamgauge.results.index import Index
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="sqlite:///FILE or postgresql://host/name",
+        envvar="STREAMGAUGE_DATABASE",
+        show_default="results.db in the artifacts",
+    ),
+]
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", help="NAME=VALUE: benchmark, experiment, workload, system, mode, metric, unit, key, run_id"
+    ),
+]
+Since = Annotated[
+    str | None, typer.Option(help="only points from this moment on: ISO-8601, UTC unless it has an offset")
+]
+
+_FILTERS = (*MEASURED, "key", "run_id")
+_FILE = "sqlite:///"
+
+results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(results, name="results")
+    app.command()(dashboard)
+    app.command()(gc)
+
+
+@results.command("list")
+def list_(
+    where: Filters = None,
+    since: Since = None,
+    limit: Annotated[int, typer.Option(min=1, help="largest number of results; the newest ones are listed")] = 50,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List measured figures, oldest first."""
+    from streamgauge.records.claim import mark_of
+
+    rows = _existing(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
+    if as_json:
+        typer.echo(json.dumps({"results": rows}))
+        return
+    for row in rows:
+        what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode"))
+        value = "—" if row["value"] is None else f"{mark_of(row['claim'])} {row['value']:,.6g}".lstrip()
+        void = "" if row["valid"] else f"  void: {row['reason']}"
+        typer.echo(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")
+    typer.echo(f"{len(rows)} results")
+
+
+@results.command("series")
+def series_(
+    where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
+) -> None:
+    """List series: what is measured, and on which machine."""
+    rows = _existing(artifacts, database).series(**_filters(where))
+    if as_json:
+        typer.echo(json.dumps({"series": rows}))
+        return
+    for row in rows:
+        what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric"))
+        typer.echo(f"{row['key']}  {what}  on {row['machine'].get('cpu')}, {row['machine'].get('cores')} cores")
+    typer.echo(f"{len(rows)} series")
+
+
+@results.command()
+def metrics(
+    where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
+) -> None:
+    """List the metrics that were measured, with the number of their series and of their valid points."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in _existing(artifacts, database).results(**_filters(where)):
+        found.setdefault((row["metric"], row["unit"]), []).append(row)
+    rows = [
+        {"metric": metric, "unit": unit, "series": len({row["series_key"] for row in points}),
+         "valid": sum(bool(row["valid"]) for row in points)}
+        for (metric, unit), points in sorted(found.items())
+    ]  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"metrics": rows}))
+        return
+    for row in rows:
+        typer.echo(f"{row['metric']}  in {row['unit']}: {row['series']} series, {row['valid']} valid points")
+    typer.echo(f"{len(rows)} metrics")
+
+
+@results.command("history")
+def history(key: Annotated[str, typer.Argument(help="key of a series, see `results series`")],
+            out: Annotated[Path, typer.Argument(help="CSV to write: time,value")],
+            artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None,
+            as_json: AsJson = False) -> None:  # fmt: skip
+    """Write a series as time,value, for `streamgauge changes`; void points become gaps."""
+    rows = _existing(artifacts, database).history(key)
+    if not rows:
+        raise UserError(f"found no series {key!r}; `streamgauge results series` lists them")
+    lines = [f"{row['at']},{row['value'] if row['valid'] and row['value'] is not None else ''}\n" for row in rows]
+    try:
+        out.write_text("time,value\n" + "".join(lines))
+    except OSError as problem:
+        raise UserError(f"{out}: cannot be written: {problem.strerror}") from None
+    tell(f"{len(rows)} points: {out}", {"points": len(rows), "file": out}, as_json)
+
+
+@results.command()
+def export(
+    out: Annotated[Path, typer.Option(help="a .csv or .parquet file to write")],
+    where: Filters = None,
+    since: Since = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export measured figures."""
+    from streamgauge.results.index import export
+
+    rows = _existing(artifacts, database).results(since=_moment(since), **_filters(where))
+    export.write(rows, out)
+    tell(f"{len(rows)} results: {out}", {"results": len(rows), "file": out}, as_json)
+
+
+@results.command()
+def rebuild(
+    others: Annotated[bool, typer.Option("--others", help="also drop results whose records are not here")] = False,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Empty the index and fill it from the records (JSON lines) of all runs, all or nothing."""
+    if not (runs := _runs(artifacts)):
+        raise UserError(
+            f"{artifacts}/runs: found no run; rebuilding would empty the index; name the folder with --artifacts"
+        )
+    from streamgauge.results.index import default_url
+    from streamgauge.results.index.result_index import rebuilt
+
+    index, count = rebuilt(database or default_url(artifacts), runs, others=others)
+    tell(f"{count} results of {len(runs)} runs", {"results": count, "runs": len(runs)}, as_json)
+    _tell(index)
+
+
+@results.command()
+def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False) -> None:
+    """Add results that the records of all runs hold and the index lacks; nothing is removed."""
+    if not (runs := _runs(artifacts)):
+        raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
+    index = _index(artifacts, database)
+    count = sum(index.add_run(run) for run in runs)
+    tell(f"{count} new results of {len(runs)} runs", {"new": count, "runs": len(runs)}, as_json)
+    _tell(index)
+
+
+@results.command()
+def accept(
+    key: Annotated[str, typer.Argument(help="key of a series, see `results series` or the page of all nights")],
+    reason: Annotated[str, typer.Option(help="why its level is the new baseline; pages show it")],
+    author: Annotated[str, typer.Option(help="who accepts it", show_default="your user name")] = "",
+    since: Annotated[
+        str | None, typer.Option(help="the regression that began at this time; by default the latest one")
+    ] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Accept a regression: its level becomes the baseline, and pages no longer show it as bad."""
+    import getpass
+
+    from streamgauge.app.nights import accepting
+
+    try:
+        author = author or getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        raise UserError("--author: this option is missing, and this user has no name; give the name here") from None
+    made = accepting.accept(
+        store_at(artifacts), _existing(artifacts, database), key, reason=reason, author=author, since=since,
+    )  # fmt: skip
+    facts = {"series_key": key, "changed_at": made.changed_at, "magnitude": made.magnitude, "reason": reason}
+    tell(f"accepted {made.magnitude:+.1%} since {made.changed_at}: {reason}", facts, as_json)
+
+
+def _tell(index: Index) -> None:
+    """Raises UserError if lines of the records were left out; a warning has named each of them."""
+    if index.problems:
+        raise UserError(f"{len(index.problems)} lines of the records were left out; mend or delete them, and run again")
+
+
+def dashboard(
+    out: Annotated[Path, typer.Option(help="the HTML file to write")],
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write one HTML page with every series over time, its changes marked."""
+    from streamgauge.results.report import dashboard
+
+    told = list(dashboard.build(_existing(artifacts, database), out))
+    tell("\n".join([*told, f"page: {out}"]), {"page": out, "told": told}, as_json)
+
+
+def gc(
+    budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "20GiB",
+    keep_runs: Annotated[
+        int, typer.Option(min=0, help="number of the newest runs of each benchmark that keep their data")
+    ] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be removed")] = False,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Remove leftovers, then data that can be made again, the least recently used first, until the budget is met."""
+    from streamgauge.results.index import garbage_collection
+
+    try:
+        allowed = parse_bytes(budget)
+    except ValueError as problem:
+        raise UserError(f"--budget: {problem}") from None
+    found = garbage_collection.collect(store_at(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
+    if as_json:
+        typer.echo(json.dumps(found.record()))
+        return
+    for item in found.removed:
+        typer.echo(
+            f"{'would remove' if dry_run else 'removed'}  {item.bytes / 2**20:10.1f} MiB  {item.path}  {item.why}"
+        )
+    typer.echo(
+        f"{found.bytes_before / 2**20:.1f} MiB before, {found.bytes_after / 2**20:.1f} MiB after, budget {budget}"
+    )
+
+
+def _runs(artifacts: Path) -> list[Path]:
+
+    return [path for path in store_at(artifacts).runs() if path.is_dir()]
+
+
+def _index(artifacts: Path, database: str | None) -> Index:
+    from streamgauge.results.index import Index, default_url
+
+    return Index(database or default_url(artifacts))
+
+
+def _existing(artifacts: Path, database: str | None) -> Index:
+    """Opens the index for reading and creates nothing: without a database among the artifacts there are no results."""
+    from streamgauge.results.index import Index, default_url
+
+    url = database or default_url(artifacts)
+    if database is None and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
+        return Index("sqlite://")
+    return Index(url, make=False)
+
+
+def _moment(text: str | None) -> str | None:
+    """Converts --since to the form of times in the index: UTC, ISO-8601, whole seconds. Raises UserError."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"--since: found {text!r}, allowed: a moment such as 2026-03-21 or 2026-03-21T02:00") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _filters(where: list[str] | None) -> dict[str, Any]:
+    pairs = [text.partition("=") for text in where or []]
+    for name, sign, _ in pairs:
+        if not sign:
+            raise UserError(f"--where: found {name!r}, allowed: NAME=VALUE")
+        if name.strip() not in _FILTERS:
+            raise UserError(f"--where: found {name.strip()!r}, allowed: {', '.join(_FILTERS)}")
+    return {name.strip(): value.strip() for name, _, value in pairs}

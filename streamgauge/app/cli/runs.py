@@ -1,0 +1,175 @@
+"""The commands runs, open, serve and export: what was run, two runs side by side, the pages, a bundle for a paper."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import Remote
+from streamgauge.base.shipped import INSTALL
+from streamgauge.catalog import results, run_summary
+from streamgauge.catalog.run_log import known_run
+from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summary
+
+Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
+
+runs = typer.Typer(no_args_is_help=True, help="List runs, show one, or compare the figures of two.")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(runs, name="runs")
+    app.command("open")(open_)
+    app.command()(serve)
+    app.command()(export)
+
+
+@runs.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="largest number of runs; the newest ones are listed")] = 20,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, the oldest first: when each began, how its stages ended, and what it measured."""
+    found = sorted(filter(None, map(summary, _runs(artifacts))), key=lambda run: str(run["started_at"]))[-limit:]
+    if as_json:
+        typer.echo(json.dumps({"runs": found}))
+        return
+    for run in found:
+        states = ", ".join(f"{count} {state}" for state, count in run["stages"].items())
+        page = "  page" if run["page"] else ""
+        typer.echo(f"{run['started_at'][:19]}  {run['run']}  {states}; {run['figures']} figures{page}")
+    typer.echo(f"{len(found)} runs in {store_at(artifacts).root / 'runs'}")
+
+
+@runs.command()
+def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
+    """Show the stages of a run with their times and what made them fail, its figures, and its page."""
+    path = known_run(_runs(artifacts), run)
+    stages, figures = last_attempts(path), results.read(path)
+    if as_json:
+        shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
+        lost = {cell: vars(loss) for cell, loss in losses(path).items()}
+        more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": lost}
+        more["comparisons"] = [one.model_dump(mode="json") for one in comparisons(path)]
+        typer.echo(json.dumps({**(summary(path) or {}), **more}))
+        return
+    for stage in stages:
+        took = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"
+        scope = " ".join(stage.scope.values())
+        typer.echo(f"{stage.state:8} {took:>10}  {stage.stage} {scope}{f': {stage.error}' if stage.error else ''}")
+    for one in figures:
+        typer.echo(f"{_name(one)}  {one.text}")
+    for compared in comparisons(path):
+        typer.echo(f"{compared.experiment} {compared.workload} {compared.system}: {compared.sentence}")
+    for cell, loss in losses(path).items():
+        typer.echo(f"{cell}: {loss.sentence}")
+    if (path / PAGE).exists():
+        typer.echo(f"page: {path / PAGE}")
+
+
+@runs.command()
+def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
+    """Show the figures that two runs share side by side, with their intervals.
+
+    With one run on each side, a difference cannot be told from the noise between runs, so no ratio is formed.
+
+    Use `streamgauge release-check` for a verdict.
+    """
+    one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
+    if not (shared := run_summary.shared(one, other)):
+        raise UserError(_nothing_shared(before, after, artifacts))
+    rows = [
+        {"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared
+    ]  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"before": before, "after": after, "figures": rows}))
+        return
+    for key, row in zip(shared, rows, strict=True):
+        typer.echo(f"{row['figure']}  {one[key].text} → {other[key].text}")
+
+
+def _nothing_shared(before: str, after: str, artifacts: Path) -> str:
+    """Says why two runs have no figure to compare: figures that are void, or none of one benchmark on one machine."""
+    void = [
+        f"{_name(figure)} is void in {name}: {figure.reason or 'no reason was recorded'}"
+        for name in dict.fromkeys((before, after))
+        for figure in results.read(known_run(_runs(artifacts), name))
+        if not figure.valid
+    ]
+    why = "; ".join(dict.fromkeys(void)) or "compare two runs of one benchmark on one machine"
+    return f"{before} and {after}: found no figure that counts in both; {why}"
+
+
+def open_(
+    run: Annotated[str | None, typer.Argument(help="a run's name; by default the newest run that has a page")] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+) -> None:
+    """Open the page of a run in the browser, and print where it is."""
+    if run is not None:
+        page = known_run(_runs(artifacts), run) / PAGE
+        if not page.exists():
+            raise UserError(
+                f"{run}: this run has no page, as its stage report has not ended; see `streamgauge runs show`"
+            )
+    else:
+        pages = [path / PAGE for path in _runs(artifacts) if (path / PAGE).exists()]
+        if not pages:
+            raise UserError(f"{artifacts}/runs: found no run with a page; `streamgauge run` makes one")
+        page = max(pages, key=lambda page: page.stat().st_mtime)
+    if isinstance(page, Remote):
+        raise UserError(f"{page}: lies on a store, which a browser cannot open; `streamgauge serve` shows it")
+    typer.echo(page)
+    webbrowser.open(page.absolute().as_uri())
+
+
+def export(
+    run: Run,
+    out: Annotated[Path | None, typer.Option(help="a new folder to write", show_default="RUN-export")] = None,
+    svg: Annotated[bool, typer.Option(help="draw the figures, which needs Chromium")] = True,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Export a run for a paper: figures as SVG and CSV, tables as LaTeX and Markdown, configuration, hashes."""
+    from streamgauge.config import of_run
+    from streamgauge.results.report import bundle
+
+    store = store_at(artifacts)
+    path = known_run(_runs(artifacts), run)
+    folder = out or Path(f"{run}-export")
+    made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
+    tell(f"{len(made)} files: {folder}", {"folder": folder, "files": made}, as_json)
+
+
+def serve(
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    host: Annotated[str, typer.Option(help="address to listen on; whoever reaches it sees the pages")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="port of the pages; 0 takes a free one")] = 8081,
+) -> None:
+    """Serve the pages of all runs over HTTP, also those on a store; Ctrl-C stops it."""
+    try:
+        from streamgauge.app.airflow import page_server
+    except ImportError as problem:
+        raise UserError(f"a web server is not installed here ({problem}); {INSTALL}") from None
+    from streamgauge.bench.driver.ports import free_port
+
+    port = free_port(port, host)
+    typer.echo(f"http://{host}:{port}/  Ctrl-C stops it")
+    page_server.serve(store_at(artifacts).root, host, port)
+
+
+def _runs(artifacts: Path) -> list[Path]:
+    return [path for path in store_at(artifacts).runs() if path.is_dir()]
+
+
+def _name(one: results.Result) -> str:
+    return " ".join([one.experiment, one.workload, one.system, one.mode, one.metric])
+
+
+def _record(one: results.Result) -> dict[str, Any]:
+    return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit, "claim": one.claim}

@@ -1,0 +1,186 @@
+"""The options that describe how event files are read, and the source that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+from functools import update_wrapper
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from streamgauge import config
+from streamgauge.app.cli import options, workplace
+from streamgauge.base.errors import UserError
+
+if TYPE_CHECKING:
+    from streamgauge.streams.text.guess_times import Time as GuessedTime
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="event files, in order: flat text such as CSV, or JSON lines (.jsonl), plain or packed (.gz, .bz2, .zst), "
+        "or .parquet; a path, "
+        "s3://…, or - for standard input"
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options that say how event files are read; `spread` gives them to a command."""
+
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="event time: a column's name, path or 0-based index, or two such as date,time"),
+    ] = None
+    unit: Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")] = None
+    pattern: Annotated[
+        str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")
+    ] = None
+    iso: Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")] = False
+    year: Annotated[
+        int | None, typer.Option(help="year of the first time, if times have none; it moves on at New Year")
+    ] = None
+    zone: Annotated[str, typer.Option(help="time zone of times without an offset")] = "UTC"
+    separator: Annotated[
+        str, typer.Option(help="one character, or comma, semicolon, tab, pipe, space, blanks (one or more)")
+    ] = ","
+    decimal: Annotated[str, typer.Option(help="mark before the fraction of a number: point or comma")] = "point"
+    comment: Annotated[
+        str | None, typer.Option(help="lines that begin so are no events, such as #; with --no-header")
+    ] = None
+    no_header: Annotated[bool, typer.Option("--no-header", help="the first line is data")] = False
+    arrival: Annotated[str | None, typer.Option(help="arrival time: a column's name or index")] = None
+    arrival_unit: Annotated[
+        str | None, typer.Option(help="unit of arrival times, if it is not that of event times")
+    ] = None
+    arrival_format: Annotated[
+        str | None, typer.Option("--arrival-format", help="pattern of arrival times, if it is not that of event times")
+    ] = None
+    arrival_iso: Annotated[bool, typer.Option("--arrival-iso", help="arrival times are ISO-8601")] = False
+    order: Annotated[str, typer.Option(help="order of the events: file, arrival or event_time")] = "file"
+    max_bad_fraction: Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")] = 0.01
+    dataset: Annotated[str | None, typer.Option(help="a ready-made source: see `streamgauge datasets`")] = None
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """Keys of `source.time` that say how event times are written."""
+        return {"unit": self.unit, "format": self.pattern, "iso": self.iso, "year": self.year, "zone": self.zone}
+
+    def event_time(self) -> GuessedTime | None:
+        """The event time, if options say how it is written. Raises UserError."""
+        from streamgauge.streams.text.guess_times import Time as Known
+
+        form = {key: value for key, value in self.written.items() if value and value != "UTC"}
+        if not set(form) & {"unit", "format", "iso"}:
+            return None
+        if self.time is None:
+            raise UserError("--time: this option is missing; name the column that --unit, --format or --iso is of")
+        return Known(parts_of(self.time), form)
+
+    def arrival_column(self) -> dict[str, Any] | None:
+        """`source.arrival`, which is written as event times are unless options say otherwise. Raises UserError."""
+        own = {"unit": self.arrival_unit, "format": self.arrival_format, "iso": self.arrival_iso}
+        if self.arrival is not None:
+            other = own | {"zone": self.zone, "year": self.year if self.arrival_format else None}
+            return column(self.arrival, other if any(own.values()) else self.written)
+        if any(own.values()):
+            raise UserError(
+                "--arrival: this option is missing; name the column that --arrival-unit, --arrival-format or "
+                "--arrival-iso is of"
+            )
+        return None
+
+
+def spread(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
+    """Gives a command the options of a Reading, except `without`, in place of its parameter `reading`."""
+    hints = get_type_hints(Reading, include_extras=True)
+    held = {
+        one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
+        for one in fields(Reading)
+        if one.name not in without
+    }
+    plain = signature(command, eval_str=True)
+    parameters: list[Parameter] = []
+    for one in plain.parameters.values():
+        parameters += held.values() if one.name == "reading" else [one.replace(kind=Parameter.KEYWORD_ONLY)]
+
+    def called(**given: Any) -> None:
+        reading = Reading(**{name: given.pop(name) for name in held})
+        command(reading=reading, **given)
+
+    # the name and the signature, from which the options are read
+    described: Any = update_wrapper(called, command)
+    described.__signature__ = plain.replace(parameters=parameters)
+    return called
+
+
+def column(name: str, written: dict[str, Any]) -> dict[str, Any]:
+    """Keys of a time column that an option names: one column, or several with commas between them."""
+    parts = parts_of(name)
+    return ({"column": parts[0]} if len(parts) == 1 else {"columns": list(parts)}) | written
+
+
+def parts_of(name: str) -> tuple[str | int, ...]:
+    """The columns that an option names, with commas between them."""
+    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in name.split(","))
+
+
+def source(files: list[str], given: Reading) -> config.Source:
+    """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
+    located = [workplace.located(name) for name in files]
+    if given.dataset is not None:
+        from streamgauge.config import datasets as known
+
+        described = {"--time": given.time, "--unit": given.unit, "--format": given.pattern, "--iso": given.iso,
+                     "--year": given.year, "--arrival": given.arrival, "--arrival-unit": given.arrival_unit,
+                     "--arrival-format": given.arrival_format, "--arrival-iso": given.arrival_iso,
+                     "--no-header": given.no_header, "--separator": given.separator != ",",
+                     "--decimal": given.decimal != "point", "--comment": given.comment,
+                     "--zone": given.zone != "UTC"}  # fmt: skip
+        if twice := [name for name, value in described.items() if value]:
+            raise UserError(
+                f"{twice[0]}: found beside --dataset {given.dataset}, which already defines it; leave one of them out"
+            )
+        return known.source(given.dataset, tuple(located), order=given.order, max_bad_fraction=given.max_bad_fraction)
+    if given.time is None:
+        raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
+    kind = workplace.format_of(located[0])
+    raw = {
+        "files": located,
+        "format": kind,
+        **({} if kind == "jsonl" and given.separator == "," else {"separator": given.separator}),
+        **({} if kind == "jsonl" and not given.no_header else {"header": not given.no_header}),
+        "decimal": given.decimal,
+        "comment": given.comment,
+        "time": column(given.time, given.written),
+        "arrival": given.arrival_column(),
+        "order": given.order,
+        "max_bad_fraction": given.max_bad_fraction,
+    }
+    return options.parse(config.Source, raw, "source")
+
+
+def with_columns(source: config.Source, wanted: str | None) -> config.Source:
+    """The source with the columns of that option. Raises UserError.
+
+    The type of a column is that of Parquet's schema, or is guessed from the first lines of text, unless it is named.
+    """
+    if wanted is None and (source.columns or source.format != "parquet"):
+        return source
+    from streamgauge.streams.text import guess, splits
+
+    with options.speaking():
+        splits.source_splits(source, 1 << 40)  # finds a file that is not as described
+    found = guess.columns_of(source)
+    names = list(found) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
+    columns: dict[str, Any] = {}
+    for written, colon, kind in (name.partition(":") for name in names):
+        name, equals, path = written.partition("=")
+        if (path or name) not in found and not (equals and colon):
+            raise UserError(f"--columns: found {path or name!r}, allowed: all, or some of {', '.join(found) or 'none'}")
+        kind = kind if colon else found[path or name]
+        columns[name] = {"path": path, "type": kind} if equals else kind
+    return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")

@@ -1,0 +1,348 @@
+"""Judges a night against earlier nights: answers at once, figures by change points that a rerun confirms.
+
+Index.history -> changes.find -> suspects.suspects -> reruns.in_turns -> suspects.confirm -> a judgement in the run.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.app.nights.reruns import Measure, Subject, Values, column, in_turns, of_cell
+from streamgauge.app.nights.series import Line, Series, searched
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_record
+from streamgauge.bench.answers import functional, rerun
+from streamgauge.bench.answers.figures import SECONDS
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import ACCEPTED, Judgement
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.config import Benchmark, Nightly, keep, of_run
+from streamgauge.results.index import Index
+from streamgauge.results.index.history import Row
+from streamgauge.results.index.result_index import series_key
+from streamgauge.stats.ab import LEAST, Comparison, compare
+from streamgauge.stats.changes import Change
+from streamgauge.stats.suspects import SELF, confirm, higher_is_better
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+#: in a run's directory: the report of the night
+REPORT = "nightly.json"
+BAD = ("failed", "error", "regression")
+
+
+@dataclass(frozen=True)
+class Night:
+    """A night's run, with its index and what is needed to measure again."""
+
+    benchmark: Benchmark
+    store: Store
+    run_id: str
+    index: Index
+    session: Callable[[], SparkSession]
+    missing: Sequence[str] = ()  # stages that the benchmark asks for and that left no record
+
+    @property
+    def settings(self) -> Nightly:
+        return self.benchmark.nightly or Nightly()
+
+    @property
+    def directory(self) -> Path:
+        return self.store.run(self.run_id)
+
+    def judge(self) -> list[Line]:
+        """Judges the night; returns the lines of its report, and keeps judgements in the run's records and the index.
+
+        What an earlier, killed attempt has judged is reported again, but not measured again.
+        """
+        keep(self.benchmark, self.directory)
+        self._report([])
+        self.index.add_run(self.directory)
+        lines = []
+        for line in self._lines():
+            log.info("%s", line)
+            lines.append(line)
+            self._report(lines)
+        self.index.add_run(self.directory)
+        self._report(lines, complete=True)
+        return lines
+
+    def _report(self, lines: Sequence[Line], *, complete: bool = False) -> None:
+        states = {line.state for line in lines}
+        state = "bad" if states & set(BAD) else "open" if states & {"open", "waiting"} else "good"
+        write_record(
+            self.directory / REPORT,
+            {"benchmark": self.benchmark.name, "run_id": self.run_id, "state": state,
+             "complete": complete, "lines": [asdict(line) for line in lines]},
+        )  # fmt: skip
+
+    def _lines(self) -> Iterator[Line]:
+        yield from self._failures()
+        series = self._series()
+        yield from (line for one in series if functional.is_output(one.metric) for line in self._answers(one))
+        figures = [one for one in series if not functional.is_output(one.metric)]
+        taken = {(one.key, j["changed_at"]) for one in figures for j in one.judged if j["outcome"] == ACCEPTED}
+        said = [
+            (one, judged)
+            for one in figures
+            for judged in one.judged
+            if self._settled(judged) and (one.key, judged["changed_at"]) not in taken
+        ]
+        yield from (_said(one, judged) for one, judged in said)
+        tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
+        left = self.settings.self_tests - len(tested)
+        for subject in self._due(figures):
+            if left <= 0:
+                break
+            measured, lines = self._self_test(subject, [one for one in figures if one.subject == subject])
+            yield from lines
+            left -= measured  # one that cannot be measured leaves its turn to the next
+        yield from self._suspects(self._series() if self.settings.self_tests else figures)
+
+    def _failures(self) -> Iterator[Line]:
+        last = {(s.stage, *s.scope.values()): s for s in RunLog(self.directory).stages() if s.stage != "regressions"}
+        failed = {name: stage for name, stage in last.items() if stage.state != "done"}
+        for name, stage in failed.items():
+            yield Line("failed", " ".join(name), stage.error or "did not finish")
+        if not failed:  # otherwise they are missing because of the failed ones
+            yield from (Line("failed", name, "never started") for name in self.missing)
+
+    def _settled(self, judged: Row) -> bool:
+        """True if an earlier, killed attempt already judged this; what stayed open is measured anew."""
+        return bool(judged["run_id"] == self.run_id and judged["outcome"] != "open")
+
+    def _series(self) -> list[Series]:
+        """Series with a point of this run, by its own records: a host that shares the index may use the same run id."""
+        mine = {series_key(result) for result in results.read(self.directory)}
+        rows = self.index.series(benchmark=self.benchmark.name)
+        return [Series.of(self.index, row) for row in rows if row["key"] in mine]
+
+    # -- answers
+
+    def _answers(self, one: Series) -> Iterator[Line]:
+        for before, after in functional.broken(one.metric, one.points):
+            if after["run_id"] == self.run_id:
+                why = f" ({after['reason']})" if after["reason"] else ""
+                yield Line("error", one.name, functional.said(one.metric, before, after) + why)
+
+    # -- A/A
+
+    def _due(self, figures: list[Series]) -> list[Subject]:
+        """Lists the subjects; those whose last A/A comparison is oldest come first."""
+        last: dict[Subject, str] = {}
+        for one in figures:
+            moments = [str(j["changed_at"]) for j in one.judged if j["outcome"] == SELF]
+            last[one.subject] = max([last.get(one.subject, ""), *moments])
+        return sorted(last, key=lambda subject: (last[subject], subject.name))
+
+    def _self_test(self, subject: Subject, figures: list[Series]) -> tuple[bool, list[Line]]:
+        """Compares a subject with itself (A/A); returns whether it could be measured, and what to say of it."""
+        try:
+            measure = self._measure(self.benchmark, subject, figures, [self.run_id])
+            sides = in_turns(measure, measure, LEAST)
+        except UserError as problem:
+            return False, [Line("self", subject.name, f"A/A not measured: {problem}")]
+        lines = []
+        for one in figures:
+            baseline, candidate = (column(side, one.metric) for side in sides)
+            if not (baseline and candidate):
+                lines.append(Line("self", one.name, "A/A: no valid figure"))
+                continue
+            found = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
+            evidence = {"comparison": asdict(found), "baseline": baseline, "candidate": candidate}
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            lines.append(_said(one, self._record(one, now, SELF, found.ratio - 1, evidence)))
+        self.index.add_run(self.directory)
+        return True, lines
+
+    # -- change points
+
+    def _suspects(self, series: list[Series]) -> Iterator[Line]:
+        figures = searched([one for one in series if not functional.is_output(one.metric)])
+        found = [(one, change) for one in figures for change in one.suspects(len(figures))]
+        found.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
+        groups = [list(some) for _, some in groupby(found, key=lambda pair: pair[0].subject)]
+        # the most confident first: the others can wait for the next night
+        groups.sort(key=lambda some: -max(change.confidence for _, change in some))
+        for number, some in enumerate(groups):
+            if number < self.settings.max_reruns:
+                yield from self._rerun(some)
+            else:
+                yield from (
+                    Line("waiting", one.name, f"{_since(one, change)}; not rerun tonight") for one, change in some
+                )
+
+    def _rerun(self, some: list[tuple[Series, Change]]) -> Iterator[Line]:
+        """Measures one subject again, and judges all of its suspects."""
+        first, change = some[0]
+        before = first.sound[change.index - 1]
+        told = self._told(str(before["run_id"]))
+        old, edited = self._as_of(told, first.subject), self._edited(told, first.subject)
+        same, shared = old.systems == self.benchmark.systems, None
+        for one, change in some:
+            moment = str(one.sound[change.index]["at"])
+            try:
+                if edited:
+                    raise UserError(f"the benchmark is not what it was in {before['run_id']} ({', '.join(edited)})")
+                if same and (one.metric in (RATE, PER_UNIT, SECONDS) or self.benchmark.search.in_turns):
+                    raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
+                if shared is None:
+                    figures = [series for series, _ in some]
+                    level = [str(point["run_id"]) for point in first.sound[change.begin : change.index]]
+                    newest = level[-sum(self.settings.repetitions) :]
+                    sides = [
+                        self._measure(benchmark, first.subject, figures, newest) for benchmark in (old, self.benchmark)
+                    ]
+                    shared = _Turns(None if same else sides[0], sides[1])
+                test = one.self_test
+                level_before = one.sound[change.begin : change.index]  # an earlier level is no baseline
+                said = confirm(
+                    change,
+                    shared.of(one.metric, [float(point["value"]) for point in level_before]),
+                    higher_is_better=higher_is_better(one.row["unit"]),
+                    repetitions=self.settings.repetitions,
+                    self_comparison=(test["baseline"], test["candidate"]) if test else None,
+                )
+            except UserError as problem:
+                self._record(one, moment, "open", change.magnitude, {"change": asdict(change), "why": str(problem)})
+                yield Line("open", one.name, f"{_since(one, change)}; not rerun: {problem}")
+                continue
+            against = "the nights before" if shared.first is None else f"the settings of {before['run_id']}"
+            evidence = {"change": asdict(change), "comparison": asdict(said.comparison), "against": against}
+            evidence |= {"before": before["software"], "after": one.sound[change.index]["software"]}
+            yield _said(one, self._record(one, moment, said.outcome, change.magnitude, evidence))
+
+    def _told(self, run_id: str) -> Benchmark:
+        """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
+        try:
+            return of_run(self.store.root / "runs" / run_id, self.benchmark)
+        except UserError:
+            return self.benchmark
+
+    def _edited(self, told: Benchmark, subject: Subject) -> list[str]:
+        """Names what differs besides the system: with such a difference, a step says nothing about the system."""
+
+        def asked(benchmark: Benchmark) -> dict[str, Any]:
+            mine = {
+                f"experiment {e.name}": e.model_dump() for e in benchmark.experiments if e.name == subject.experiment
+            }
+            mine |= {f"workload {w.name}": w.model_dump() for w in benchmark.workloads if w.name == subject.workload}
+            return {"source": benchmark.source, "scale": benchmark.scale, "replay": benchmark.replay, **mine}
+
+        then, now = asked(told), asked(self.benchmark)
+        return [name for name in {**then, **now} if then.get(name) != now.get(name)]
+
+    def _as_of(self, told: Benchmark, subject: Subject) -> Benchmark:
+        """Returns tonight's benchmark with the system as it was then."""
+        past = {system.name: system for system in told.systems if system.name == subject.system}
+        systems = tuple(past.get(system.name, system) for system in self.benchmark.systems)
+        return self.benchmark.model_copy(update={"systems": systems})
+
+    def _measure(self, benchmark: Benchmark, subject: Subject, figures: list[Series], runs: Sequence[str]) -> Measure:
+        """Returns a function that measures one repetition of these figures, at the median sustainable rate of the runs.
+
+        Each of those nights was measured at its own rate; that of a single one would make all repetitions alike wrong.
+        Without a rate of theirs it takes tonight's. Raises UserError if no rate is known.
+        """
+        metrics = [one.metric for one in figures]
+        if subject.suite:
+            names = (subject.experiment, subject.workload, subject.system, subject.mode)
+
+            def measure() -> Values:
+                spark = self.session()  # before the lock: the lock's next holder kills what started within it
+                with measuring(f"{self.store.run(self.run_id)} rerun {subject.name}"):
+                    return rerun.seconds(spark, benchmark, self.store, *names)
+
+            measure()  # a warm-up: otherwise the first repetition would pay for compilation
+            return measure
+        rates = self._rates(subject, figures, runs) or self._rates(subject, figures, [self.run_id])
+        if not rates:
+            raise UserError("no sustainable rate is known")
+        return of_cell(benchmark, self.store, subject, metrics, median(rates), self.run_id)
+
+    def _rates(self, subject: Subject, figures: list[Series], runs: Sequence[str]) -> list[float]:
+        """The sustainable rates that these runs found for the subject, on the machine of the figures."""
+        return [
+            float(row["value"])
+            for run in runs
+            for row in self.index.results(
+                run_id=run, metric=RATE, experiment=subject.experiment, workload=subject.workload, system=subject.system
+            )
+            if row["valid"] and row["value"] and row["machine"] == figures[0].row["machine"]
+        ]
+
+    def _record(self, one: Series, moment: str, outcome: str, magnitude: float, evidence: Row) -> Row:
+        judgement = Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence)
+        results.judge(self.directory, judgement)
+        return asdict(judgement)
+
+
+class _Turns:
+    """Repetitions shared by the figures of a subject; without a first side, past values are the baseline."""
+
+    def __init__(self, first: Measure | None, second: Measure) -> None:
+        self.first, self._second = first, second
+        self._sides: tuple[list[Values], list[Values]] = ([], [])
+
+    def of(self, metric: str, past: list[float]) -> Callable[[int], tuple[list[float], list[float]]]:
+        """Returns a function that gives, at every call, the next `count` values of each side."""
+        taken = 0
+
+        def rerun(count: int) -> tuple[list[float], list[float]]:
+            nonlocal taken
+            begin, taken = taken, taken + count
+            self._up_to(taken)
+            old, new = (column(side[begin:taken], metric) for side in self._sides)
+            newest_first = past[::-1]
+            return (newest_first[begin:taken] if self.first is None else old), new
+
+        return rerun
+
+    def _up_to(self, count: int) -> None:
+        missing = count - len(self._sides[1])
+        if missing > 0:
+            more = in_turns(self.first or dict, self._second, missing)
+            for side, new in zip(self._sides, more, strict=True):
+                side.extend(new)
+
+
+def _said(one: Series, judged: Row) -> Line:
+    evidence = judged["evidence"]
+    found = _found(Comparison(**evidence["comparison"]))
+    if judged["outcome"] == SELF:
+        return Line("self", one.name, f"A/A: {found}")
+    step = _step(judged["magnitude"], str(judged["changed_at"]))
+    return Line(judged["outcome"], one.name, f"{step}; rerun against {evidence['against']}: {found}")
+
+
+def _found(found: Comparison) -> str:
+    """Describes a change with its interval, noise floor and detectable effect, in one line."""
+    low, high = (_percent(end - 1, "+") for end in found.interval or (math.nan, math.nan))
+    interval = f"({low} to {high})" if found.interval else f"({found.reason})"
+    limits = f"noise floor {_percent(found.noise_floor)}, detectable effect {_percent(found.detectable_effect)}"
+    return f"{_percent(found.ratio - 1, '+')} {interval}; {limits}"
+
+
+def _since(one: Series, change: Change) -> str:
+    return _step(change.magnitude, str(one.sound[change.index]["at"]))
+
+
+def _step(magnitude: float, moment: str) -> str:
+    return f"{_percent(magnitude, '+')} since {moment[:10]}"
+
+
+def _percent(value: float | None, sign: str = "") -> str:
+    return "unknown" if value is None else f"{100 * value:{sign}.1f} %"

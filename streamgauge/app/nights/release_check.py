@@ -1,0 +1,284 @@
+"""The release check: answers of both systems, then repetitions in turns, suspects once more, a signed manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from streamgauge.base import secrets
+from streamgauge.base.canonical import canonical, signed
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json, write_record
+from streamgauge.base.places import here
+from streamgauge.base.shipped import SHIPPED
+from streamgauge.bench.answers.systems import askable
+from streamgauge.bench.compare import release_rules
+from streamgauge.bench.compare.release_rules import Reason, Release, Repetition, Side
+from streamgauge.bench.driver.fleet import KeptDrivers
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell import ready
+from streamgauge.bench.measure.latency import figures_of
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.searcher import one_ladder
+from streamgauge.bench.search.claims import claim_of
+from streamgauge.bench.workloads.nexmark.queries import QUERIES
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Judgement, Result
+from streamgauge.catalog.run_log import commit, environment
+from streamgauge.config import RELEASE_METRICS, RELEASE_RATE, Benchmark, Cell
+
+log = logging.getLogger("streamgauge")
+ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
+
+
+def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
+    """Checks the benchmark and both systems before anything starts. Raises UserError."""
+    if benchmark.release is None:
+        raise UserError(f"{benchmark.name}: release: this key is missing; a release check needs at least its rate")
+    if not benchmark.workloads:
+        raise UserError(f"{benchmark.name}: workloads: found none, allowed: one or more to measure")
+    names = {query.name.rpartition(".")[2] for query in QUERIES} | {"all"}
+    for query in benchmark.release.queries:
+        if query not in names:
+            raise UserError(f"release.queries: found {query!r}, allowed: all, or some of q0 to q23")
+    for side, name in (("baseline", baseline), ("candidate", candidate)):
+        known = [system.name for system in benchmark.systems]
+        if name not in known:
+            raise UserError(f"--{side}: found {name!r}, allowed: {', '.join(known) or 'none'}")
+        system = benchmark.system(name)
+        system.check_installed()
+        if benchmark.release.queries and not askable(system):
+            key = "mode" if getattr(system, "mode", None) == "real-time" else "engine"
+            raise UserError(
+                f"systems.{name}.{key}: found {getattr(system, key)}, which cannot run the queries; "
+                "set release.queries: []"
+            )
+
+
+def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path) -> dict[str, Any]:
+    """Runs the check; returns the content of release.json. Deletes and repeats what an earlier attempt measured."""
+    check(benchmark, baseline, candidate)
+    for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
+        delete_log(directory / name)
+    one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
+    with measuring(f"{directory} release check", expected_s=timing.release_seconds(benchmark)) as token:
+        found = one.run(token)
+    return one.publish(found)
+
+
+class _Check:
+    def __init__(self, benchmark: Benchmark, store: Store, systems: dict[Side, str], directory: Path) -> None:
+        assert benchmark.release is not None
+        self.settings = benchmark.release
+        self.systems, self.store, self.directory = systems, store, directory
+        self.pairs = list(dict.fromkeys((cell.experiment, cell.workload) for cell in benchmark.all_cells()))
+        names = dict.fromkeys(systems.values())
+        cells = [Cell(experiment=e, workload=w, system=s) for (e, w), s in product(self.pairs, names)]
+        self.benchmark = benchmark.model_copy(update={"cells": tuple(cells)})
+        self._work = here(directory) / "work"
+        self._drivers = KeptDrivers()
+        self.repetitions: list[Repetition] = []
+        self.versions: dict[str, dict[str, str]] = {}
+
+    def run(self, token: int) -> Release:
+        reasons = self._answers()
+        if any(reason.state == "failed" for reason in reasons):
+            return release_rules.decide(reasons, [])
+        with self._drivers:
+            return self._judged(reasons, token)
+
+    def _judged(self, reasons: list[Reason], token: int) -> Release:
+        ladders = sorted({metric == RELEASE_RATE for metric in self.settings.tolerance})
+        for cell, ladder in product(self.pairs, ladders):
+            self._rounds(cell, self.settings.repetitions, token, ladder=ladder)
+        wrong = release_rules.outputs(self.repetitions)
+        series = release_rules.series(self.repetitions, self.settings.tolerance)
+        if not any(reason.state == "failed" for reason in wrong):
+            suspects = release_rules.suspects(series)
+            for cell, ladder in product(self.pairs, ladders):
+                if (".".join(cell), ladder) in suspects:
+                    log.info("suspect: %s%s", ".".join(cell), ", its rate" if ladder else "")
+                    self._rounds(cell, self.settings.reruns, token, ladder=ladder)
+            wrong = release_rules.outputs(self.repetitions)
+            series = release_rules.series(self.repetitions, self.settings.tolerance)
+        return release_rules.decide([*reasons, *wrong], series)
+
+    # -- answers
+
+    def _answers(self) -> list[Reason]:
+        """Differences between both systems' answers, and between what they can do."""
+        if not self.settings.queries:
+            systems = map(self.benchmark.system, dict.fromkeys(self.systems.values()))
+            others = sorted({system.engine for system in systems if not askable(system)})
+            return release_rules.not_asked(others) if others else release_rules.answers([], [])
+        from streamgauge.bench.answers.ask_systems import ask
+        from streamgauge.bench.answers.capabilities import capabilities
+        from streamgauge.bench.answers.finite_stream import benchmark, make_events
+        from streamgauge.bench.answers.nexmark_suite import chosen
+        from streamgauge.bench.answers.record import MODES, short
+
+        wanted = benchmark(self.settings.events, self.settings.seed, self.settings.disorder_percent)
+        events = make_events(self.store, wanted)
+        sides: tuple[Side, ...] = ("baseline", "candidate")
+        asked = {str(side): one for side in sides if askable(one := self.benchmark.system(self.systems[side]))}
+        log.info("asking %s, %d events, of both systems", ", ".join(self.settings.queries), self.settings.events)
+        rows = ask(asked, self.settings.queries, events, self._work / "answers")
+        features = []
+        for side, found in rows.items():
+            about = {"system": asked[side].name, "disorder_percent": self.settings.disorder_percent}
+            for row in found:
+                self.versions[asked[side].name] = row.pop("versions")
+                append_json(self.directory / ANSWERS, {"side": side, **row, **about})
+            features.append(capabilities({**row, **about} for row in found)["features"])
+        due = [(short(query), mode) for query in chosen(",".join(self.settings.queries)) for mode in MODES]
+        reasons = release_rules.answers(rows["baseline"], rows["candidate"], due)
+        return reasons + release_rules.capabilities(*features)
+
+    # -- repetitions
+
+    def _rounds(self, pair: tuple[str, str], count: int, token: int, *, ladder: bool) -> None:
+        """Measures `count` rounds of a cell, the sides in turns; a wrong output of the candidate ends them."""
+        ours = [one for one in self.repetitions if one.cell == ".".join(pair)]
+        first = 1 + max((one.round for one in ours if one.ladder == ladder), default=0)
+        if any(one.wrong and one.side == "candidate" for one in ours):
+            return
+        for number in range(first, first + count):
+            for side in release_rules.sides(number, ladder=ladder):
+                one = self._repetition(pair, side, number, token, ladder=ladder)
+                self.repetitions.append(one)
+                append_json(self.directory / REPETITIONS, dataclasses.asdict(one))
+                figures = "  ".join(f"{metric} {value:.4g}" for metric, value in one.values.items())
+                log.info("%s round %d, %s: %s", one.cell, number, side, one.wrong or one.void or figures)
+                if one.wrong and side == "candidate":
+                    return
+
+    def _repetition(self, pair: tuple[str, str], side: Side, number: int, token: int, *, ladder: bool) -> Repetition:
+        """Measures a fresh process: its ladder or a warm-up, then a trial at the fixed rate that checks its output."""
+        cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
+        claim = None
+        try:
+            with ready(self.benchmark, self.store, cell, self._work / "cell", self._drivers) as bench:
+                if ladder:
+                    claim = claim_of(one_ladder(bench, self.benchmark.search, token))
+                else:
+                    bench.warm_up(token=token, seconds=self.settings.warmup_seconds)
+                measured = bench.trial(self.settings.rate, self.settings.seconds, token=token)
+        finally:
+            shutil.rmtree(self._work / "cell", ignore_errors=True)
+        figures = figures_of(1.0, measured)
+        self.versions[cell.system] = figures.software
+        latency = figures.processing_latency
+        given = {
+            "processing_latency_ms_p50": latency.p50_ms,
+            "processing_latency_ms_p99": latency.p99_ms,
+            "system_cpu_us_per_event": figures.system_cpu_us_per_event,
+        }
+        wrong = measured.check["wrong"] if measured.check else None
+        void = None if figures.valid or wrong else figures.reason
+        if claim is not None:
+            given = {RELEASE_RATE: claim.rate_events_per_s}
+            if not wrong and (claim.is_bound or claim.rate_events_per_s is None):
+                void = claim.sentence
+        values = {metric: value for metric, value in given.items() if value is not None}
+        checked = measured.check is not None
+        return Repetition(".".join(pair), side, number, values, measured.verdict.outcome, void, wrong, checked, ladder)
+
+    # -- what remains
+
+    def publish(self, found: Release) -> dict[str, Any]:
+        """Writes results, the judgement, the record and the manifest; returns the record."""
+        configuration = canonical(secrets.masked(self.benchmark.model_dump(mode="json")))
+        asked = hashlib.sha256(configuration.encode()).hexdigest()
+        for result in self._results(asked):
+            results.append(self.directory, result)
+        reasons = [f"{reason.what}: {reason.why}" for reason in found.reasons if reason.state != "note"]
+        evidence = {
+            "verdict": found.decision,
+            "reasons": reasons,
+            "baseline": self.systems["baseline"],
+            "candidate": self.systems["candidate"],
+        }
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        results.judge(self.directory, Judgement(self.directory.name, "", now, "release_check", 0.0, evidence))
+        machine = environment()
+        about = {
+            "run": self.directory.name,
+            "benchmark": self.benchmark.name,
+            "baseline": self.systems["baseline"],
+            "candidate": self.systems["candidate"],
+            "verdict": found.decision,
+            "line": found.line,
+        }
+        record = {
+            **about,
+            "reasons": [dataclasses.asdict(reason) for reason in found.reasons],
+            "series": release_rules.table(found.series),
+            "versions": self.versions,
+            "environment": machine,
+        }
+        write_record(self.directory / RECORD, record)
+        manifest = {
+            **about,
+            "configuration": json.loads(configuration.replace(f'"{SHIPPED}/', '"')),
+            "configuration_sha256": asked,
+            "sources": self.store.source_fingerprint(self.benchmark.source.files),
+            "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
+            **machine,
+            "commit": commit(),
+            "records": {
+                name: hashlib.sha256(written).hexdigest()
+                for name in (ANSWERS, REPETITIONS, RECORD)
+                if (written := log_bytes(self.directory / name))
+            },
+            "commands": list(self._commands()),
+        }
+        write_json(self.directory / MANIFEST, signed(secrets.shown(manifest)))
+        shutil.rmtree(self._work, ignore_errors=True)
+        return record
+
+    def _results(self, asked: str) -> Iterable[Result]:
+        """Yields the median of each system, cell and metric; the control counts as the baseline, which it is."""
+        for (experiment, workload), system, metric in product(
+            self.pairs, dict.fromkeys(self.systems.values()), self.settings.tolerance
+        ):
+            values = [
+                one.values[metric]
+                for one in self.repetitions
+                if one.cell == f"{experiment}.{workload}" and self.systems[one.side] == system
+                and not one.void and not one.wrong and metric in one.values
+            ]  # fmt: skip
+            if values:
+                yield Result(
+                    self.benchmark.name, experiment, workload, system, "streaming",
+                    f"{metric}_in_turns" if metric == RELEASE_RATE else f"{metric}_at_{self.settings.rate:g}_per_s",
+                    RELEASE_METRICS[metric], median(values),
+                    self.directory.name, asked[:16], min(values), max(values), len(values),
+                    software=environment()["software"] | self.versions.get(system, {}), replaces=True,
+                    claim="estimated" if metric == RELEASE_RATE else "",
+                )  # fmt: skip
+
+    def _commands(self) -> Iterable[str]:
+        yield f"git checkout {commit() or '<commit>'}"
+        yield "make setup"
+        names = dict.fromkeys(self.systems.values())
+        installs = (self.benchmark.system(name).installed_by(self.versions.get(name, {})) for name in names)
+        yield from dict.fromkeys(filter(None, installs))
+        yield (
+            f"streamgauge release-check {MANIFEST} --baseline {self.systems['baseline']} "
+            f"--candidate {self.systems['candidate']}"
+        )
+
+
+def repetitions(directory: Path) -> list[Repetition]:
+    """Reads the recorded repetitions from a run's directory."""
+    return [Repetition(**record) for record in read_jsonl(directory / REPETITIONS)]

@@ -1,0 +1,102 @@
+"""Measures figures of a run again: repetitions of a cell, each in a fresh process, and of two sides in turns."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamgauge.bench.answers.functional import is_output
+from streamgauge.bench.measure.cell import ready
+from streamgauge.bench.measure.latency import figures_of, load_name, results_of
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
+from streamgauge.bench.measure.searcher import one_ladder
+from streamgauge.bench.search.claims import claim_of
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark, Cell
+
+log = logging.getLogger("streamgauge")
+
+Values = dict[str, float]  # by metric
+#: measures one repetition; a figure that is missing in its result was void
+Measure = Callable[[], Values]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of a repetition: a cell in streaming, or a query of the suite in a mode."""
+
+    experiment: str
+    workload: str
+    system: str
+    mode: str
+    suite: bool = False  # True for a query of the suite, as a cell may have the same name
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment} {self.workload} {self.system} {self.mode}"
+
+
+def in_turns(first: Measure, second: Measure, repetitions: int) -> tuple[list[Values], list[Values]]:
+    """Measures both sides in turns (A B A B …), so that a drift of the machine affects both; returns their values."""
+    sides: tuple[list[Values], list[Values]] = ([], [])
+    for number in range(repetitions):
+        for measure, side in zip((first, second), sides, strict=True):
+            log.info("  repetition %d of %d, %s", number + 1, repetitions, "AB"[side is sides[1]])
+            side.append(measure())
+    return sides
+
+
+def column(values: Iterable[Values], metric: str) -> list[float]:
+    return [row[metric] for row in values if metric in row]
+
+
+def of_cell(
+    benchmark: Benchmark,
+    store: Store,
+    subject: Subject,
+    metrics: Iterable[str],
+    rate: float,
+    run_id: str,
+) -> Measure:
+    """Returns a function that measures one repetition of a cell, each in a fresh process.
+
+    It measures latency and CPU at the loads of the latency stage, in its order, up to the last that the metrics name:
+    a trial of the night followed the same trials, so its process was as warm. For the rate itself it runs a ladder of
+    one process. rate: sustainable rate in events/s, of which the loads are fractions. run_id: the run that asks, which
+    names the holder of the lock: only its own retry kills a leftover.
+    """
+    cell = Cell(experiment=subject.experiment, workload=subject.workload, system=subject.system)
+    wanted = [metric for metric in metrics if not is_output(metric)]
+    plan = benchmark.latency
+    loads = [(one, False) for one in plan.fractions] + [(one / rate, True) for one in plan.rates]
+    named = {metric.rpartition("_at_")[2] for metric in wanted}
+    places = [n for n, (part, common) in enumerate(loads, 1) if load_name(part, part * rate, common) in named]
+
+    def measure() -> Values:
+        found: Values = {}
+        work = Path(tempfile.mkdtemp(prefix="streamgauge-rerun-"))
+        try:
+            with (
+                measuring(f"{store.run(run_id)} rerun {cell.name}") as token,
+                ready(benchmark, store, cell, work) as bench,
+            ):
+                for fraction, common in loads[: max(places, default=0)]:
+                    measured = bench.trial(rate * fraction, plan.seconds, token=token)
+                    figures = figures_of(fraction, measured, common=common)
+                    results = results_of(benchmark, cell, "rerun", figures)
+                    found |= {r.metric: r.value for r in results if r.valid and r.value}
+                if RATE in wanted or PER_UNIT in wanted:
+                    answer = one_ladder(bench, benchmark.search, token)
+                    if claim_of(answer).rate_events_per_s is not None:
+                        rates = {RATE: answer.sustainable_rate_events_per_s, PER_UNIT: answer.events_per_yardstick_unit}
+                        found |= {metric: rate for metric, rate in rates.items() if rate}
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        return {metric: value for metric, value in found.items() if metric in wanted}
+
+    return measure

@@ -1,0 +1,7 @@
+"""Python interface for notebooks and scripts: profiles, streams, and runs as typed objects. docs/python.md."""
+
+from streamgauge.app.cli.source_options import Reading
+from streamgauge.app.python.run import Run
+from streamgauge.app.python.streams import analyze, generate
+
+__all__ = ["Reading", "Run", "analyze", "generate"]

@@ -1,0 +1,130 @@
+"""A run that was measured, as objects and as frames. It is only read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from streamgauge.base.errors import UserError
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import of_run
+from streamgauge.records.profile import Profile
+from streamgauge.results.report.run_records import CellRecord, Records
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Row = TypeVar("Row", bound="Rate | Latency")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The sustainable rate of a cell; None where the claim allows no figure."""
+
+    experiment: str
+    workload: str
+    system: str
+    rate_events_per_s: float | None
+    low: float | None
+    high: float | None
+    claim: str
+    constraint: str | None
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Quantiles of a latency run's event-time latency, and its CPU time an event."""
+
+    experiment: str
+    workload: str
+    system: str
+    fraction: float
+    common: bool
+    rate_events_per_s: float
+    is_sound: bool
+    rows: int
+    p50_ms: float | None
+    p90_ms: float | None
+    p99_ms: float | None
+    p999_ms: float | None
+    max_ms: float | None
+    system_cpu_us_per_event: float | None
+    correct: bool | None
+
+
+class Rows(tuple[Row, ...]):
+    """Typed rows, which are also a table of Arrow and a frame of pandas."""
+
+    def arrow(self) -> pa.Table:
+        return pa.Table.from_pylist([asdict(row) for row in self])
+
+    def pandas(self) -> DataFrame:
+        frame: DataFrame = self.arrow().to_pandas()
+        return frame
+
+
+class Run:
+    """A run by its folder, such as artifacts/runs/night-1. Raises UserError if that holds no run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        if self.path.parent.name != "runs":
+            raise UserError(f"{path}: found no run, allowed: a folder in artifacts/runs")
+        self.benchmark = of_run(self.path)
+        self._records = Records(self.benchmark, Store(self.path.parents[1]), self.path.name)
+
+    @cached_property
+    def cells(self) -> list[CellRecord]:
+        """The cells with the records of their searches and latency runs. Raises UserError if one is damaged."""
+        cells = self._records.cells
+        self._records.require_sound()
+        return cells
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """The source's profile; None without one. Raises UserError if it is damaged."""
+        profile = self._records.profile
+        self._records.require_sound()
+        return profile
+
+    @property
+    def rates(self) -> Rows[Rate]:
+        """The rate of each cell."""
+        return Rows(
+            Rate(
+                **one.cell.model_dump(),
+                rate_events_per_s=one.rate,
+                low=one.interval[0],
+                high=one.interval[1],
+                claim=one.claim.kind,
+                constraint=one.search.constraint if one.search else None,
+            )
+            for one in self.cells
+        )
+
+    @property
+    def latencies(self) -> Rows[Latency]:
+        """The latency runs of each cell."""
+        return Rows(
+            Latency(
+                **one.cell.model_dump(),
+                fraction=run.fraction,
+                common=run.common,
+                rate_events_per_s=run.rate_events_per_s,
+                is_sound=run.is_sound,
+                rows=run.event_latency.count,
+                p50_ms=run.event_latency.p50_ms,
+                p90_ms=run.event_latency.p90_ms,
+                p99_ms=run.event_latency.p99_ms,
+                p999_ms=run.event_latency.p999_ms,
+                max_ms=run.event_latency.max_ms,
+                system_cpu_us_per_event=run.system_cpu_us_per_event,
+                correct=run.correct,
+            )
+            for one in self.cells
+            for run in one.latency
+        )

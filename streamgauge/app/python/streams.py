@@ -1,0 +1,49 @@
+"""Profiles and streams from event files, as the commands analyze and generate make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from streamgauge import config
+from streamgauge.app.cli import event_files, source_options
+from streamgauge.app.cli.event_files import Generated
+from streamgauge.app.cli.source_options import Reading
+from streamgauge.records.profile import Profile
+
+Files = str | Path | list[str | Path]
+
+
+def analyze(files: Files, reading: Reading | None = None, *, full: bool = False) -> Profile:
+    """Measures how disordered event files are. Raises UserError.
+
+    reading: how they are read. full: also inversions, distance and interleaved runs.
+    """
+    profile, _ = event_files.measured(_source(files, reading), full=full)
+    return profile
+
+
+def generate(
+    files: Files,
+    reading: Reading | None = None,
+    *,
+    target_percent: float,
+    seed: int,
+    out: str | Path,
+    delay: Mapping[str, str | float] | None = None,
+) -> Generated:
+    """Generates a stream with exactly that part of the events out of order, in a new folder. Raises UserError.
+
+    delay: keys of `delay` as in a benchmark file, such as {"max": "2h"}.
+    """
+    raw = {"name": "stream", "target_percent": target_percent, "seed": seed, "delay": dict(delay or {})}
+    experiment = config.parse(config.Experiment, raw, "generate")
+    return event_files.streamed(_source(files, reading), experiment, Path(out))[0]
+
+
+def _source(files: Files, reading: Reading | None) -> config.Source:
+    with suppress(ImportError):
+        import pandas  # noqa: F401  -- the command keeps it from pyarrow for as long as its process lives
+    names = files if isinstance(files, list) else [files]
+    return source_options.source([str(name) for name in names], reading or Reading())

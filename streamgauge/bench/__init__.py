@@ -1,0 +1,1 @@
+"""Measures what a stream does to an engine, and checks every answer."""

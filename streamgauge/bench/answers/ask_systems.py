@@ -1,0 +1,92 @@
+"""Asks systems the suite's queries: each in a process and an environment of its own, all at the same time."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.answers.finite_stream import Events
+from streamgauge.bench.answers.record import MODES
+from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.engines.spark import submit
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.streams.stages.session import library_zip
+
+log = logging.getLogger("streamgauge")
+PATIENCE_S = 1800.0
+_APPLICATION = Path(__file__).with_name("suite_application.py")
+_ERROR = ("Error: ", "Exception: ", "ERROR ")
+
+
+def ask(
+    systems: Mapping[str, SparkSettings], queries: Sequence[str], events: Events, work: Path
+) -> dict[str, list[dict[str, Any]]]:
+    """Maps each system's key to its rows; there are fewer rows than asked for if its process ended early.
+
+    Raises UserError, in one line, for a system without any row: its Spark or its environment does not start.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    pq.write_table(events.rows, work / "events.parquet", compression="lz4")
+    archive = library_zip()
+    shutil.unpack_archive(archive, work / "library")  # the queries' SQL is read as files
+    shutil.rmtree(archive.parent)
+    with ExitStack() as stack:
+        started = {}
+        for key, system in systems.items():
+            private = Path(stack.enter_context(TemporaryDirectory(prefix="streamgauge-")))
+            process, session = _start(system, queries, work, key, private)
+            stack.callback(session.end)
+            started[key] = process
+        deadline = time.monotonic() + PATIENCE_S
+        for key, process in started.items():
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("%s did not end its queries within %.0f s", systems[key].name, PATIENCE_S)
+    found = {key: read_jsonl(work / f"{key}.jsonl") for key in systems}
+    for key, system in systems.items():
+        if not found[key]:
+            raise UserError(f"systems.{system.name}: no query ran: {_last_words(work / f'{key}.log')}")
+    return found
+
+
+def _start(
+    system: SparkSettings, queries: Sequence[str], work: Path, key: str, private: Path
+) -> tuple[subprocess.Popen[bytes], Session]:
+    given = {
+        "events": str(work / "events.parquet"),
+        "out": str(work / f"{key}.jsonl"),
+        "work": str(work / key),
+        "queries": list(queries),
+        "modes": list(MODES),
+    }
+    unpinned = system.model_copy(update={"cpus": None})  # systems run side by side here, and are not timed
+    command = [*submit.command(unpinned, _APPLICATION, private), json.dumps(given)]
+    with (work / f"{key}.log").open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            env=submit.environment(system, work / "library"),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return process, Session(process.pid)
+
+
+def _last_words(log_file: Path) -> str:
+    lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line.strip() for line in lines if any(mark in line for mark in _ERROR)]
+    return f"{errors[-1][:300] if errors else 'no error message in the log'}; see {log_file}"

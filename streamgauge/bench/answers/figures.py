@@ -1,0 +1,59 @@
+"""Makes the results of a suite: how long each query took, and what it answered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from streamgauge.base.canonical import canonical
+from streamgauge.bench.answers.functional import CORRECT, HASH, ROWS, SUPPORTED
+from streamgauge.bench.answers.record import Record
+from streamgauge.catalog.results import Result
+from streamgauge.catalog.run_log import environment
+from streamgauge.config import Benchmark, Experiment
+
+SECONDS = "query_seconds"
+
+
+def results_of(
+    benchmark: Benchmark,
+    experiment: Experiment,
+    system: str,
+    run_id: str,
+    record: Record,
+    events: int,
+    software: Mapping[str, str],
+    *,
+    timed: bool,
+) -> list[Result]:
+    """Results of one record on this many events.
+
+    software: the system's versions, where they are not this process's. timed: includes the seconds. Figures of an
+    incorrect answer are void; whether it is supported, and correct, are results of their own. Both are void where
+    nothing was answered in time.
+    """
+    answered = record.status != "unchecked" or record.rows is not None
+    supported, correct = record.status != "unsupported", record.status == "correct"
+    # 48 bits of the hash: a float holds them exactly
+    hashed = None if record.hash is None else float(int(record.hash[:12], 16))
+    return [
+        Result(
+            benchmark.name, experiment.name, record.query, system, record.mode, metric, unit, value, run_id,
+            asked(benchmark, experiment, events), valid=valid, reason="" if correct else record.why or record.status,
+            replaces=True, software=environment()["software"] | dict(software),
+        )
+        for metric, unit, value, valid in (
+            (SECONDS, "s", record.seconds, correct),
+            (ROWS, "rows", record.rows, correct),
+            (HASH, "hash", hashed, correct),
+            (SUPPORTED, "yes", float(supported), answered),
+            (CORRECT, "yes", float(correct), record.status in ("correct", "wrong")),
+        )
+        if timed or metric != SECONDS
+    ]  # fmt: skip
+
+
+def asked(benchmark: Benchmark, experiment: Experiment, events: int) -> str:
+    """Hash (16 hex digits) of everything that decides what the queries answer."""
+    parts = (benchmark.source, benchmark.scale, experiment)
+    return hashlib.sha256("".join([*map(canonical, parts), str(events)]).encode()).hexdigest()[:16]

@@ -1,0 +1,122 @@
+"""The stage nexmark: runs the suite on an experiment's stream, and the hard queries, in batch and in streaming."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamgauge.base.errors import UserError
+from streamgauge.bench.answers.ask_systems import ask
+from streamgauge.bench.answers.figures import results_of
+from streamgauge.bench.answers.finite_stream import Events, make_events, read_events, smaller
+from streamgauge.bench.answers.hard_queries import run_example, run_hard
+from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
+from streamgauge.bench.answers.record import MODES, Record, keep, keep_hard, short
+from streamgauge.bench.answers.systems import asked, conf, foreign, over_wire
+from streamgauge.bench.answers.wire_suite import hard_over_wire, run_over_wire, started
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.workloads import Query
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Result
+from streamgauge.config import Benchmark, Experiment, System
+from streamgauge.streams.keys import stream_key
+
+log = logging.getLogger("streamgauge")
+#: events that are asked: of the hard queries on the first system, and on the others of the hard queries and the suite
+HARD, FEW_HARD, FEW = 400, 100, 5_000
+
+
+def run(
+    spark: SparkSession, benchmark: Benchmark, store: Store, experiment: Experiment, directory: Path
+) -> dict[str, int]:
+    """Runs all queries, writes their rows to the run's directory as they come, and records the results.
+
+    The first system is asked on the experiment's stream. The others are asked for the capability matrix alone: on fewer
+    events, and only in the experiment with the most disorder. Those with a Spark or Python of their own run in a
+    process of their own, and only the suite's queries. Those that read the wire are asked in streaming alone.
+
+    Returns how many of the first system's rows have each status. Raises UserError unless all are correct.
+    """
+    stream = store.need("stream", stream_key(store, benchmark, experiment), "generate")
+    events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
+    if percent is None:
+        percent = 100 * stream.manifest["achieved_out_of_order"] / max(1, stream.manifest["events"])
+    first, *others = asked(benchmark)
+    elsewhere, wired = foreign(benchmark), over_wire(benchmark)
+    queries = chosen(",".join(benchmark.suite.queries or ["all"]))
+    found: Counter[str] = Counter()
+    bad: list[str] = []
+    figures: list[Result] = []
+
+    def tell(system: System, events: int, record: Record, software: Mapping[str, str] | None = None) -> None:
+        why = record.why or ""
+        log.info("%s in %s on %s: %s %s", record.query, record.mode, system.name, record.status, why)
+        about = {"system": system.name, "disorder_percent": percent, "events": events}
+        keep(directory, {**record.to_dict(), **about})
+        timed = system == first and record.query in map(short, queries)  # the others' streams are too short
+        figures.extend(
+            results_of(benchmark, experiment, system.name, directory.name, record, events, software or {}, timed=timed)
+        )
+        if system == first:
+            found[record.status] += 1
+            if record.status != "correct":
+                bad.append(f"{record.query} in {record.mode} is {record.status}")
+
+    with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as place:
+        work = Path(place)
+        hard = _ask(spark, first, percent, queries, events, HARD, work / "first", tell)
+        keep_hard(directory, first.name, percent, hard | {"example": run_example(spark, work / "example")})
+        if experiment != max(benchmark.experiments, key=lambda one: one.target_percent or 0):
+            others, elsewhere, wired = [], (), ()
+        if others or elsewhere or wired:
+            few = make_events(Store(work / "few"), smaller(benchmark, experiment, FEW))
+        for system in others:
+            _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
+        for system in elsewhere:
+            rows = ask({system.name: system}, [short(query) for query in queries], few, work / f"own-{system.name}")
+            for row in rows[system.name]:
+                software = row.pop("versions")
+                tell(system, few.rows.num_rows, Record(**row), software)
+        for other in wired:
+            with started(other.model_copy(update={"cpus": None}), work / f"wired-{other.name}") as engine:
+                for record in run_over_wire(engine, few, queries, work / f"asked-{other.name}"):
+                    tell(other, few.rows.num_rows, record)
+                for record in hard_over_wire(engine, FEW_HARD, percent / 100, work / f"hard-{other.name}"):
+                    tell(other, FEW_HARD, record)
+    for figure in figures:  # all at the end, so that a retried stage records none twice
+        results.append(directory, figure)
+    if bad:
+        raise UserError(f"{experiment.name}: {len(bad)} of {sum(found.values())} answers: {', '.join(bad)}")
+    return dict(found)
+
+
+def _ask(
+    spark: SparkSession,
+    system: SparkSettings,
+    percent: float,
+    queries: Sequence[Query],
+    events: Events,
+    hard_events: int,
+    work: Path,
+    tell: Callable[[SparkSettings, int, Record], None],
+) -> dict[str, Any]:
+    """Runs all queries in both modes and gives each record to `tell`. Returns the record of the hard queries."""
+    settings = {**conf(system), "spark.sql.shuffle.partitions": "2"}
+    for mode in MODES:
+        for record in run_suite(spark, events, queries, mode, work / mode, conf=settings):
+            tell(system, events.rows.num_rows, record)
+    return run_hard(
+        spark,
+        work / "hard",
+        count=hard_events,
+        disorder=percent / 100,
+        conf=settings,
+        seen=lambda record: tell(system, hard_events, record),
+    )

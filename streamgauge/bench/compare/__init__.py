@@ -1,0 +1,1 @@
+"""Compares two versions, by rules that nights, release checks and gates share."""

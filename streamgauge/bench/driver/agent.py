@@ -1,0 +1,145 @@
+"""Loads a finished stream into a driver; and `Agent`, which serves whichever stream of a store the controller names."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.parquet import parquet_file
+from streamgauge.base.schemas import COLUMN_TYPES, STREAM
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.replay import DAY_PS, load_stream, memory_of_each
+from streamgauge.bench.driver.server import Refused
+from streamgauge.catalog.artifacts import Store
+
+
+def driver_of(
+    manifest: dict[str, Any],
+    files: Sequence[Path],
+    replay: config.Replay,
+    *,
+    names: Sequence[str] | None = None,
+    line: bool = False,
+    salted: Sequence[str] = (),
+    share: str = "0/1",
+    horizon_ps: int = DAY_PS,
+    others: Sequence[tuple[dict[str, Any], Sequence[Path]]] = (),
+) -> Driver:
+    """Loads a stream and returns a driver that serves it; others: manifests and files of streams that take turns.
+
+    names: declared columns to send, all if None. salted: key columns of `densify`. share: "i/n" for process i of n.
+    horizon_ps: how far after the last event the sentinel is, ps. Raises UserError.
+    """
+    number, count = _share(share)
+    if number >= replay.partitions:
+        raise UserError(
+            f"--share: found {share}, allowed: i/n with i below {replay.partitions}, the number of partitions"
+        )
+    loaded = []
+    for one, own in [(manifest, files), *others]:
+        parts = [file for file in own if file.suffix == ".parquet"]
+        if not parts:
+            raise UserError("the stream's manifest names no Parquet files; generate the stream with output parquet")
+        loaded.append(
+            load_stream(
+                parts, one.get("tick", "ns"), _columns(parts, names), line=line, densify=replay.densify, salted=salted,
+                max_memory_mb=memory_of_each(replay.max_memory_mb, 1 + len(others)),
+            )
+        )  # fmt: skip
+    sha256 = str(manifest.get("sha256", ""))
+    return Driver(
+        loaded[0], replay, others=loaded[1:], share=(number, count), horizon_ps=horizon_ps, sha256=sha256, salted=salted
+    )
+
+
+class Agent:
+    """A handler of the wire (`server.Handler`) that loads the stream which the verb `serve` names.
+
+    It serves one stream of its store at a time. Naming the stream that is already served costs nothing.
+    """
+
+    def __init__(self, store: Path, *, horizon_ps: int = DAY_PS) -> None:
+        self._store, self._horizon_ps = Store(store), horizon_ps
+        self._driver: Driver | None = None
+        self._lock = threading.Lock()
+        #: set by process.py: closes the connections of other attempts
+        self.drop_others: Any = lambda _name: None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([]) if self._driver is None else self._driver.schema
+
+    def hello(self) -> dict[str, Any]:
+        nothing = {"partitions": 0, "attempt": "", "serves": None}
+        return (nothing if self._driver is None else self._driver.hello()) | {"agent": True}
+
+    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
+        return self._current().read(request)
+
+    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        return self._serve(request) if name == "serve" else self._current().verb(name, request)
+
+    def refused(self, why: str) -> None:
+        self._current().refused(why)
+
+    def about(self) -> dict[str, Any]:
+        return {"store": str(self._store.root)}
+
+    def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
+        key, wanted = str(request["key"]), request["serving"]
+        if not re.fullmatch(r"[0-9a-f]{8,64}", key) or not isinstance(wanted, dict):
+            raise Refused(f"serve: found key {key!r}, allowed: a stream's key and what to serve of it")
+        with self._lock:
+            if self._driver is None or self._driver.serving.told() != wanted:
+                if self._driver is not None:
+                    self._driver.end()
+                self._driver = None  # frees its memory for the next one
+                self._driver = self._made(key, wanted)
+                self.drop_others("")
+            return {"serves": self._driver.serving.told()}
+
+    def _made(self, key: str, wanted: dict[str, Any]) -> Driver:
+        keys = ("mode", "profile", "partitions", "densify", "queue_seconds", "max_memory_mb")
+        replay = config.parse(config.Replay, {name: wanted[name] for name in keys}, "serve")
+        stream = self._store.need("stream", key, "generate")
+        driver = driver_of(
+            stream.manifest, stream.files(), replay, names=list(wanted["columns"]), line=wanted["line"] is True,
+            salted=wanted["salted"], share=str(wanted["share"]), horizon_ps=self._horizon_ps,
+        )  # fmt: skip
+        driver.drop_others = lambda name: self.drop_others(name)
+        return driver
+
+    def _current(self) -> Driver:
+        if self._driver is None:
+            raise Refused("no stream is served here yet; the controller must send `serve` first")
+        return self._driver
+
+
+def _columns(files: Sequence[Path], names: Sequence[str] | None) -> dict[str, str]:
+    """Maps declared columns to their types: those named, or all if None. Raises UserError for an unknown name."""
+    with parquet_file(files[0]) as first:
+        found = first.schema_arrow
+    kinds = {kind: name for name, kind in COLUMN_TYPES.items()}
+    declared = {
+        field.name: kinds[field.type]
+        for field in found
+        if field.name not in {*STREAM.names, "arrival_time"} and field.type in kinds
+    }
+    for name in names or ():
+        if name not in declared:
+            raise UserError(f"--columns: found {name!r}, allowed: {', '.join(declared) or 'none'}")
+    return declared if names is None else {name: declared[name] for name in names}
+
+
+def _share(text: str) -> tuple[int, int]:
+    first, slash, count = text.partition("/")
+    if not slash or not first.isdigit() or not count.isdigit() or int(first) >= int(count):
+        raise UserError(f"--share: found {text!r}, allowed: i/n with i below n, such as 0/2")
+    return int(first), int(count)

@@ -1,0 +1,174 @@
+"""Measures a warm system in a closed loop: the driver keeps a constant number of rows waiting."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from streamgauge.bench.driver.client import WireError
+from streamgauge.bench.driver.conversation import LOOK_S, Conversation, Ended, Progress
+from streamgauge.bench.driver.fleet import Drivers
+from streamgauge.bench.driver.marking import UNMARKED, Marking
+from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, nearest
+from streamgauge.bench.driver.replay import LARGEST
+from streamgauge.bench.driver.schedule import NS
+from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.bench.search.records import Batch
+from streamgauge.bench.workloads import find
+from streamgauge.config import Workload
+
+#: events/s offered in a closed loop: more than any system takes, so that what it takes decides
+OVERLOAD = 1e8
+LONGEST_LADDER_S, LONGEST_WINDOW_S = 3600.0, 180.0
+#: where the stream changes: rows of the two batches that end the state before it; seconds for that without batches
+TURN_ROWS, TURN_S = 20_000, 1.0
+#: a batch has so many times the held rows only if they were held before
+_BEYOND = 1.5
+
+
+class ClosedLoop:
+    """A query that always finds a constant number of rows waiting, over the windows of a ladder.
+
+    Every window begins and ends with a hand-over, so the batch that runs when its rows change belongs to none.
+    """
+
+    _closed = True  # its output is not checked
+
+    def __init__(
+        self,
+        system: SystemUnderTest,
+        fleet: Drivers,
+        workload: Workload,
+        *,
+        work: Path,
+        continuous: bool,
+        bounds: Bounds | None = None,
+        beyond_us: int = 0,
+        attempt: str | None = None,
+        progress: Progress | None = None,
+        marking: Marking = UNMARKED,
+        rate: float = OVERLOAD,
+    ) -> None:
+        self._talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
+        self._setup = TrialSetup(
+            self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate, marking, self._closed
+        )
+        self._request = TrialRequest(rate, LONGEST_LADDER_S, by_watermark=find(workload.query).late != "never")
+        self._beyond_us, self._continuous = beyond_us, continuous
+        self._begun, self._held, self._stream = False, 0, 0
+        self._first: int | None = None  # latest time of the stream's first loop, ticks
+        self.invalid: str | None = None
+        self.taken = False  # any row
+
+    def spent(self) -> bool:
+        """True once half of the times that fit into 64 bits are used: a further window may not end before the rest is.
+
+        A month of events that is offered a hundred times a second reaches that, at nanoseconds, in a quarter of a
+        minute.
+        """
+        if not self._begun or self.invalid is not None:
+            return False
+        try:
+            latest: int = max(status["latest"] for status in self._talk.status())
+        except WireError:
+            return False  # the window says why
+        if self._first is None:
+            self._first = latest
+        return latest > self._first + (LARGEST - self._first) // 2
+
+    def window(
+        self,
+        rows: int,
+        enough: Callable[[Sequence[Batch]], bool],
+        longest_s: float = LONGEST_WINDOW_S,
+        stream: int = 0,
+    ) -> tuple[Batch, ...]:
+        """Measures a window until `enough` is true of its batches; returns them. `invalid` tells why there are none.
+
+        stream: number of the fleet's stream. The query goes on where it changes, and the window begins once rows and
+        state of the stream before it have left.
+        """
+        self._held = rows
+        try:
+            if not self._begun:
+                self._begun, self._stream = True, stream
+                self._talk.begin(self._setup, self._request, self._beyond_us, hold=rows, stream=stream)
+            else:
+                if stream != self._stream:
+                    self._turn_to(stream, rows, longest_s)
+                self._talk.hold(rows)
+            return self._watch(enough, longest_s)
+        except (Ended, WireError) as problem:
+            self.invalid = self._talk.whose_fault(problem)
+            return ()
+
+    def _turn_to(self, stream: int, rows: int, longest_s: float) -> None:
+        """Returns once the system works on that stream alone, and the state of the one before it has left.
+
+        A batch moves the watermark, and the one after it drops what that has closed: both are small, and not counted.
+        """
+        small = rows if self._continuous else min(rows, TURN_ROWS)
+        begin = self._talk.turn_to(stream, small)
+        self._stream = stream
+        until = begin if self._continuous else begin + small
+        self._talk.wait(
+            "the stream before it did not leave", longest_s, lambda all_: sum(sum(s["planned"]) for s in all_) > until
+        )
+        if self._continuous:
+            time.sleep(TURN_S)
+
+    def pause(self, longest_s: float = 60.0) -> None:
+        """Returns once the system has ended its batch and nothing waits."""
+        try:
+            self._talk.hold(0)
+            self._talk.wait(
+                "", longest_s, lambda all_: all(s["committed"] == s["planned"] == s["offered"] for s in all_)
+            )
+        except (Ended, WireError) as problem:
+            self.invalid = self._talk.whose_fault(problem)
+
+    def close(self) -> TrialRun:
+        """Ends the query whatever it is doing; its output is not checked."""
+        return self._talk.run(self._request, lambda: None, self._talk.cut)
+
+    def _watch(self, enough: Callable[[Sequence[Batch]], bool], longest_s: float) -> tuple[Batch, ...]:
+        deadline = time.monotonic() + longest_s
+        since = max(status["wall_ns"] for status in self._talk.status())
+        seen: list[tuple[int, int]] = []  # (wall, rows taken before), of the first driver process's instants
+        before: int | None = None
+        while time.monotonic() < deadline:
+            told = self._talk.samples(since)
+            self.taken = self.taken or any(sum(s["planned"]) for s in told)
+            each = [s["clock" if self._continuous else "samples"] for s in told]
+            if each and all(each):
+                found = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
+                since = found[-1][0]
+                seen += changes(found, before) if self._continuous else found
+                before = found[-1][1]
+            batches = self._batches(seen, min(s["start_wall_ns"] for s in told))
+            if enough(batches):
+                return batches
+            time.sleep(LOOK_S / 2)
+        raise Ended(f"a window of {len(seen)} hand-overs was not long enough within {longest_s:g} s")
+
+    def _batches(self, seen: Sequence[tuple[int, int]], start_ns: int) -> tuple[Batch, ...]:
+        """Batches of a window: one between each two instants."""
+        pairs = pairwise(seen)
+        found = [Batch((b[0] - start_ns) / NS, b[1] - a[1], (b[0] - a[0]) / NS) for a, b in pairs]
+        # rows that the window before had offered still wait for the first batch
+        if found and not self._continuous and found[0].rows > _BEYOND * self._held:
+            found = found[1:]
+        return tuple(batch for batch in found if batch.rows > 0 or self._continuous)
+
+
+def changes(instants: Sequence[tuple[int, int]], before: int | None) -> list[tuple[int, int]]:
+    """Instants (wall, rows taken) at which more rows were taken than at the one before; before: rows taken earlier.
+
+    A job that commits now and then takes no row in between. A window that begins and ends with a commit has neither
+    the time in which the job connects or fills its pipeline, nor a part of a commit's rows.
+    """
+    taken = [instants[0][1] if before is None else before, *(rows for _, rows in instants)]
+    return [instant for instant, last in zip(instants, taken, strict=False) if instant[1] > last]

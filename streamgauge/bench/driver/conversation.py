@@ -1,0 +1,267 @@
+"""Talks to driver processes and system during a trial: open, ready, start, watch, stop, drain, collect.
+
+Every wait has a limit, and every end has a reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streamgauge.base.units import PS
+from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.driver.figures import checked, seconds
+from streamgauge.bench.driver.fleet import Drivers
+from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation, stepped
+from streamgauge.bench.driver.schedule import NS
+from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.bench.search.records import TrialObservation
+
+START_DELAY_NS = NS // 2
+LOOK_S = 0.2
+CPU_LOOK_S = 0.5  # between readings of the system's CPU time, which take some themselves
+#: seconds for a system to end when its output is not checked: an overloaded one would process its queues for a minute
+CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
+#: from the times that a stream reaches soon to the first one of its successor, beside the reach of windows
+STRIDE_PS = 2 * PS["d"]
+#: rows of a backlog that a driver process prepares in a second, with a reserve
+PREPARED_PER_S = 2e6
+Progress = Callable[[dict[str, Any]], None]
+
+
+class Ended(Exception):
+    """The end of an invalid trial, with its reason."""
+
+
+class _Taken(Ended):
+    """Raised when another controller took our driver; later errors follow from that."""
+
+
+class Conversation:
+    """Talks to all driver processes and to the system during one trial."""
+
+    def __init__(
+        self, system: SystemUnderTest, fleet: Drivers, bounds: Bounds, attempt: str, progress: Progress | None
+    ) -> None:
+        self.attempt = attempt
+        self._system, self._fleet, self._bounds, self._progress = system, fleet, bounds, progress
+        self._connections: list[Connection] = []
+        self._invalid: str | None = None
+        self._details: dict[str, Any] = {"attempt": attempt}
+        self._begun, self._beyond_us = False, 0
+        self._start_ns: int | None = None  # by our clock
+
+    def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
+        """Begins, watches and ends the trial, and collects what was seen; any failure makes the trial invalid."""
+        try:
+            try:
+                begin()
+                watch()
+            except (Ended, WireError) as problem:
+                self._invalid = self.whose_fault(problem)
+            figures, seen = self._collect()
+        finally:
+            for connection in self._connections:
+                connection.close()
+        return self._result(request, seen, figures)
+
+    def begin(
+        self, setup: TrialSetup, request: TrialRequest, beyond_us: int, hold: int | None = None, stream: int = 0
+    ) -> None:
+        """Opens the queues, starts the system's query, and starts the clock once the system is ready."""
+        self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
+        for connection in self._connections:
+            connection.open(
+                self.attempt,
+                request.rate,
+                request.seconds,
+                hold=hold,
+                behind_s=request.behind_s,
+                beyond_us=beyond_us,
+                marking=setup.marking,
+                stream=stream,
+            )
+        self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
+        self._begun, self._beyond_us = True, beyond_us
+        self._system.begin_trial(setup)
+        self.wait("the system was not ready", self._bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
+        backlog = request.behind_s * request.rate / len(self._connections)
+        at = time.time_ns() + START_DELAY_NS + round(backlog / PREPARED_PER_S * NS)
+        for connection, (offset, _) in zip(self._connections, self._details["clock_offset_ns"], strict=True):
+            connection.start(at + offset)
+        self._start_ns = at
+        self._mark_cpu("start")
+
+    def watch(self, request: TrialRequest, over: Callable[[TrialObservation], bool] | None) -> None:
+        """Returns when the driver has offered everything, a queue overflowed, or `over` has seen enough."""
+        seen: list[dict[str, Any]] = []
+
+        def done(all_: list[dict[str, Any]]) -> bool:
+            if over is not None and all_[0]["start_wall_ns"]:
+                told = self.samples(min((one["clock"][-1][0] if one["clock"] else 0 for one in seen), default=0))
+                if not seen:
+                    seen.extend({**one, "final": None} for one in told)
+                else:
+                    for one, new in zip(seen, told, strict=True):
+                        told_before = {kind: one[kind][-1][0] if one[kind] else 0 for kind in ("clock", "samples")}
+                        one |= new | {
+                            kind: one[kind] + [sample for sample in new[kind] if sample[0] > last]
+                            for kind, last in told_before.items()
+                        }
+                if over(observation(request, self._bounds, seen)):
+                    return True
+            return all(s["finished"] for s in all_) or any(s["state"] == "overflow" for s in all_)
+
+        patience = request.seconds + 30 + request.behind_s * request.rate / PREPARED_PER_S
+        self.wait("the driver did not finish", patience, done)
+        self._mark_cpu("end")
+
+    def hold(self, rows: int) -> None:
+        """Keeps so many rows waiting, over all driver processes."""
+        for connection in self._connections:
+            connection.hold(rows)
+
+    def turn_to(self, stream: int, rows: int | None) -> int:
+        """Goes on with so many rows of another stream; returns the row, over all queues, from which on they are its.
+
+        rows: None in an open loop, which goes on at its rate.
+
+        Its times lie days beyond those of the stream before it, in all driver processes at the same distance.
+        """
+        stride_ps = STRIDE_PS + self._beyond_us * PS["us"]
+        first = max(status["soon"] for status in self.status()) + stride_ps // PS[self._fleet.tick]
+        return sum(connection.hold(rows, stream, first) for connection in self._connections)
+
+    def status(self) -> list[dict[str, Any]]:
+        """Status of each driver process, in its own words."""
+        return [connection.status() for connection in self._connections]
+
+    def samples(self, since_ns: int) -> list[dict[str, Any]]:
+        """New samples of each driver process; raises Ended when something died."""
+        told = [connection.samples(since_ns) for connection in self._connections]
+        self._check_alive(told)
+        if self._progress is not None:
+            self._progress({"attempt": self.attempt, "drivers": told})
+        return told
+
+    def stop_and_drain(self) -> None:
+        """Ends the offering, and waits until everything is committed; after an overflow, until the batch has ended."""
+        for connection in self._connections:
+            connection.stop()
+        self._drain(whole=True)
+
+    def cut(self) -> None:
+        """Ends the offering, and waits only for the running batch."""
+        if self._begun:
+            for connection in self._connections:
+                connection.stop()
+            self._drain(whole=False)
+
+    def wait(self, what: str, longest_s: float, done: Callable[[list[dict[str, Any]]], bool]) -> bool:
+        """Looks until `done` is true. Raises Ended when something died or, given a reason, when the time is over."""
+        deadline = time.monotonic() + longest_s
+        while True:
+            status = self.status()
+            self._check_alive(status)
+            if self._progress is not None:
+                self._progress({"attempt": self.attempt, "drivers": status})
+            self._track_cpu()
+            if done(status):
+                return True
+            if time.monotonic() > deadline:
+                if what:
+                    raise Ended(f"{what} within {longest_s:g} s")
+                return False
+            time.sleep(LOOK_S)
+
+    def whose_fault(self, problem: Exception) -> str:
+        """Names what broke, in one line. A broken connection mostly means a dead process, which shows later."""
+        for _ in range(10 if isinstance(problem, WireError) else 1):
+            if dead := self._fleet.dead() or (None if self._system.alive() else self._system.failure):
+                return dead
+            time.sleep(LOOK_S / 2)
+        return str(problem)
+
+    def _check_alive(self, status: Sequence[dict[str, Any]]) -> None:
+        self._ours(status)
+        if not self._system.alive():
+            raise Ended(self._system.failure or f"the system {self._system.name} died")
+        if why := self._fleet.dead() or _failure(status) or stepped(status, self._bounds.max_clock_offset_s):
+            raise Ended(why)
+
+    def _collect(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The system's figures, and what each driver process saw."""
+        patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
+        figures, unusable = checked(self._system.end_trial(patience) if self._begun else {})
+        self._invalid = self._invalid or unusable
+        self._mark_cpu("drained")
+        try:
+            seen = [connection.observe() for connection in self._connections]
+            self._ours(seen)
+            return figures, seen
+        except _Taken as problem:
+            self._invalid = str(problem)
+        except WireError as problem:
+            self._invalid = self._invalid or self.whose_fault(problem)
+        return figures, []
+
+    def _ours(self, status: Sequence[dict[str, Any]]) -> None:
+        """Raises _Taken when a driver has another trial by now: then its answers do not concern this one."""
+        for connection, told in zip(self._connections, status, strict=True):
+            if told["attempt"] != self.attempt:
+                raise _Taken(
+                    f"driver {connection.endpoint.address} was given another trial in the middle of this one "
+                    f"({told['attempt']}): two controllers share it"
+                )
+
+    def _drain(self, *, whole: bool) -> None:
+        """Waits until everything is committed; without `whole`, or after an overflow, until the running batch ended."""
+
+        def done(all_: list[dict[str, Any]]) -> bool:
+            some = not whole or any(s["overflow"] for s in all_)
+            self._details["drained"] = all(s["committed"] == s["offered"] for s in all_)
+            return all(s["plans_after_end"] > 0 for s in all_) if some else self._details["drained"]
+
+        self.wait("", self._bounds.drain_s if whole else CUT_WAIT_S, done)
+
+    def _result(self, request: TrialRequest, seen: list[dict[str, Any]], figures: dict[str, Any]) -> TrialRun:
+        collected = collect(request, self._bounds, seen, figures, self._details.get("clock_offset_ns", []))
+        sentinels = sum(s["partitions"] for s in seen if s["state"] == "stopped")
+        offered = sum(sum(s["offered"]) for s in seen) - sentinels
+        self._details |= {
+            "system": figures,
+            "drivers": [
+                {k: v for k, v in s.items() if k not in ("samples", "clock", "reports", "slip", "ok")} for s in seen
+            ],
+            **collected.details(),
+        }
+        found = observation(request, self._bounds, seen)
+        invalid = self._invalid or collected.invalid
+        found = replace(found, offered=offered, taken=min(offered, found.taken), invalid=invalid)
+        steady, spans = collected.steady, collected.spans if request.spans else ()
+        return TrialRun(found, self._details, steady.event, steady.processing, tuple(one.event for one in spans))
+
+    def _mark_cpu(self, instant: str) -> None:
+        """Keeps the CPU seconds that the system has used up to now, where it can tell."""
+        if (used := self._cpu_seconds()) is not None:
+            self._details.setdefault("cpu_marks", {})[instant] = used
+
+    def _track_cpu(self) -> None:
+        """Keeps (seconds since the start, CPU seconds of the system), twice a second."""
+        if self._start_ns is None:
+            return
+        at_s = (time.time_ns() - self._start_ns) / NS
+        track = self._details.setdefault("cpu_track", [])
+        if (not track or at_s - track[-1][0] >= CPU_LOOK_S) and (used := self._cpu_seconds()) is not None:
+            track.append((round(at_s, 4), used))
+
+    def _cpu_seconds(self) -> float | None:
+        used, unusable = seconds(self._system.cpu_seconds)
+        self._invalid = self._invalid or unusable
+        return used
+
+
+def _failure(status: Sequence[dict[str, Any]]) -> str | None:
+    return next((f"the driver failed: {s['failure']}" for s in status if s["failure"]), None)

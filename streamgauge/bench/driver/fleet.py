@@ -1,0 +1,313 @@
+"""Starts, watches and ends driver processes on this host, once for many trials, and connects to remote ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Tick
+from streamgauge.bench.driver.client import Connection, RefusedError, WireError
+from streamgauge.bench.driver.process import TOKEN, Settings
+from streamgauge.bench.driver.serving import Serving
+from streamgauge.bench.driver.system import Endpoint
+from streamgauge.catalog.artifacts import Artifact
+from streamgauge.config import Replay
+
+DriversMaker = Callable[..., AbstractContextManager["Drivers"]]
+START_SECONDS = 120.0
+END_SECONDS = 10.0
+
+
+class Drivers(Protocol):
+    """Driver processes, on this host or elsewhere."""
+
+    @property
+    def tick(self) -> Tick: ...
+
+    @property
+    def columns(self) -> dict[str, str]: ...
+
+    @property
+    def line(self) -> bool: ...
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]: ...
+
+    def start(self) -> None: ...
+
+    def dead(self) -> str | None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def drivers(
+    stream: Artifact,
+    replay: Replay,
+    *,
+    tick: Tick,
+    columns: dict[str, str],
+    line: bool = False,
+    salted: Sequence[str] = (),
+    others: Sequence[Artifact] = (),
+) -> Drivers:
+    """Returns the processes at replay.remote, or else a `Fleet` on this host. Raises UserError.
+
+    others: streams that take turns with the first one, in processes on this host.
+    """
+    if replay.remote:
+        if others:
+            raise UserError(
+                "replay.remote: found drivers by hand, which serve one stream; allowed: none, or one stream"
+            )
+        return RemoteDrivers.at(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
+    rest = [other.path for other in others]
+    return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted, others=rest)
+
+
+class KeptDrivers:
+    """Driver processes that measurements share one after the other: `with KeptDrivers() as kept: kept(stream, …)`.
+
+    Each stream and choice of columns has processes of its own, which end with the block.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._kept: dict[str, Drivers] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kept.clear()
+        self._stack.close()
+
+    def __call__(self, stream: Artifact, replay: Replay, **sent: Any) -> AbstractContextManager[Drivers]:
+        """Returns a block around the processes, which goes on without ending them. As `drivers`."""
+        key = repr((stream.path, replay, sent))
+        if key not in self._kept:
+            self._kept[key] = self._stack.enter_context(drivers(stream, replay, **sent))
+        self._kept[key].start()
+        return nullcontext(self._kept[key])
+
+
+@dataclass(frozen=True)
+class RemoteDrivers:
+    """Processes that somebody started by hand, on any host: `streamgauge driver … --share i/n`, or with --store."""
+
+    endpoints: tuple[Endpoint, ...]
+    tick: Tick
+    columns: dict[str, str]
+    line: bool = False
+    key: str = ""  # the stream's key in the store
+    servings: tuple[Serving, ...] = ()  # what each must serve
+
+    @classmethod
+    def at(
+        cls,
+        stream: Artifact,
+        replay: Replay,
+        *,
+        tick: Tick,
+        columns: dict[str, str],
+        line: bool = False,
+        salted: Sequence[str] = (),
+    ) -> Self:
+        """Connects to each process, tells agents what to serve, and checks what each serves.
+
+        Raises UserError when one is unreachable or serves something else.
+        """
+        token = os.environ.get(replay.token_variable) if replay.token_variable else ""
+        if token is None:
+            raise UserError(
+                f"replay.token_variable: the environment has no {replay.token_variable}; put the drivers' token there"
+            )
+        if replay.shares > replay.partitions:
+            raise UserError(
+                f"replay.partitions: found {replay.partitions}, allowed: at least {replay.shares}, as remote"
+            )
+        sha256 = str(stream.manifest.get("sha256", ""))
+        endpoints, servings = [], []
+        for number, address in enumerate(replay.remote):
+            host, _, port = address.rpartition(":")
+            share = f"{number}/{replay.shares}"
+            serving = Serving.of(replay, sha256, columns, line, salted, share)
+            partitions = len(range(number, replay.partitions, replay.shares))
+            endpoint = Endpoint(host, int(port), partitions, token, replay.cafile)
+            try:
+                _agree(endpoint, stream.key, serving)
+            except WireError as problem:
+                raise UserError(f"replay.remote: {problem}; is `streamgauge driver` running there?") from None
+            endpoints.append(endpoint)
+            servings.append(serving)
+        return cls(tuple(endpoints), tick, columns, line, stream.key, tuple(servings))
+
+    def start(self) -> None:
+        """Tells agents again what to serve, in case one was restarted. Whoever started an agent keeps it running."""
+        for endpoint, serving in zip(self.endpoints, self.servings, strict=False):
+            with suppress(WireError):  # an unreachable one makes the trial invalid, with its reason
+                _agree(endpoint, self.key, serving)
+
+    def dead(self) -> str | None:
+        """Always None: of remote processes, only their connections are known."""
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _agree(endpoint: Endpoint, key: str, serving: Serving) -> None:
+    """Makes an agent serve the stream, and checks what the process serves.
+
+    Raises WireError when it is unreachable, UserError when it serves something else.
+    """
+    with Connection(endpoint) as asked:
+        if asked.agent:
+            try:
+                asked.serve(key, serving)
+            except RefusedError as problem:
+                raise UserError(f"replay.remote: {problem}") from None
+        for difference in serving.differences(asked.serves or {}):
+            raise UserError(
+                f"replay.remote: {endpoint.address} serves something else than this benchmark needs: {difference}"
+            )
+
+
+class Fleet:
+    """Driver processes on this host: `with Fleet(...) as fleet: run_trial(system, fleet, …)`.
+
+    They end with the block, or with this process. stream: the directory of a finished stream artifact.
+    columns: the declared columns to send. salted: the key columns of `densify`. line: send the original line too.
+    others: directories of streams that take turns with it.
+    """
+
+    def __init__(
+        self,
+        stream: Path,
+        replay: Replay,
+        *,
+        tick: Tick,
+        columns: dict[str, str],
+        line: bool = False,
+        salted: Sequence[str] = (),
+        others: Sequence[Path] = (),
+    ) -> None:
+        self.tick, self.columns, self.line = tick, columns, line
+        if replay.processes > replay.partitions:
+            raise UserError(
+                f"replay.processes: found {replay.processes}, allowed: at most replay.partitions {replay.partitions}"
+            )
+        streams = [str(one) for one in (stream, *others)]
+        self._commands = [_command(streams, replay, i, columns, line, salted) for i in range(replay.processes)]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._endpoints: list[Endpoint] = []
+        self.about: list[dict[str, Any]] = []  # what each process said of itself when it started
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return tuple(self._endpoints)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts all processes, unless all of them run. Raises UserError with the line of one that does not start."""
+        if self._processes and self.dead() is None:
+            return
+        self.stop()
+        token = secrets.token_hex(16)
+        environment = {**os.environ, TOKEN: token}
+        try:
+            for command in self._commands:
+                self._processes.append(
+                    subprocess.Popen(
+                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+                    )
+                )
+            for process in self._processes:
+                about = _hear(process)
+                self.about.append(about)
+                self._endpoints.append(Endpoint(about["host"], about["port"], about["partitions"], token))
+        except BaseException:
+            self.stop()
+            raise
+
+    def dead(self) -> str | None:
+        """Names the first process that has ended, in one line; None if all run."""
+        for number, process in enumerate(self._processes):
+            if (code := process.poll()) is not None:
+                return f"driver process {number} (pid {process.pid}) ended with {code}: its measurements are lost"
+        return None
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes]
+
+    def stop(self) -> None:
+        """Ends all processes. Safe to call twice."""
+        processes, self._processes = self._processes, []
+        self._endpoints, self.about = [], []
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.communicate(timeout=END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+
+
+def _command(
+    streams: Sequence[str], replay: Replay, number: int, columns: dict[str, str], line: bool, salted: Sequence[str]
+) -> list[str]:
+    settings = Settings(
+        stream=streams[0],
+        others=streams[1:],
+        share=f"{number}/{replay.processes}",
+        partitions=replay.partitions,
+        mode=replay.mode,
+        profile=replay.profile,
+        densify=replay.densify,
+        salt=salted,
+        columns=",".join(columns),
+        line=line,
+        queue_seconds=replay.queue_seconds,
+        max_memory_mb=max(1, replay.max_memory_mb // replay.processes),
+        cpus=",".join(map(str, replay.cpus)) if replay.cpus else None,
+        until_stdin_closes=True,
+    )
+    return [sys.executable, "-m", "streamgauge.bench.driver", json.dumps(asdict(settings))]
+
+
+def _hear(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Reads the JSON line that a process prints once it listens. Raises UserError if it does not start."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    deadline = time.monotonic() + START_SECONDS
+    ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+    line = process.stdout.readline() if ready else b""
+    if not line:
+        process.kill()
+        said = process.stderr.read().decode(errors="replace").strip().splitlines()
+        reason = said[-1] if said else f"no answer within {START_SECONDS:g} s"
+        raise UserError(f"the driver process did not start: {reason}")
+    about: dict[str, Any] = json.loads(line)
+    return about

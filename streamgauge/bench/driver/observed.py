@@ -1,0 +1,321 @@
+"""Puts what the driver processes observed of a trial together: samples, epochs, latencies, clock doubts. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from streamgauge.base.histogram import Histogram
+from streamgauge.bench.driver.schedule import NS
+from streamgauge.bench.driver.split import Plans, batch_log, overall
+from streamgauge.bench.search.records import Sample, TrialObservation, worst_clock
+from streamgauge.config import Replay, Search
+
+#: no trial lasts so long, nor the backlog before it
+LONGEST_LATENCY_NS = 366 * 86_400 * NS
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of a trial: how long it waits, and from when on the driver is held to be what limited it."""
+
+    ready_s: float = 120.0
+    drain_s: float = 60.0
+    end_s: float = 60.0
+    max_slip_s: float = 0.1
+    max_clock_offset_s: float = 0.1
+    settle_s: float = 0.0  # the first seconds of a trial that began with empty queues, which no verdict looks at
+
+    @classmethod
+    def of(cls, replay: Replay, search: Search, start_s: float, settle_s: float) -> Bounds:
+        """The limits that settings ask for; start_s: how much longer than usual the system may take to start."""
+        end_s, slip_s, clock_s = 2 * search.max_age.seconds, replay.max_slip.seconds, replay.max_clock_offset.seconds
+        return cls(cls.ready_s + start_s, max(cls.drain_s, end_s), max(cls.end_s, end_s), slip_s, clock_s, settle_s)
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """Request for a trial: `rate` events/s for `seconds`, from a backlog of age `behind_s` on."""
+
+    rate: float
+    seconds: float
+    behind_s: float = 0.0
+    batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
+    by_watermark: bool = False  # an answer comes out once the watermark has passed, and so may the sentinel's
+    spans: tuple[tuple[int, int], ...] = ()  # walls, ns: parts whose latencies are kept apart; none: the steady part
+
+    def settling_s(self, bounds: Bounds) -> float:
+        """Seconds to leave out at the begin: 0 for a trial that begins behind, at most a quarter of a short one."""
+        return 0.0 if self.behind_s else min(bounds.settle_s, self.seconds / 4)
+
+
+def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[dict[str, Any]]) -> TrialObservation:
+    """Observation of a trial for the verdict, from what each driver process has seen so far."""
+    settling = request.settling_s(bounds)
+    return TrialObservation(
+        request.rate,
+        request.seconds,
+        _samples(seen, "samples", settling),
+        sum(sum(s["offered"]) for s in seen),
+        sum(sum(s["planned"]) for s in seen),
+        any(s["overflow"] for s in seen) and not any(s["hold"] for s in seen),
+        clock=_samples(seen, "clock", settling),
+        behind_s=request.behind_s,
+        batch_noise=request.batch_noise,
+        uncommitted=any(s["overflow"] and s.get("uncommitted") for s in seen),
+    )
+
+
+@dataclass
+class Latencies:
+    """Histograms of one part of a trial, ns."""
+
+    event: Histogram = field(default_factory=Histogram)
+    processing: Histogram = field(default_factory=Histogram)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Epochs and latencies of a trial; `invalid` tells why they measure nothing."""
+
+    epochs: list[dict[str, Any]]
+    spans: list[Latencies]  # those asked for, or the steady part
+    outside: Latencies  # cold batches, the drain, and windows that the sentinel closed early
+    slip: Histogram
+    system_clock: tuple[int, int] | None  # offset of the system's clock to the driver's and its error bound, ns
+    invalid: str | None
+
+    @property
+    def steady(self) -> Latencies:
+        return self.spans[0]
+
+    def details(self) -> dict[str, Any]:
+        """Returns all further figures for the trial's record."""
+        steady = [epoch for epoch in self.epochs if epoch["steady"]]
+        return {
+            "system_clock_offset_ns": self.system_clock,
+            "slip_ns": summary(self.slip),
+            "emitted": sum(epoch["rows"] for epoch in self.epochs),
+            "negative_latencies": sum(epoch["negative"] for epoch in self.epochs),
+            "epochs": self.epochs,
+            "event_latency_ns": summary(self.steady.event),
+            "processing_latency_ns": summary(self.steady.processing),
+            "outside_event_latency_ns": summary(self.outside.event),
+            "latency_split_ns": overall((epoch["rows"], epoch["latency_split_ns"]) for epoch in steady),
+        }
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """Outcome of a trial: its observation for the verdict, and all figures; latencies are those of the steady part.
+
+    spans: event-time latencies of each part that was asked for.
+    """
+
+    observation: TrialObservation
+    details: dict[str, Any]
+    event_latency: Histogram
+    processing_latency: Histogram
+    spans: tuple[Histogram, ...] = ()
+
+
+def collect(
+    request: TrialRequest,
+    bounds: Bounds,
+    seen: Sequence[dict[str, Any]],
+    figures: dict[str, Any],
+    clock_offsets: Sequence[tuple[int, int]],
+) -> Collected:
+    """Epochs and latencies of a trial that has ended.
+
+    seen: what each driver process observed. figures: the system's own, with its log of micro-batches where it keeps
+    one. clock_offsets: of each driver's clock to ours, and its error bound, ns.
+    """
+    slip, outside = Histogram(), Latencies()
+    spans = [Latencies() for _ in request.spans or (None,)]
+    epochs: list[dict[str, Any]] = []
+    invalid = stepped(seen, bounds.max_clock_offset_s)  # it explains what else is wrong
+    log = batch_log(figures)
+    for observed in seen:
+        if observed["refused"] is not None:
+            invalid = invalid or f"a report was refused: {observed['refused']}"
+        plans = Plans(observed["samples"])
+        slip.merge(Histogram.from_dict(observed["slip"]))
+        for report in observed["reports"]:
+            try:
+                begin, end = observed["start_wall_ns"], (observed["final"] or [2**63])[0]
+                steady = (begin + round(request.settling_s(bounds) * NS), end)
+                parts = _Parts(request.spans or (steady,), request.by_watermark, spans, outside)
+                epochs.append(_epoch(report, begin, parts, plans, log))
+            except (ValueError, KeyError, TypeError, IndexError) as problem:
+                invalid = invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
+    slipped_s = (slip.quantile(0.99) or 0) / NS
+    if invalid is None and slipped_s > bounds.max_slip_s:
+        invalid = (
+            f"the driver limited this trial: its schedule slipped by {slipped_s:.3f} s (p99), allowed: "
+            f"{bounds.max_slip_s:g} s; lower the rate, or give the driver more processes or a CPU of its own"
+        )
+    invalid = invalid or _link_limited(figures, bounds)
+    system_clock = worst_clock(epoch["clock_offset_ns"] for epoch in epochs if epoch["clock_offset_ns"])
+    invalid = invalid or _apart(clock_offsets, system_clock, bounds.max_clock_offset_s)
+    invalid = invalid or (None if (figures.get("check") or {}).get("wrong") else _early(epochs))
+    return Collected(epochs, spans, outside, slip, system_clock, invalid)
+
+
+def stepped(seen: Sequence[dict[str, Any]], allowed_s: float) -> str | None:
+    """Reason why times and rates say nothing: a driver's clock was set meanwhile; else None."""
+    worst_s = max((one["clock_step_ns"] for one in seen), default=0) / NS
+    if worst_s <= allowed_s:
+        return None
+    return (
+        f"the driver's clock was set meanwhile, by {worst_s:.3f} s in all, allowed: {allowed_s:g} s; let NTP adjust it "
+        "slowly, or raise replay.max_clock_offset"
+    )
+
+
+def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:
+    """Reason why a link between driver and system was what limited the trial, by the adapter's account; else None."""
+    if figures.get("invalid"):
+        return str(figures["invalid"])
+    slipped_s = ((figures.get("link_slip_ns") or {}).get("p99") or 0) / NS
+    if slipped_s <= bounds.max_slip_s:
+        return None
+    return (
+        f"the link to the system limited this trial: rows were handed on {slipped_s:.3f} s late (p99), allowed: "
+        f"{bounds.max_slip_s:g} s; lower the rate, or give the link a host or CPUs of its own"
+    )
+
+
+def _early(epochs: Sequence[dict[str, Any]]) -> str | None:
+    """Reason why the latencies say nothing: rows were emitted before their events, beyond the clocks' error; else None.
+
+    A report that does not tell its lowest latency has counted none that the clocks' error explains.
+    """
+    rows, lead_ns = 0, 0
+    for epoch in epochs:
+        lead = -(epoch["least_ns"] or -1)
+        if epoch["negative"] and (epoch["least_ns"] is None or lead > sum(map(abs, epoch["clock_offset_ns"] or ()))):
+            rows, lead_ns = rows + epoch["negative"], max(lead_ns, lead)
+    if not rows:
+        return None
+    return (
+        f"{rows:,} of {sum(epoch['rows'] for epoch in epochs):,} answers came before the events that they answer, by "
+        f"up to {lead_ns / NS:.3f} s, more than the clocks may be off: they answer others, whose ids may be the same "
+        "(replay.ids), or a clock was set"
+    )
+
+
+def _apart(drivers: Sequence[tuple[int, int]], system: tuple[int, int] | None, allowed_s: float) -> str | None:
+    """Reason why a latency would be wrong: the clocks that stamp offers and emissions are too far apart; else None."""
+    among = [(b - a, error + other) for (a, error), (b, other) in combinations(drivers, 2)]
+    worst = worst_clock([*among, *([system] if system else [])])
+    if worst is None or abs(worst[0]) + worst[1] <= allowed_s * NS:
+        return None
+    whose = "the system's and the first driver's" if worst == system else "two drivers'"
+    return (
+        f"{whose} clocks differ by {worst[0] / NS:.3f} ± {worst[1] / NS:.3f} s, allowed: "
+        f"{allowed_s:g} s; keep the hosts' clocks in step (NTP), or raise replay.max_clock_offset"
+    )
+
+
+def summary(histogram: Histogram) -> dict[str, Any]:
+    """Count, mean and the usual quantiles; None where nothing was counted."""
+    quantiles = {name: histogram.quantile(q) for name, q in QUANTILES.items()}
+    return {"count": histogram.count, "mean": histogram.mean, **quantiles}
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a trial whose latencies count, walls in ns; how answers come out in them; and all latencies."""
+
+    spans: tuple[tuple[int, int], ...]
+    by_watermark: bool
+    latencies: list[Latencies]
+    outside: Latencies
+
+
+def _epoch(
+    report: dict[str, Any],
+    start_wall_ns: int,
+    parts: _Parts,
+    plans: Plans,
+    log: dict[int, dict[str, Any]],
+) -> dict[str, Any]:
+    """Returns one point of the latency over time, and adds it to the totals of its part.
+
+    An epoch is steady when it began within such a part, even if its last rows came out later: leaving those out
+    would hide the longest waits. Cold batches, the drain, and windows that the sentinel closes are kept apart.
+    log: the engine's micro-batches by number. Without it an epoch begins when its rows were offered, on average. If
+    they waited for the watermark, the sentinel's may have let them out, so there it counts when they came out.
+    """
+    body = report["body"]
+    own, other = Histogram.from_dict(body["event_latency"]), Histogram.from_dict(body["processing_latency"])
+    if (longest := max(own.max or 0, other.max or 0)) > LONGEST_LATENCY_NS:
+        raise ValueError(f"found a latency of {longest / NS:.4g} s, allowed: at most a year")
+    walls = body.get("emitted_wall_ns") or None
+    batch = log.get(report["epoch"])
+    mean = body.get("emitted_mean_wall_ns") or (sum(walls) / 2 if walls else 0)
+    begun = batch["at"] * NS if batch else mean - (0 if parts.by_watermark else other.mean or 0)
+    within = [one for (since, end), one in zip(parts.spans, parts.latencies, strict=True) if since <= begun <= end]
+    latencies = within[0] if within and walls else parts.outside
+    latencies.event.merge(own)
+    latencies.processing.merge(other)
+    clock = body.get("clock_offset_ns")
+    return {
+        "epoch": report["epoch"],
+        "at_s": (walls[1] - start_wall_ns) / NS if walls else None,
+        "rows": body["rows"],
+        "steady": latencies is not parts.outside,
+        "negative": body.get("negative", 0),
+        "least_ns": body.get("least_ns"),
+        "checksum": body.get("checksum"),
+        "clock_offset_ns": (int(clock[0]), int(clock[1])) if clock else None,
+        "event_latency_ns": summary(own),
+        "processing_latency_ns": summary(other),
+        "latency_split_ns": plans.split(walls, mean, own, other, batch) if walls and body.get("split", True) else None,
+        "batch": body.get("batch", {}),
+    }
+
+
+def _samples(seen: Sequence[dict[str, Any]], kind: str, settling_s: float) -> tuple[Sample, ...]:
+    """The samples of the first process, each joined with the nearest of every other one.
+
+    kind: `samples` has one per micro-batch, `clock` one every 100 ms. The batch that ran when the stream ended counts
+    until the next one was planned; if that never came, until the end.
+    """
+    each = [_within(s, kind) for s in seen if s["start_wall_ns"]]
+    if not each or not all(each):
+        return ()
+    start = min(s["start_wall_ns"] for s in seen)
+    joined = []
+    for wall, *own in each[0]:
+        near = [own, *(nearest(other, wall) for other in each[1:])]
+        age, backlog, taken = max(n[0] for n in near), sum(n[1] for n in near), sum(n[2] for n in near)
+        at_s = (wall - start) / NS
+        joined.append(Sample(at_s, age, int(backlog), int(taken), at_s >= settling_s))
+    return tuple(joined)
+
+
+def _within(observed: dict[str, Any], kind: str) -> list[list[Any]]:
+    samples: list[list[Any]] = observed[kind]
+    final = observed["final"]
+    if final is None:
+        return samples
+    inside = [s for s in samples if s[0] <= final[0]]
+    after = samples[len(inside) : len(inside) + 1]
+    if after or kind == "clock":
+        return inside + after
+    stuck = [*final[:3], inside[-1][3] if inside else 0]  # what was planned last never ended
+    return [*inside, stuck]
+
+
+def nearest(samples: list[list[Any]], wall: int) -> list[Any]:
+    """Sample nearest to that wall time, without the sample's own time."""
+    at = bisect_left(samples, wall, key=lambda sample: sample[0])
+    close = samples[max(0, at - 1) : at + 1]
+    found: list[Any] = min(close, key=lambda sample: abs(sample[0] - wall))[1:]
+    return found

@@ -1,0 +1,349 @@
+"""The driver: a process's queues, the thread that fills them ahead of the clock, and the actions of the verbs."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import PS
+from streamgauge.bench.driver.attempt import Attempt, schedule_of
+from streamgauge.bench.driver.clock import Clock
+from streamgauge.bench.driver.marking import Marking
+from streamgauge.bench.driver.queues import Queues, fitting_rows
+from streamgauge.bench.driver.replay import DAY_PS, Feed, Replay, Stream
+from streamgauge.bench.driver.schedule import NS, check_rate, check_seconds, schedule
+from streamgauge.bench.driver.server import Refused
+from streamgauge.bench.driver.serving import Serving
+
+CLOCK_NS = 100_000_000  # between samples by the clock
+TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
+LOOKAHEAD_NS = 300_000_000  # how long before they are due rows are prepared
+BATCH_SECONDS = 0.1
+MAX_BATCH_ROWS = 65_536
+MAX_REPORTS = 100_000
+MAX_WAIT_S = 10.0
+LEAST_CAPACITY = 1000
+
+
+class Driver:
+    """The wire's handler (`server.Handler`) of one stream, or of several that take turns.
+
+    It serves partitions share[0], share[0] + share[1], … of replay.partitions.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        replay: config.Replay,
+        *,
+        others: Sequence[Stream] = (),
+        share: tuple[int, int] = (0, 1),
+        horizon_ps: int = DAY_PS,
+        sha256: str = "",
+        salted: Sequence[str] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self._replays = [Replay(one) for one in (stream, *others)]
+        self._settings, self._horizon_ps, self._peak_bytes = replay, horizon_ps, 0
+        self.partitions = range(share[0], replay.partitions, share[1])
+        self.serving = Serving.of(replay, sha256, stream.columns, stream.line, salted, f"{share[0]}/{share[1]}")
+        self._process, self._clock, self._lock = psutil.Process(), clock or Clock(), threading.RLock()
+        self._attempt: Attempt | None = None
+        for one in self._replays:
+            one.split(self.partitions, replay.partitions)
+        # a process's first batch loads code: make it now, not within a trial
+        Feed(self._replays[0], schedule(1, 1, self._replays[0].loop), 0, 0, replay.partitions).next_batch(1)
+        #: set by process.py: closes the connections of other attempts
+        self.drop_others: Any = lambda _name: None
+
+    def about(self) -> dict[str, Any]:
+        """Returns the sizes of what is replayed: a stream that is too large is cut to a prefix, which loops."""
+        stream = self._replays[0].stream
+        return {
+            "rows": stream.table.num_rows,
+            "rows_in_artifact": stream.rows_in_artifact,
+            "truncated": stream.truncated,
+            "stream_bytes": stream.table.nbytes,
+        }
+
+    def end(self) -> None:
+        """Ends the open trial, if there is one."""
+        if self._attempt is not None:
+            self._end(self._attempt, self._clock.wall())
+
+    # -- server.Handler
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._replays[0].stream.schema
+
+    def hello(self) -> dict[str, Any]:
+        attempt = self._attempt
+        told = {"partitions": len(self.partitions), "attempt": attempt.name if attempt else ""}
+        return {**told, "serves": self.serving.told()}
+
+    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
+        queues = self._current().queues
+        partition, start = request["partition"], request["from"]
+        if request.get("to") is not None:
+            return queues.read(partition, start, request["to"], self._clock.wall())
+        deadline = time.monotonic() + min(MAX_WAIT_S, request.get("wait_ms", 0) / 1000)
+        while (nap := queues.wait(partition, start, self._clock.wall(), deadline - time.monotonic())) is not None:
+            queues.pause(nap)
+        rows = 2**20 if request.get("max_rows") is None else request["max_rows"]
+        return queues.read_offered(partition, start, rows, self._clock.wall())
+
+    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        verbs = {
+            "latest": self._latest,
+            "planned": self._planned,
+            "commit": self._commit,
+            "ready": self._ready,
+            "report": self._report,
+            "open": self._open,
+            "start": self._start,
+            "hold": self._hold,
+            "samples": self._samples,
+            "stop": self._stop,
+            "status": self._status,
+            "observe": self._observe,
+        }
+        if name not in verbs:
+            raise Refused(f"verb: found {name!r}, allowed: hello, read, {', '.join(verbs)}")
+        return verbs[name](request)
+
+    def refused(self, why: str) -> None:
+        if self._attempt is not None and self._attempt.refused is None:
+            self._attempt.refused = why
+
+    # -- what a system says
+
+    def _latest(self, _: dict[str, Any]) -> dict[str, Any]:
+        queues, now = self._current().queues, self._clock.wall()
+        return {"rows": queues.latest(now), "finished": queues.finished, "wall_ns": now}
+
+    def _planned(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._current().queues.plan(_offsets(request), self._clock.wall())
+        return {}
+
+    def _commit(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._current().queues.commit(_offsets(request), self._clock.wall())
+        return {}
+
+    def _ready(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._named(request).ready = True
+        return {}
+
+    def _report(self, request: dict[str, Any]) -> dict[str, Any]:
+        reports, epoch, body = self._named(request).reports, request["epoch"], request["body"]
+        if len(reports) >= MAX_REPORTS and epoch not in reports:
+            raise Refused(f"more than {MAX_REPORTS} reports; report less often")
+        reports[epoch] = body
+        return {}
+
+    # -- what the controller says
+
+    def _open(self, request: dict[str, Any]) -> dict[str, Any]:
+        share = len(self.partitions) / self._settings.partitions
+        rate, seconds = check_rate(request.get("rate", 0)), check_seconds(request.get("seconds", 0))
+        name, settings = request.get("attempt", ""), self._settings
+        fits = fitting_rows(settings.max_memory_mb)
+        behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
+        replay = self._replay_of(number := request.get("stream", 0))
+        plan = schedule_of(settings, replay, rate, seconds, behind_s)
+        capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
+        hold = None if request.get("hold") is None else self._share_of(request["hold"])
+        marking = Marking(tuple(request.get("ids", ())), request.get("round", 0))
+        try:
+            ids = replay.ids(marking.columns)
+        except UserError as problem:
+            raise Refused(str(problem)) from None
+        lap_rows = tuple(replay.part(p, settings.partitions).num_rows for p in self.partitions)
+        with self._lock:
+            if self._attempt is not None:
+                self._end(self._attempt, self._clock.wall())
+            queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
+            horizon = max(self._horizon_ps, request.get("beyond_us", 0) * PS["us"])
+            self._attempt = Attempt(
+                name, rate * share, seconds, plan, queues, replay, self.partitions, settings.partitions, number,
+                hold is not None, behind_s, marking=marking, ids=ids, lap_rows=lap_rows, horizon_ps=horizon,
+                clock=self._clock,
+            )  # fmt: skip
+        self.drop_others(name)
+        return {"wall_ns": self._clock.wall()}
+
+    def _start(self, request: dict[str, Any]) -> dict[str, Any]:
+        attempt, now = self._current(), self._clock.wall()
+        at = now + LOOKAHEAD_NS if request.get("start_wall_ns") is None else request["start_wall_ns"]
+        # a backlog takes a while to prepare
+        latest = now + 60 * NS + round(attempt.behind_s * attempt.rate / 1e6 * NS)
+        if not now - NS < at < latest:
+            raise Refused(
+                f"start_wall_ns: found {at}, allowed: within a minute from {now}; "
+                "check that the hosts' clocks are synchronised"
+            )
+        with self._lock:
+            if attempt.state != "open":
+                raise Refused(f"start: this trial is {attempt.state} already")
+            attempt.state, attempt.start_wall_ns = "started", at
+            attempt.queues.from_ns, attempt.queues.until_ns = at, at + round(attempt.seconds * NS)
+            attempt.cpu_begin_s = time.process_time()
+            attempt.feed(at - round(attempt.behind_s * NS))
+        threading.Thread(target=self._keep_pace, args=(attempt,), name="pace", daemon=True).start()
+        return {"start_wall_ns": at}
+
+    def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Keeps so many rows waiting, or goes on at the rate, with that stream; returns its first row of all queues."""
+        attempt, number, first = self._current(), request.get("stream"), request.get("first", 0)
+        if (rows := request.get("rows")) is not None:
+            attempt.queues.hold(self._share_of(rows))
+        if number is not None and number != attempt.stream:
+            if first <= (latest := attempt.latest):
+                raise Refused(f"first: found {first}, allowed: above {latest}, the latest time that was offered")
+            attempt.turn_to(self._replay_of(number), number, self._settings, first)
+        return {"from": attempt.stream_from}
+
+    def _replay_of(self, number: int) -> Replay:
+        if not 0 <= number < len(self._replays):
+            raise Refused(f"stream: found {number}, allowed: 0 to {len(self._replays) - 1}")
+        return self._replays[number]
+
+    def _samples(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Returns the status, and the samples taken after `since_ns`: one per hand-over, and those by the clock."""
+        queues, since = self._current().queues, request.get("since_ns", 0)
+        found = {
+            name: [astuple(sample) for sample in list(samples) if sample.wall_ns > since]
+            for name, samples in (("samples", queues.samples), ("clock", queues.clock))
+        }
+        return {**self._status(request), **found}
+
+    def _share_of(self, rows: int) -> int:
+        """Share of `rows` rows that falls on this process, rounded up."""
+        return math.ceil(rows * len(self.partitions) / self._settings.partitions)
+
+    def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._end(self._current(), self._clock.wall())
+        return {}
+
+    def _status(self, _: dict[str, Any]) -> dict[str, Any]:
+        attempt, now = self._current(), self._clock.wall()
+        memory = self._process.memory_info().rss
+        self._peak_bytes = max(self._peak_bytes, memory)
+        cpu_s = time.process_time() if attempt.cpu_end_s is None else attempt.cpu_end_s
+        return {
+            **attempt.about(),
+            "memory_rows": fitting_rows(self._settings.max_memory_mb),
+            "wall_ns": now,
+            "partitions": len(self.partitions),
+            **attempt.queues.state(now),
+            **attempt.laps(),
+            "stream_seconds_per_second": attempt.replay.speed(attempt.rate * self._settings.partitions)
+            / len(self.partitions),
+            "cpu_seconds": cpu_s - attempt.cpu_begin_s,
+            "memory_bytes": memory,
+            "peak_memory_bytes": self._peak_bytes,
+        }
+
+    def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            return self._status(request) | self._current().observed()
+
+    # -- the clock
+
+    def _keep_pace(self, attempt: Attempt) -> None:
+        try:
+            self._pace(attempt)
+        except Exception as problem:  # nobody watches this thread: the controller must hear of any failure
+            attempt.failure, attempt.state = f"{type(problem).__name__}: {problem}", "failed"
+
+    def _pace(self, attempt: Attempt) -> None:
+        """Prepares rows ahead of the clock; measures how far its own wake-ups lag behind the schedule."""
+        queues, end = attempt.queues, attempt.start_wall_ns + round(attempt.seconds * NS)
+        rows = min(MAX_BATCH_ROWS, math.ceil(attempt.rate / len(self.partitions) * BATCH_SECONDS))
+        due, offered, looked = attempt.start_wall_ns - LOOKAHEAD_NS, 0, 0
+        backlog = math.ceil(attempt.behind_s * attempt.rate)  # due before the start, but not late
+        self._fill(attempt, min(attempt.start_wall_ns + LOOKAHEAD_NS, end), rows)  # includes the backlog
+        while not queues.finished:
+            late = self._fill(attempt, min(self._clock.wall() + LOOKAHEAD_NS, end), rows)
+            now = self._clock.wall()
+            if now - looked >= CLOCK_NS and now >= attempt.start_wall_ns:
+                queues.tick(now)
+                looked = now
+            total = sum(queues.offered(now))
+            if (fresh := max(0, total - offered - late - backlog)) and not (attempt.hold or queues.overflow):
+                # the rows that became due while this thread overslept waited from 0 to all of that time
+                self._slipped(attempt, np.linspace(0, max(0, now - due), fresh).astype(np.int64))
+            offered = total
+            if total:  # nothing is offered before the start
+                backlog = 0
+            if queues.overflow and not attempt.hold:
+                attempt.state = "overflow"
+                attempt.cpu_end_s = time.process_time()
+                queues.finish(now, None)
+            elif now >= end:
+                self._fill(attempt, end, rows)  # rows that fell due while this thread overslept
+                self._end(attempt, end)
+            if now >= due:
+                due = max(due, now - TICK_NS) + TICK_NS
+            time.sleep(min(CLOCK_NS, max(0, min(due, end) - self._clock.wall())) / NS)
+            self._clock.stepped_ns()
+
+    def _fill(self, attempt: Attempt, until_ns: int, rows: int) -> int:
+        """Appends the rows that are due before until_ns; returns how many of them were already late."""
+        late = 0
+        while attempt.queues.roomy(MAX_BATCH_ROWS * len(self.partitions)):
+            with attempt.filling:
+                feeds = attempt.feeds
+                # the one that is furthest behind: where there is no room for all, the first would take it from others
+                due = [number for number, feed in enumerate(feeds) if feed.last_wall < until_ns]
+                if not due:
+                    break
+                number = min(due, key=lambda number: feeds[number].position)
+                batch, walls = feeds[number].next_batch(rows)
+                attempt.queues.append(number, batch, walls)
+            behind = self._clock.wall() - np.maximum(walls, attempt.start_wall_ns)
+            behind = behind[behind > 0]
+            if not (attempt.hold or attempt.queues.overflow):  # rows that are held back are not late
+                self._slipped(attempt, behind)
+            late += len(behind)
+        return late
+
+    def _slipped(self, attempt: Attempt, late_ns: NDArray[np.int64]) -> None:
+        with self._lock:  # a trial that was cut short is observed while rows still fall due
+            attempt.slip.add(late_ns)
+
+    def _end(self, attempt: Attempt, wall_ns: int) -> None:
+        with self._lock:
+            if attempt.queues.finished:
+                return
+            attempt.queues.until_ns = min(wall_ns, attempt.queues.until_ns or wall_ns)
+            sentinel = attempt.replay.sentinel(attempt.latest, wall_ns, attempt.horizon_ps)
+            attempt.queues.finish(wall_ns, sentinel)
+            attempt.cpu_end_s = time.process_time()
+            attempt.state = "stopped"
+
+    def _current(self) -> Attempt:
+        if self._attempt is None:
+            raise Refused("no trial is open here; the controller must send `open` first")
+        return self._attempt
+
+    def _named(self, request: dict[str, Any]) -> Attempt:
+        attempt = self._current()
+        if request.get("attempt") != attempt.name:
+            raise Refused(f"attempt: found {request.get('attempt')!r}, allowed: {attempt.name!r}")
+        return attempt
+
+
+def _offsets(request: dict[str, Any]) -> dict[int, int]:
+    return {int(partition): row for partition, row in request["offsets"].items()}

@@ -1,0 +1,162 @@
+"""A driver process: its settings, CPUs, listening and end."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import signal
+import ssl
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import place
+from streamgauge.base.units import Duration
+from streamgauge.bench.driver.agent import Agent, driver_of
+from streamgauge.bench.driver.child import end_with_parent, pin
+from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.schedule import check_rate, check_seconds
+from streamgauge.bench.driver.server import Server
+from streamgauge.catalog.manifests import MANIFEST, Artifact, read_manifest
+
+TOKEN = "STREAMGAUGE_TOKEN"  # an environment variable: everybody on the host can see arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a driver process: what it serves, and where.
+
+    stream: directory of a finished stream, others: those of further ones that take turns with it; or store: directory
+    of artifacts, of which the controller names a stream.
+    columns: names of the declared columns to send, separated by commas; all if None. line: send the original line too.
+    share: "i/n" for process i of n. cpus: their numbers, separated by commas. queue_seconds in s, max_memory_mb in MiB.
+    rate (events/s) and seconds: those of a trial that is opened at once, with the name `attempt`.
+    certificate, key: PEM files for TLS. open: listen beyond this host without a token.
+    until_stdin_closes: end with the parent process.
+    """
+
+    stream: str | None = None
+    others: Sequence[str] = ()
+    store: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    partitions: int = 1
+    share: str = "0/1"
+    mode: str = "constant"
+    profile: str = "constant"
+    densify: int = 1
+    salt: Sequence[str] = ()
+    columns: str | None = None
+    line: bool = False
+    queue_seconds: float = 30.0
+    max_memory_mb: int = 1024
+    sentinel_horizon: str = "1d"
+    rate: float | None = None
+    seconds: float | None = None
+    attempt: str = "by-hand"
+    cpus: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    open: bool = False
+    until_stdin_closes: bool = False
+
+
+def run(settings: Settings) -> None:
+    """Prints one JSON line with host, port and pid, then serves until it is told to end. Raises UserError."""
+    handler, server = _listen(settings)
+    done = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: done.set())
+    if settings.until_stdin_closes:
+        threading.Thread(target=end_with_parent, args=(done,), daemon=True).start()
+    partitions = handler.hello()["partitions"]
+    about = {"host": settings.host, "port": server.port, "pid": os.getpid(), "partitions": partitions}
+    print(json.dumps({**about, **handler.about()}), flush=True)
+    done.wait()
+    server.close()
+
+
+def _listen(settings: Settings) -> tuple[Driver | Agent, Server]:
+    stream, store, rate, seconds = settings.stream, settings.store, settings.rate, settings.seconds
+    if (rate is None) != (seconds is None):
+        raise UserError("give --rate and --seconds both, or none and let the controller open the trials")
+    if rate is not None and seconds is not None:
+        check_rate(rate)
+        check_seconds(seconds)
+        if stream is None:
+            raise UserError("--rate: needs the directory of a stream")
+    token = os.environ.get(TOKEN, "")
+    if not (token or settings.open or _is_loopback(settings.host)):
+        raise UserError(
+            f"--host: found {settings.host} without a token, so that anybody there could read the stream; put one into "
+            f"{TOKEN}, or allow it by --open"
+        )
+    pin(settings.cpus)
+    try:
+        horizon = Duration.parse(settings.sentinel_horizon).ps
+    except ValueError as problem:
+        raise UserError(f"--sentinel-horizon: {problem}") from None
+    handler: Driver | Agent
+    if store is not None and stream is None:
+        handler = Agent(Path(store), horizon_ps=horizon)
+    elif stream is not None and store is None:
+        handler = _driver(stream, settings, horizon)
+    else:
+        raise UserError("give the directory of a stream, or --store and let the controller name one")
+    context = _tls(settings.certificate, settings.key)
+    server = Server(handler, settings.host, settings.port, token=token, context=context)
+    handler.drop_others = lambda name: server.drop(lambda attempt: attempt not in ("", name))
+    if rate is not None:
+        handler.verb("open", {"attempt": settings.attempt, "rate": rate, "seconds": seconds})
+    return handler, server
+
+
+def _is_loopback(host: str) -> bool:
+    """True for an address that only this host reaches."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _driver(stream: str, settings: Settings, horizon_ps: int) -> Driver:
+    keys = ("mode", "profile", "partitions", "densify", "queue_seconds", "max_memory_mb")
+    replay = config.parse(config.Replay, {key: getattr(settings, key) for key in keys}, "streamgauge driver")
+    names = None if settings.columns is None else [name for name in settings.columns.split(",") if name]
+    manifest, files = _artifact(place(stream))
+    others = [_artifact(place(other)) for other in settings.others]
+    for column in settings.salt:
+        if column not in manifest["columns"]:
+            allowed = ", ".join(manifest["columns"]) or "none, as the stream has no columns"
+            raise UserError(f"--salt: found {column!r}, allowed: {allowed}")
+    return driver_of(
+        manifest, files, replay, names=names, line=settings.line, salted=settings.salt, share=settings.share,
+        horizon_ps=horizon_ps, others=others,
+    )  # fmt: skip
+
+
+def _artifact(directory: Path) -> tuple[dict[str, Any], list[Path]]:
+    """Returns the manifest and files of the stream in a directory. Raises UserError if there is none."""
+    try:
+        manifest = read_manifest(directory / MANIFEST)
+    except OSError as problem:
+        raise UserError(
+            f"{directory}: no finished stream there ({problem}); name the directory of its manifest"
+        ) from None
+    return manifest, Artifact("stream", "", directory, manifest).files()
+
+
+def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as problem:
+        raise UserError(f"{certificate}: cannot load certificate and key: {problem}") from None
+    return context

@@ -1,0 +1,167 @@
+"""The interface between the controller and a system under test, the same for every engine.
+
+It covers what does not travel over the wire. Over the wire the system reads, plans, commits, reports and says that it
+is ready (docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.plugins import loaded
+from streamgauge.bench.driver.marking import UNMARKED, Marking
+
+if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
+    from streamgauge.base.units import Tick
+    from streamgauge.config import System, Workload
+    from streamgauge.config.systems import Semantics
+
+
+class Unsupported(UserError):
+    """The engine does not take a query; `why` has its own words."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.why = why
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A driver process that a system reads from: its queues are numbered 0 … partitions-1 within it."""
+
+    host: str
+    port: int
+    partitions: int = 1
+    token: str = ""
+    cafile: str | None = None  # a certificate to trust; with it the connection uses TLS
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class TrialSetup:
+    """Settings that a system needs to begin a trial."""
+
+    attempt: str  # unique; goes into hello, ready and every report
+    endpoints: tuple[Endpoint, ...]  # read all of them; ready to each; reports to the first alone
+    workload: Workload
+    columns: dict[str, str]  # declared columns: name -> string, int64, float64
+    tick: Tick  # unit of event_time and ingestion_time
+    work: Path  # a fresh directory: checkpoints, outputs, logs of this trial
+    rate_events_per_s: float  # offered load, for sizing only
+    marking: Marking = UNMARKED  # of the ids, which the driver has applied; the round after this one is free
+    closed: bool = False  # a closed loop, whose output nobody checks
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Declaration of an adapter about its engine; it may depend on the settings."""
+
+    continuous: bool = False  # no micro-batches: progress is sampled by the clock
+    lasts: bool = True  # its process goes on from a trial to a closed loop; else each starts a cold one
+    pins: bool = False  # `pin` does something
+    semantics: Semantics | None = None  # of a user's own engine: how it treats event time
+
+
+@runtime_checkable
+class SystemUnderTest(Protocol):
+    """An adapter, made by `make_system`; it runs one trial at a time. `Adapter` has what an engine need not have.
+
+    start        start the warm process, once per search; raise UserError with one line when it cannot.
+    begin_trial  begin to read; return at once or when reading. The system itself sends `ready` over the wire.
+    end_trial    called when the driver has stopped: end the query within timeout_s, in the middle of a micro-batch if
+                 need be, and return figures by name with unit (batch durations, state rows, late drops, cpu_seconds …).
+                 timeout_s is 1 unless the system has drained: nobody checks the output of a probe or an overflow.
+    alive        False once the process or its query has died; `failure` then says why in one line.
+    stop         end everything that was started; safe to call twice and at any time.
+    check        try what is not ours, such as a broker; raise UserError with one line when it is missing.
+    pin          run only on the CPUs that the benchmark names; called when compilation has ended.
+    frozen       a context in which none of its processes runs, for the machine's own speed.
+    cpu_seconds  CPU seconds since the start, or None where they are not known.
+    handed_on    True once a link has handed on the backlog of a trial's start; the trial ends no earlier.
+    """
+
+    name: str
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def start(self) -> None: ...
+
+    def begin_trial(self, setup: TrialSetup) -> None: ...
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]: ...
+
+    def alive(self) -> bool: ...
+
+    @property
+    def failure(self) -> str | None: ...
+
+    def stop(self) -> None: ...
+
+    def check(self) -> None: ...
+
+    def pin(self) -> None: ...
+
+    def frozen(self) -> AbstractContextManager[None]: ...
+
+    def cpu_seconds(self) -> float | None: ...
+
+    def handed_on(self) -> bool: ...
+
+
+class Adapter:
+    """Base of adapters: has no capability, and nothing to check, to pin or to freeze.
+
+    Settings: a model of the keys that a user's own engine takes; None: they reach the adapter as they stand.
+    """
+
+    Settings: ClassVar[type[System] | None] = None
+    capabilities = Capabilities()
+
+    def check(self) -> None: ...
+
+    def pin(self) -> None: ...
+
+    def frozen(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def cpu_seconds(self) -> float | None:
+        return None
+
+    def handed_on(self) -> bool:
+        return True
+
+
+def make_system(system: System, work: Path) -> SystemUnderTest:
+    """Makes a system's adapter, not yet started. Raises UserError for an unusable engine or settings it refuses."""
+    from streamgauge.config.systems import ENGINES
+
+    where = f"systems.{system.name}.engine"
+    adapter = loaded(system.adapter, where) if system.adapter else ENGINES.load(system.engine, where)
+    target = system.adapter or ENGINES.outside(system.engine)
+    try:
+        if not callable(adapter):
+            raise TypeError("it is no class")
+        made = adapter(_declared(system, adapter), work)
+    except UserError:
+        raise
+    except Exception as problem:  # somebody's own module may do anything
+        raise UserError(f"{where}: {target} cannot be made: {type(problem).__name__}: {problem}") from None
+    if not isinstance(made, SystemUnderTest):
+        raise UserError(f"{where}: {target} does not implement SystemUnderTest; see docs/engines.md")
+    return made
+
+
+def _declared(system: System, adapter: object) -> System:
+    """The settings, checked by the model that a user's adapter declares for them. Raises UserError."""
+    from streamgauge.config import parse
+
+    model = adapter.Settings if isinstance(adapter, type) and issubclass(adapter, Adapter) else None
+    return system if model is None else parse(model, system.model_dump(), f"systems.{system.name}")

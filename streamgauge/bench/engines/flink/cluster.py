@@ -1,0 +1,210 @@
+"""A standalone Flink cluster of this host, a job manager and a task manager in one process session; its REST API."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import urllib3
+import yaml
+
+from streamgauge.base import variables
+from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.ports import free_port
+from streamgauge.bench.engines.flink.settings import FlinkSettings, nested
+from streamgauge.bench.engines.processes import Session
+
+START_SECONDS = 120.0
+FRESH_MS = 100  # the age from which metrics and states of jobs are asked for anew
+_LATE = "numlaterecordsdropped"  # of a join also with left and right before it
+Json = dict[str, Any]
+#: starts both, and the task manager again whenever it dies, as a resource manager would
+_SCRIPT = """
+"$FLINK_HOME/bin/jobmanager.sh" start-foreground > jobmanager.log 2>&1 &
+while :; do "$FLINK_HOME/bin/taskmanager.sh" start-foreground >> taskmanager.log 2>&1; done &
+wait %1
+kill -9 0
+"""
+
+
+class Cluster:
+    """Starts Flink's processes, and asks them over REST. Raises UserError if they do not come up."""
+
+    def __init__(self, system: FlinkSettings, work: Path) -> None:
+        self._system, self._work = system, work
+        self._home = system.home()
+        self._port = free_port()
+        self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(total=30.0), retries=False)
+        self._jar = ""
+        work.mkdir(parents=True, exist_ok=True)
+        self._write_settings(work / "conf")
+        self._process = subprocess.Popen(
+            ["bash", "-c", _SCRIPT],
+            cwd=work,
+            env={**_environment(), "FLINK_HOME": str(self._home), "FLINK_CONF_DIR": str(work / "conf"),
+                 "FLINK_LOG_DIR": str(work)},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        self.session = Session(self._process.pid)
+        try:
+            self._wait()
+            self._jar = self._upload()
+        except BaseException:  # Ctrl-C, too: nobody else knows its processes yet
+            self.stop()
+            raise
+
+    def run(self, argument: Json, parallelism: int, savepoint: str | None = None) -> str:
+        """Submits a job of the part in Java; returns its id. Raises UserError with Flink's reason."""
+        given = {"entryClass": "streamgauge.Job", "programArgsList": [json.dumps(argument)], "parallelism": parallelism}
+        given |= {"savepointPath": savepoint} if savepoint else {}
+        return str(self.ask("POST", f"/jars/{self._jar}/run", given)["jobid"])
+
+    def job(self, job: str) -> Json:
+        """State of a job and of its operators: {"state": …, "vertices": [{"status": …}]}."""
+        found: Json = self.ask("GET", f"/jobs/{job}")
+        return found
+
+    def state_bytes(self, job: str) -> int | None:
+        """The largest state in a checkpoint of a job; None if it completed none, or does not answer."""
+        try:
+            told = self.ask("GET", f"/jobs/{job}/checkpoints")
+        except UserError:
+            return None
+        largest: int = told["summary"]["state_size"]["max"]
+        return largest if told["counts"]["completed"] else None
+
+    def reason(self, job: str) -> str:
+        """Cause of a job's failure: the innermost exception, in one line."""
+        told = self.ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")
+        entries = told.get("exceptionHistory", {}).get("entries") or [{}]
+        trace = str(entries[0].get("stacktrace") or "no reason given")
+        causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
+        return (causes[-1] if causes else trace.splitlines()[0])[:300]
+
+    def cancel(self, job: str, patience_s: float = 20.0) -> None:
+        """Cancels a job, whatever it is doing, and waits until it has ended."""
+        self.ask("PATCH", f"/jobs/{job}?mode=cancel")
+        deadline = time.monotonic() + patience_s
+        while self.job(job)["state"] not in ("CANCELED", "FAILED", "FINISHED") and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def late_dropped(self, job: str) -> int | None:
+        """Rows dropped as late, by the counters of Flink's own operators; None if a restart has reset them."""
+        told = self.job(job)
+        if told["timestamps"].get("RESTARTING"):
+            return None
+        places = [f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics" for vertex in told["vertices"]]
+        for place in places:
+            self.ask("GET", place)  # asks for metrics that are new, and answers with what was known before
+        time.sleep(3 * FRESH_MS / 1000)
+        total = 0
+        for place in places:
+            names = [metric["id"] for metric in self.ask("GET", place) if _LATE in metric["id"].lower()]
+            if names:
+                total += sum(int(metric["sum"]) for metric in self.ask("GET", f"{place}?get={quote(','.join(names))}"))
+        return total
+
+    def version(self) -> str:
+        return str(self.ask("GET", "/config")["flink-version"])
+
+    def ask(self, method: str, path: str, body: Json | None = None) -> Any:
+        """Raises UserError with the reason that the cluster gives, or if it is gone."""
+        try:
+            answer = self._pool.request(method, f"http://127.0.0.1:{self._port}{path}", json=body)
+            told: Any = json.loads(answer.data) if answer.data else {}
+        except (urllib3.exceptions.HTTPError, ValueError) as problem:
+            raise UserError(f"systems.{self._system.name}: Flink does not answer: {problem}") from None
+        if answer.status >= 400:
+            lines = [line for text in told.get("errors", []) for line in str(text).splitlines()]
+            causes = [line.removeprefix("Caused by: ") for line in lines if "Exception: " in line]
+            raise UserError(f"systems.{self._system.name}: {(causes or lines or [str(answer.status)])[-1]}")
+        return told
+
+    def exit_code(self) -> int | None:
+        """Exit code of the job manager; None while it runs."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        self.session.end(1.0)
+        self._process.wait(10.0)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                if self.ask("GET", "/overview")["taskmanagers"] == 1:
+                    return
+            except UserError:
+                pass
+            time.sleep(0.1)
+        alive = self._process.poll() is None
+        how = f"did not start within {START_SECONDS:.0f} s" if alive else "ended while it started"
+        raise UserError(f"systems.{self._system.name}: Flink {how}; see {self._work}/*.log")
+
+    def _upload(self) -> str:
+        """Uploads an empty jar: the classes are in lib/, so that they stay compiled from one job to the next."""
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as jar:
+            jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nMain-Class: streamgauge.Job\n")
+        fields = {"jarfile": ("streamgauge.jar", made.getvalue(), "application/x-java-archive")}
+        answer = self._pool.request("POST", f"http://127.0.0.1:{self._port}/jars/upload", fields=fields)
+        return str(json.loads(answer.data)["filename"]).rpartition("/")[2]
+
+    def _write_settings(self, place: Path) -> None:
+        place.mkdir(exist_ok=True)
+        for name in ("log4j-console.properties", "logback-console.xml"):
+            (place / name).write_bytes((self._home / "conf" / name).read_bytes())
+        given = yaml.safe_load((self._home / "conf" / "config.yaml").read_text())
+        java = given["env"]["java"]["opts"]["all"]
+        if self._system.cpus:  # it will be pinned to them when it is warm
+            java += f" -XX:ActiveProcessorCount={len(self._system.cpus)}"
+        settings: dict[str, Any] = {
+            "env.java.opts.all": java,
+            "jobmanager.rpc.address": "127.0.0.1",
+            "jobmanager.bind-host": "127.0.0.1",
+            "jobmanager.rpc.port": free_port(),
+            "jobmanager.memory.process.size": "1g",
+            "rest.address": "127.0.0.1",
+            "rest.bind-address": "127.0.0.1",
+            "rest.port": self._port,
+            "taskmanager.host": "127.0.0.1",
+            "taskmanager.bind-host": "127.0.0.1",
+            "taskmanager.memory.process.size": self._system.memory,
+            # twice what a job needs: the last one may still be ending
+            "taskmanager.numberOfTaskSlots": 2 * self._system.parallelism,
+            "state.backend.type": "rocksdb" if self._system.state_store == "rocksdb" else "hashmap",
+            "execution.checkpointing.interval": "1s",
+            "execution.checkpointing.storage": "filesystem",
+            "execution.checkpointing.dir": (self._work / "checkpoints").as_uri(),
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": 5,
+            "restart-strategy.fixed-delay.delay": "500ms",
+            "io.tmp.dirs": str(self._work),
+            "web.upload.dir": str(self._work / "jars"),
+            "metrics.fetcher.update-interval": f"{FRESH_MS}ms",
+            "web.refresh-interval": f"{FRESH_MS}ms",  # else a job is seen to run 3 s after it does
+            "heartbeat.interval": "1s",
+            "heartbeat.timeout": "8s",
+            **variables.filled(self._system.conf, f"systems.{self._system.name}.conf"),
+        }
+        try:
+            text = yaml.safe_dump(nested(settings))
+        except ValueError as problem:
+            raise UserError(f"systems.{self._system.name}.conf: {problem}") from None
+        file = place / "config.yaml"
+        file.touch(0o600)  # it may hold secrets
+        file.chmod(0o600)
+        file.write_text(text)
+
+
+def _environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith(("FLINK_", "HADOOP_", "HBASE_"))}

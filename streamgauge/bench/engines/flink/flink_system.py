@@ -1,0 +1,231 @@
+"""The adapter for Flink: a standalone cluster, warm over many trials, with a job for each."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import PS
+from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, TrialSetup
+from streamgauge.bench.engines.flink import queries
+from streamgauge.bench.engines.flink.cluster import Cluster
+from streamgauge.bench.engines.flink.settings import FlinkSettings
+from streamgauge.bench.oracle.batches import Rules
+from streamgauge.bench.oracle.checksum import salt
+from streamgauge.bench.workloads import Spec, find
+
+BEGIN_SECONDS = 60.0
+LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
+POLL_SECONDS = 0.05
+#: each queue has a watermark of its own, of which an operator follows the least; no event at it is late
+RULES = Rules(each_queue=True, equal_is_late=False, joins_first=True)
+RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
+_JOINS_NOTHING = (
+    "flink's interval join takes a watermark before 1970 for 1970, and so joins no event before that; choose later "
+    "event times, or another query"
+)
+
+
+class FlinkSystem(Adapter):
+    """Flink as a `SystemUnderTest`; driver/system.py says what each method does."""
+
+    capabilities = Capabilities(continuous=True, pins=True)
+
+    def __init__(self, system: FlinkSettings, work: Path) -> None:
+        self.name = system.name
+        self._system, self._work = system, work
+        self._cluster: Cluster | None = None
+        self._job = ""
+        self._setup: TrialSetup | None = None
+        self._failure: str | None = None
+        self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
+        self.keeps_answer = False
+
+    def start(self) -> None:
+        self._failure = None
+        self._starts += 1
+        self._cluster = Cluster(self._system, self._work / f"cluster-{self._starts}")
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        """Submits the trial's job; a job that does not begin invalidates this trial only.
+
+        Raises UserError for a query that the Flink part does not have.
+        """
+        spec = Spec.of(setup.workload, setup.columns, whole=True)
+        queries.check(self.name, spec)
+        assert self._cluster is not None, "start first"
+        setup.work.mkdir(parents=True, exist_ok=True)
+        self._failure, self._job, self._setup = None, "", setup
+        self._cpu = self._cluster.session.cpu_seconds()
+        self._cluster.session.forget_peak()
+        try:
+            self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._system.parallelism)
+            self._wait_until_running()
+            for endpoint in setup.endpoints:
+                with Connection(endpoint, setup.attempt) as wire:
+                    wire.ready(setup.attempt)
+        except (UserError, WireError) as problem:
+            self._failure = self._failure or f"the job did not begin: {problem}"
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+        """Returns the account of what was read under which watermark, cpu_seconds and rss_bytes (the peak)."""
+        cluster, setup = self._cluster, self._setup
+        if cluster is None or setup is None or not self._job:
+            return {"stretches": [], "drained": False, "failure": self._failure}
+        drained = self._drained(setup, timeout_s)
+        figures: dict[str, Any] = {
+            "state_bytes": cluster.state_bytes(self._job),
+            "cpu_seconds": round(cluster.session.cpu_seconds() - self._cpu, 3),
+            "rss_bytes": cluster.session.peak_rss_bytes(),
+            "drained": drained,
+            "rules": asdict(replace(RULES, late_counted=queries.answer(setup.workload.query).late_counted)),
+        }
+        if drained and self._failure is None and queries.drops_in_sql(setup.workload.query):
+            try:
+                figures["late_dropped"] = cluster.late_dropped(self._job)
+            except UserError as problem:  # it has died since: the trial is invalid, and no setting at fault
+                self._failure = self._failure or str(problem)
+        with suppress(UserError):
+            figures["software"] = {"flink": cluster.version()}
+            cluster.cancel(self._job)
+        figures["stretches"] = stretches = self._stretches(setup)
+        delay_ms, marks = setup.workload.watermark.ps // PS["ms"], [one["watermark_ms"] for one in stretches]
+        early = any(mark is not None and mark < -delay_ms for mark in marks)
+        joins_nothing = _JOINS_NOTHING if early and queries.joins_in_sql(setup.workload.query) else None
+        self._job = ""
+        return figures | {"failure": self._failure or joins_nothing}
+
+    def answer(self) -> dict[str, list[Any]]:
+        """The rows of the last trial's answer by column, if `keeps_answer` was set before it began."""
+        assert self._setup is not None
+        names = queries.results(Spec.of(self._setup.workload, self._setup.columns, whole=True))
+        files = self._setup.work.glob("rows-*.json")
+        rows = [row for file in files for row in json.loads(file.read_text())]
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+    def pin(self) -> None:
+        if self._system.cpus and self._cluster is not None:
+            self._cluster.session.pin(self._system.cpus)
+
+    def frozen(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._cluster is None else self._cluster.session.frozen()
+
+    def cpu_seconds(self) -> float | None:
+        return None if self._cluster is None else self._cluster.session.cpu_seconds()
+
+    def alive(self) -> bool:
+        if self._failure is None and self._cluster is None:
+            self._failure = "the system died: it was not started"
+        if self._failure is None and self._cluster is not None and time.monotonic() > self._next_look:
+            self._next_look = time.monotonic() + LOOK_SECONDS
+            if (code := self._cluster.exit_code()) is not None:
+                self._failure = f"the system died: exit code {code}"
+            elif self._job:
+                self._look(self._cluster)
+        return self._failure is None
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def stop(self) -> None:
+        cluster, self._cluster, self._job = self._cluster, None, ""
+        if cluster is not None:
+            cluster.stop()
+
+    def _look(self, cluster: Cluster) -> None:
+        try:
+            if cluster.job(self._job)["state"] not in RUNNING:
+                self._failure = f"the job failed: {cluster.reason(self._job)}"
+        except UserError as problem:
+            self._failure = f"the system died: {problem}"
+
+    def _wait_until_running(self) -> None:
+        """Waits until every operator runs. Raises UserError with the reason if one does not."""
+        assert self._cluster is not None
+        deadline = time.monotonic() + BEGIN_SECONDS
+        while time.monotonic() < deadline:
+            job = self._cluster.job(self._job)
+            states = {vertex["status"] for vertex in job["vertices"]}
+            if job["state"] not in RUNNING:
+                raise UserError(self._cluster.reason(self._job))
+            if states == {"RUNNING"}:
+                return
+            time.sleep(POLL_SECONDS)
+        raise UserError(f"its operators did not run within {BEGIN_SECONDS:.0f} s")
+
+    def _drained(self, setup: TrialSetup, timeout_s: float) -> bool:
+        """True once a checkpoint holds every row, so that all is committed and reported."""
+        deadline = time.monotonic() + timeout_s
+        while self.alive():
+            try:
+                if all(_committed(endpoint, setup.attempt) for endpoint in setup.endpoints):
+                    time.sleep(2 * POLL_SECONDS)  # the reports of that checkpoint are on their way
+                    return True
+            except WireError as problem:
+                self._failure = self._failure or str(problem)
+                return False
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return False
+
+    def _stretches(self, setup: TrialSetup) -> list[dict[str, Any]]:
+        """Rows read under one watermark, in their order; [] if several readers shared the queues: no order is known."""
+        files = list(setup.work.glob("watermarks-*.jsonl"))
+        queues = sum(endpoint.partitions for endpoint in setup.endpoints)
+        if find(setup.workload.query).late == "never":
+            files = []  # no operator looks at a watermark
+        elif self._system.parallelism > 1 and queues > 1:
+            return []
+        streams = find(setup.workload.query).streams  # of which each is the whole stream
+        lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice
+        found: list[dict[str, Any]] = []
+        watermark_ms: int | None = None
+        for number in sorted(marks):
+            found.append({"ends": [marks[number]["rows"]] * streams, "watermark_ms": watermark_ms})
+            watermark_ms = marks[number]["watermarkMs"]
+        everything = {str(queue): 2**62 for queue in range(queues)}
+        return [*found, {"ends": [everything] * streams, "watermark_ms": watermark_ms}]
+
+
+def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[str, Any]:
+    """Settings of one job, as the Java part reads them (Spec.java)."""
+    names, results = queries.columns(spec), queries.results(spec)
+    return {
+        "attempt": setup.attempt,
+        "query": spec.query,
+        "code": queries.answer(spec.query).code,
+        "sql": queries.sql(spec),
+        "in_time": queries.in_time(spec),
+        "reads": find(spec.query).reads,
+        "keeps_rows": keeps_answer,
+        "key": spec.key,
+        "value": spec.value,
+        "window_us": spec.window_us,
+        "slide_us": spec.step_us,
+        "offset_us": spec.offset_us,
+        "watermark_ms": spec.watermark_ms,
+        "mark": spec.mark,
+        "top": spec.top,
+        "columns": names,
+        "own": find(spec.query).columns,
+        "types": [setup.columns[name] for name in names],
+        "results": results,
+        "salts": [str(salt(name)) for name in results],
+        "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
+        "account": str(setup.work.absolute()),
+    }
+
+
+def _committed(endpoint: Endpoint, attempt: str) -> bool:
+    with Connection(endpoint, attempt) as wire:
+        told = wire.status()
+    return bool(told["committed"] == told["offered"])

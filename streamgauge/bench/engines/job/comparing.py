@@ -1,0 +1,43 @@
+"""Checks the answers of a job in a trial, and reports their latencies over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.engines.job.life import Trial
+from streamgauge.bench.engines.job.settings import JobAnswer
+from streamgauge.bench.publish.answers import Topic, offered, report
+
+
+def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: Mapping[str, Any]) -> dict[str, Any]:
+    """Compares, and reports the latencies; returns the figures. Raises UserError for answers that cannot be used."""
+    from streamgauge.bench.oracle.own_sql import Answers, OwnCheck, one_line_errors
+
+    if not topic.values:
+        raise UserError("the job wrote nothing to its output topic")
+    rows = offered(trial.rows, trial.queues, trial.job.trials)
+    with one_line_errors(), closing(Answers(topic.values, topic.appended_ns, rows)) as answers:
+        found = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
+        if garbage := answers.garbage():
+            raise UserError(garbage)
+        if wanted.sql is not None:
+            lateness = None if wanted.lateness is None else wanted.lateness.ps / 1e9
+            found, timed = answers.compare(wanted.sql, wanted.key, lateness)
+        elif wanted.carried is not None:
+            timed = answers.carried(wanted.carried.model_dump())
+        else:
+            timed = answers.counted()
+    setup = trial.setup
+    with Connection(setup.endpoints[0], setup.attempt) as wire:
+        report(wire, setup.attempt, timed, _clock(wire.clock_offset(), link.get("clock_offset_ns")))
+    told = found.to_dict()
+    return {"answers": told} | ({} if found.unchecked else {"check": told})
+
+
+def _clock(driver: tuple[int, int], broker: Sequence[int] | None) -> tuple[int, int] | None:
+    """The driver's clock minus the broker's, and its error bound, ns; from both to ours."""
+    return None if broker is None else (driver[0] + broker[0], driver[1] + broker[1])

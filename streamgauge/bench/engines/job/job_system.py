@@ -1,0 +1,315 @@
+"""The adapter for a job of the user's own: publishes the events to a topic, and reads the answers from another one."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
+from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.driver.ids import Laps
+from streamgauge.bench.driver.observed import summary
+from streamgauge.bench.driver.system import Adapter, Capabilities, TrialSetup
+from streamgauge.bench.engines.job.comparing import compared
+from streamgauge.bench.engines.job.following import Follower
+from streamgauge.bench.engines.job.life import Job, Trial
+from streamgauge.bench.engines.job.own_topics import OwnTopics
+from streamgauge.bench.engines.job.running import Command, Publishing
+from streamgauge.bench.engines.job.settings import PLACES, JobSettings, filled
+from streamgauge.bench.publish.answers import Output
+from streamgauge.bench.publish.progress import Checkpoint, Group, Progress
+from streamgauge.bench.publish.publisher import Task
+from streamgauge.bench.publish.rights import try_rights
+from streamgauge.bench.publish.warming import KEPT_ROWS, Warming, begin_of
+from streamgauge.streams.kafka.clients import Access, Topics, ends
+
+READY_S = 30.0
+LOOK_S = 0.1
+
+
+class JobSystem(Adapter):
+    """A job as a `SystemUnderTest`; driver/system.py says what each method does."""
+
+    #: False for a link that may limit a trial
+    link_is_checked: ClassVar[bool] = True
+
+    def __init__(self, system: JobSettings, work: Path) -> None:
+        self.name = system.name
+        # a checkpoint tells of each micro-batch, a group only of what it has committed now and then
+        is_continuous = system.progress.checkpoint is None
+        self.capabilities = Capabilities(continuous=is_continuous, lasts=False, pins=True)
+        self._system, self._work = system, work
+        self._access = Access(system.bootstrap, system.security)
+        self._topics: Topics | None = None
+        self._trial: Trial | None = None
+        self._job: Job | None = None  # that runs
+        self._own: OwnTopics | None = None
+        self._failure: str | None = None
+        self._cpu = 0.0  # of earlier trials
+        self._pinned = False  # a job that starts is pinned at once
+        self._kept = work / "begin"  # of the stream, as a closed loop keeps it
+        self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
+
+    def start(self) -> None:
+        self._failure = None
+        self.check()
+        assert self._topics is not None
+        self._own = self._own or OwnTopics(self._topics, self._work / "topics.json")
+        self._own.remove()  # what a process left behind that was killed, or whose broker was away
+
+    def check(self) -> None:
+        """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
+        self._system.check_installed()
+        try:
+            self._topics = Topics(self._access)
+            self._topics.check()
+            probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
+            group = self._system.progress.group
+            group = None if group is None else filled(group, dict.fromkeys(PLACES, probe))
+            try_rights(self._access, self._topics, probe, group)
+        except UserError as problem:
+            raise UserError(f"systems.{self.name}.{problem}") from None
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only."""
+        self._end(keep=self._goes_on and self._trial is None and not setup.closed)
+        self._failure = None
+        setup.work.mkdir(parents=True, exist_ok=True)
+        try:
+            self._trial = self._begin(setup)
+        except UserError as problem:
+            self._failure = f"the job did not begin: {problem}"
+            self._end()
+
+    @property
+    def _goes_on(self) -> bool:
+        """True if the job that runs may take part in the next trial."""
+        is_running = self._job is not None and self._job.command.exit_code() is None
+        return self._system.started == "once" and is_running and self._failure is None
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+        """Returns what the job used, how its link did, and how its answers compare."""
+        trial = self._trial
+        if trial is None:
+            return {"drained": False, "failure": self._failure}
+        deadline = time.monotonic() + timeout_s
+        output: Output | None = None
+        figures: dict[str, Any] = {}
+        try:
+            drained = self._drained(trial)
+            if drained and not trial.closed:
+                output = Output(self._access, trial.job.values["output"], trial.queues)
+                quiet_s = self._system.answer.quiet.seconds
+                output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
+                while not trial.progress.reached().whole and time.monotonic() < deadline:
+                    time.sleep(LOOK_S)
+                    output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
+                if not trial.progress.reached().whole:
+                    raise UserError(f"the job's last batch had not ended {timeout_s:.0f} s after it took the last row")
+            keep = drained and not trial.closed and self._goes_on
+            figures = self._ended(trial, keep=keep) | {"drained": drained}
+            if output is not None and self._failure is None:
+                figures |= compared(self._system.answer, trial, output.read(), figures["link"])
+            # the next trial's answers are compared together with these
+            right = self._failure is None and not figures.get("check", {}).get("wrong")
+            if keep := keep and right and "latest" in figures["link"]:
+                trial.job.has_taken(trial.rows, figures["link"]["latest"])
+        except (UserError, WireError) as problem:
+            self._failure = self._failure or self._access.masked(str(problem))
+            keep, figures = False, (figures or self._ended(trial)) | {"drained": False}
+        finally:
+            if output is not None:
+                output.close()
+            self._end(keep=keep)
+        software = {"job": self._system.version} if self._system.version else {}
+        return figures | {"failure": self._failure, "software": software}
+
+    def alive(self) -> bool:
+        trial = self._trial
+        if self._failure is None and trial is not None:
+            if (code := trial.job.command.exit_code()) is not None:
+                self._failure = self._access.masked(trial.ended(code))
+            else:
+                failure = trial.publishing.failure() or trial.follower.failure
+                self._failure = failure and self._access.masked(failure)
+        return self._failure is None
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def handed_on(self) -> bool:
+        return self._trial is None or self._trial.publishing.filled
+
+    def pin(self) -> None:
+        self._pinned = True
+        if self._system.cpus and self._job is not None:
+            self._job.command.session.pin(self._system.cpus)
+
+    def frozen(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._job is None else self._job.command.session.frozen()
+
+    def cpu_seconds(self) -> float | None:
+        return self._cpu + (self._job.command.session.cpu_seconds() if self._job else 0.0)
+
+    def stop(self) -> None:
+        self._end()
+
+    def _begin(self, setup: TrialSetup) -> Trial:
+        queues = sum(endpoint.partitions for endpoint in setup.endpoints)
+        begun, system, closed = self._job, self._system, setup.closed
+        job = begun or self._named(setup, queues)
+        rows = setup.work.absolute() if job.folder is None else job.folder / f"rows-{len(job.trials)}"
+        rows.mkdir(parents=True, exist_ok=True)
+        base = ends(self._access, job.values["input"], queues) if begun else None
+        publishing, progress = self._input(setup, job, rows)
+        if begun is None:
+            try:
+                job.start(system, self._logs / f"{job.values['group']}.log")
+            except UserError:
+                publishing.end()
+                raise
+            self._job = job
+            if self._pinned:
+                self.pin()
+        warming = None
+        if not closed and begun is None and system.warm.ps and system.format != "line":
+            kept = begin_of(self._kept, queues, setup.tick, _laps(setup))
+            about = (self._access, job.values["input"], setup.attempt, system.format, system.headers)
+            if kept:
+                rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
+                warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
+        sign = self._sign(job.command, progress) if begun is None else progress.begun
+        ready_s = READY_S if system.ready is None else math.inf
+        follower = Follower(
+            setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
+            lambda: publishing.published, job.command, closed and self.link_is_checked, warming, rows, base,
+        )  # fmt: skip
+        return Trial(setup, job, rows, progress, publishing, follower)
+
+    def _named(self, setup: TrialSetup, queues: int) -> Job:
+        """Names a new job, and makes its topics."""
+        assert self._own is not None, "start first"
+        own = self._own
+        # the end of an attempt's name is its time, so that what is left of a long one still differs
+        name = "streamgauge-" + re.sub(r"[^A-Za-z0-9._-]", "-", setup.attempt)[-150:]
+        folder = self._work.absolute() / name if self._system.started == "once" else None
+        work = folder or setup.work.absolute()
+        work.mkdir(parents=True, exist_ok=True)
+        values = {
+            "bootstrap": self._system.bootstrap, "input": self._make_input(own, name, queues), "output": f"{name}-out",
+            "group": name, "attempt": setup.attempt, "work": str(work), "version": self._system.version or "",
+        }  # fmt: skip
+        own.make(values["output"], queues)
+        if self._system.progress.group is not None:
+            own.expect(filled(self._system.progress.group, values))
+        return Job(values, folder)
+
+    def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:
+        """Makes the input topic of a job; returns its name."""
+        own.make(f"{name}-in", queues)
+        return f"{name}-in"
+
+    def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
+        """Returns who fills the input, and who tells what was taken from it. rows: folder for what is offered."""
+        system, topic, queues = self._system, job.values["input"], sum(end.partitions for end in setup.endpoints)
+        assert self._topics is not None, "start first"
+        group, folder = system.progress.group, system.progress.checkpoint
+        if folder is not None:
+            place = Path(system.directory or ".") / filled(folder, job.values)
+            progress: Progress = Checkpoint(place, topic)
+        else:
+            progress = Group(self._access, self._topics, filled(str(group), job.values), topic, queues)
+        closed, lateness = setup.closed, system.answer.lateness
+        self._kept.mkdir(parents=True, exist_ok=True)
+        task = Task(
+            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.format, system.headers,
+            system.sentinel or "", setup.tick, str(self._kept if closed else rows), KEPT_ROWS if closed else None,
+            job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
+        )  # fmt: skip
+        return Publishing(task.told()), progress
+
+    def _sign(self, command: Command, progress: Progress) -> Callable[[], bool]:
+        """The sign that the job waits for rows."""
+        ready, since = self._system.ready, time.monotonic()
+        if ready is None:
+            return progress.begun
+        if ready.seconds is not None:
+            wait_s = ready.seconds
+            return lambda: time.monotonic() - since > wait_s
+        pattern = re.compile(str(ready.log), re.MULTILINE)
+        return lambda: pattern.search(command.output()) is not None
+
+    def _drained(self, trial: Trial) -> bool:
+        """True if every row was committed."""
+        if not self.alive():
+            return False
+        for endpoint in trial.setup.endpoints:
+            with Connection(endpoint, trial.setup.attempt) as wire:
+                told = wire.status()
+            if told["committed"] != told["offered"] or not told["finished"]:
+                return False
+            if self._system.format == "line" and told["loops"] > 1:
+                raise UserError(
+                    "the stream is too short for this trial: it is replayed several times, and lines cannot take a "
+                    "later time; use format json, a longer stream, or fewer seconds"
+                )
+        return True
+
+    def _ended(self, trial: Trial, *, keep: bool = False) -> dict[str, Any]:
+        """Ends the trial's processes, but for a job that is kept; returns their figures."""
+        self.alive()  # looks for a failure before the processes are ended
+        trial.follower.stop()
+        nothing = None if self._failure else trial.nothing()
+        trial.progress.close()
+        used = {
+            "cpu_seconds": round(trial.job.cpu_seconds(), 3),
+            "rss_bytes": trial.job.command.session.peak_rss_bytes(),
+        }
+        if not keep:
+            self._end_job()
+        told = trial.publishing.end()
+        slip = Histogram.from_dict(told.pop("slip")) if "slip" in told else Histogram()
+        link = told | {"starved_share": round(trial.follower.starving.share, 4)}
+        self._trial, unjudged = None, self._failure is not None or not self.link_is_checked
+        return used | {
+            "link": link,
+            "link_slip_ns": summary(slip),
+            "invalid": None if unjudged else trial.invalid(link, nothing),
+            "log": str(trial.job.command.log),
+        }
+
+    def _end(self, *, keep: bool = False) -> None:
+        """Ends all that runs for a trial, and removes what was made for it; the job and its topics may be kept."""
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            trial.follower.stop()
+            trial.publishing.end()
+            trial.progress.close()
+        if not keep:
+            self._end_job()
+            if self._own is not None:
+                self._own.remove()
+
+    def _end_job(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            job.end()
+            self._cpu += job.command.session.cpu_seconds()
+
+
+def _laps(setup: TrialSetup) -> Laps:
+    """The ids of what warms a job up: those of the round after the trial's."""
+    status = []
+    for endpoint in setup.endpoints:
+        with Connection(endpoint, setup.attempt) as wire:
+            status.append(wire.status())
+    return replace(Laps.of(status), round=setup.marking.round + 1)

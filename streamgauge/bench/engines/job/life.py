@@ -1,0 +1,124 @@
+"""The life of a job, which lasts for one trial or for several, and its part in one of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base import variables
+from streamgauge.base.units import PS, Tick
+from streamgauge.bench.driver.system import TrialSetup
+from streamgauge.bench.engines.job.following import Follower, nothing_taken
+from streamgauge.bench.engines.job.running import Command, Publishing
+from streamgauge.bench.engines.job.settings import JobSettings, filled
+from streamgauge.bench.publish.moving import After
+from streamgauge.bench.publish.progress import Progress
+
+#: a share of looks at which the job waited for its link, above which a trial says nothing about the job
+MOST_STARVED = 0.25
+
+
+@dataclass
+class Job:
+    """A job, and what it has taken in the trials that have ended."""
+
+    values: dict[str, str]
+    """values of the places in templates"""
+    folder: Path | None
+    """folder of a job that is started once, for its checkpoint and the rows of all its trials"""
+    command: Command = field(init=False)
+    trials: list[Path] = field(default_factory=list)
+    """folders of the rows of the trials that have ended"""
+    latest: tuple[int, int] = (0, 0)
+    """latest event time in ticks, and largest seq, of all those rows"""
+    _told_s: float = 0.0
+
+    def start(self, system: JobSettings, log: Path) -> None:
+        """Starts the command, which prints to the file `log`. Raises UserError."""
+        self.command = Command(
+            [filled(part, self.values) for part in system.command],
+            {
+                key: filled(str(variables.filled(text, f"environment.{key}")), self.values)
+                for key, text in system.environment.items()
+            },
+            Path(system.directory or ".").absolute(),
+            log,
+        )
+
+    def after(self, lateness_s: float, tick: Tick) -> After | None:
+        """Returns what the next trial's rows follow, None for the first. The gap is so long that none is late."""
+        gap = max(PS["d"], round(lateness_s * PS["s"])) // PS[tick]
+        return After(*self.latest, gap) if self.trials else None
+
+    def has_taken(self, rows: Path, latest: Sequence[int]) -> None:
+        """Notes a trial that has ended well."""
+        self.trials.append(rows)
+        self.latest = latest[0], latest[1]
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of this trial, after which the next one begins."""
+        total = self.command.session.cpu_seconds()
+        since, self._told_s = total - self._told_s, total
+        return since
+
+    def end(self) -> None:
+        """Ends all its processes, and removes its folder."""
+        self.command.end()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass
+class Trial:
+    """A job in a trial, with the processes and threads that belong to the trial."""
+
+    setup: TrialSetup
+    job: Job
+    rows: Path
+    """folder of the rows that are offered"""
+    progress: Progress
+    publishing: Publishing
+    follower: Follower
+
+    @property
+    def queues(self) -> int:
+        return sum(endpoint.partitions for endpoint in self.setup.endpoints)
+
+    @property
+    def closed(self) -> bool:
+        return self.setup.closed
+
+    def ended(self, code: int) -> str:
+        """Returns what is known of a job that has ended, in one line."""
+        command = self.job.command
+        sentinel = (
+            "; the stream had ended: does the job refuse the sentinel, whose declared columns are null?"
+            if self.follower.over
+            else ""
+        )
+        return f"the job ended with {code}: {command.last_line()}{sentinel}; its log: {command.log}"
+
+    def nothing(self) -> str | None:
+        """Returns what is known of a job that has taken none of the rows that were there; None if it has."""
+        if self.closed or self.follower.rows or not sum(self.publishing.published):
+            return None
+        return nothing_taken(self.progress, self.job.command)
+
+    def invalid(self, link: dict[str, Any], nothing: str | None) -> str | None:
+        """Reason why the trial says nothing about the job, by the link's figures; None if there is none."""
+        if self.closed or nothing is not None:
+            return nothing
+        if link["starved_share"] > MOST_STARVED:
+            return (
+                f"the link limited this trial: in {link['starved_share']:.0%} of the samples the job had read all that "
+                "publisher and broker had handed on, though more was offered"
+            )
+        if link.get("filled_s") is None and self.follower.rows:
+            return (
+                "the link limited this trial: publisher and broker did not catch up with the backlog of its start; "
+                "lower the rate, or give them CPUs or a host of their own"
+            )
+        return None

@@ -1,0 +1,52 @@
+"""Topics that were made for a job, by us or by the job itself; a list of them outlives this process."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.streams.kafka.clients import Topics
+
+
+class OwnTopics:
+    """Makes and removes topics. file: takes their names. Methods raise UserError."""
+
+    def __init__(self, topics: Topics, file: Path) -> None:
+        self._topics, self._file = topics, file
+        self._made: list[str] = []
+        #: by application id, the topics of such a name that were there before the job
+        self._before: dict[str, list[str]] = {}
+        with suppress(OSError, ValueError, TypeError):
+            self._made, self._before = json.loads(file.read_text())
+
+    def make(self, name: str, partitions: int) -> None:
+        """Makes a topic, which `remove` removes."""
+        self._made.append(name)
+        self._keep()
+        self._topics.make(name, partitions)
+
+    def expect(self, application: str) -> None:
+        """Notes that a job may make topics whose names begin with its id, such as `-changelog` and `-repartition`."""
+        self._before[application] = sorted(name for name in self._topics.names() if name.startswith(f"{application}-"))
+        self._keep()
+
+    def remove(self) -> None:
+        """Removes them all, with the consumer groups of that name; a broker that is away may be back the next time."""
+        if not self._made:
+            return
+        groups = {topic.rpartition("-")[0] for topic in self._made}
+        names = set(self._made)
+        with suppress(UserError):
+            there = self._topics.names()
+            for application, before in (dict.fromkeys(groups, ()) | self._before).items():
+                names |= {name for name in there - set(before) if name.startswith(f"{application}-")}
+        if self._topics.remove(names, groups):
+            self._made, self._before = [], {}
+            self._file.unlink(missing_ok=True)
+
+    def _keep(self) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self._file, [self._made, self._before])

@@ -1,0 +1,123 @@
+"""The processes of one trial: the user's command, and the publisher that fills its input topic."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.process_sessions import Leader
+from streamgauge.bench.driver.child import spawn
+from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.publish import publisher
+
+_SHOWN, LAST_LINES = 300, 3
+#: lines in which a stack trace is looked for: its reason is the last one that names an error, as Python and Java do
+TRACE_LINES = 200
+_ERROR = re.compile(r"(Caused by: |Exception in thread \S+ )?[\w.$]*(Error|Exception)\b")
+END_S = 5.0
+
+
+class Command:
+    """The user's command in a process session of its own. Raises UserError if it cannot be started."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path) -> None:
+        self.log, self.since = log, time.monotonic()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        # a program is looked for where it runs; a script of its own name would else hide one on PATH
+        program = directory / command[0] if "/" in command[0] else Path(command[0])
+        try:
+            self._leader = Leader([str(program), *command[1:]], {**os.environ, **environment}, log, directory)
+        except OSError as problem:
+            raise UserError(f"command: {command[0]} cannot be started in {directory}: {problem.strerror}") from None
+        self.session = Session(self._leader.pid)
+
+    def exit_code(self) -> int | None:
+        return self._leader.poll()
+
+    def last_line(self) -> str:
+        """The last error that it named; else the last line of its output that begins at the margin."""
+        lines = [line.rstrip() for line in self.output().splitlines() if line.strip()]
+        named = [line for line in lines[-TRACE_LINES:] if _ERROR.match(line)]
+        told = named or [line for line in lines if not line[0].isspace()] or lines
+        return told[-1][:_SHOWN] if told else "it printed nothing"
+
+    def told(self) -> str:
+        """Returns its last lines and the place of its whole log, in one line."""
+        lines = [line.strip()[:_SHOWN] for line in self.output().splitlines() if line.strip()][-LAST_LINES:]
+        return f"{'its last lines: ' + ' | '.join(lines) if lines else 'it printed nothing'}; its log: {self.log}"
+
+    def output(self) -> str:
+        """The end of its output."""
+        with open(self.log, "rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - 65_536))
+            return log.read().decode(errors="replace")
+
+    def end(self) -> None:
+        """Ends all its processes."""
+        self.session.end(END_S)
+        self._leader.wait()
+
+
+class Publishing:
+    """The process of a publisher; a thread keeps the last line that it printed.
+
+    module: what runs there; it is told the task.
+    """
+
+    def __init__(self, task: str, module: str = publisher.__name__) -> None:
+        self._process = spawn(module, task)
+        self._last: dict[str, Any] = {}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def published(self) -> list[int]:
+        """Rows of each queue that were handed to the producer."""
+        return list(self._last.get("published", []))
+
+    @property
+    def filled(self) -> bool:
+        """True once it has handed on the backlog with which the trial began."""
+        return bool(self._last.get("filled", True))
+
+    def failure(self) -> str | None:
+        """Reason of its end in one line; None while it runs."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        said = self._process.stderr.read().strip().splitlines() if self._process.stderr else []
+        return f"the publisher ended with {code}: {said[-1] if said else 'no error output'}"
+
+    def end(self) -> dict[str, Any]:
+        """Lets it end; returns its figures, {} if it had to be killed."""
+        process = self._process
+        try:
+            assert process.stdin is not None
+            process.stdin.close()
+            code = process.wait(10.0)
+            self._reader.join(5.0)
+            return self._last if code == 0 else {}
+        except (OSError, subprocess.TimeoutExpired):
+            return {}
+        finally:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            for line in self._process.stdout:
+                self._last = json.loads(line)
+        except ValueError:
+            return  # closed, or cut in the middle of a line

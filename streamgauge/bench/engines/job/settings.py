@@ -1,0 +1,279 @@
+"""Settings of the engine `job`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from streamgauge.base import secrets, variables
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import small_text
+from streamgauge.base.units import PS, Duration
+from streamgauge.bench.driver.ids import KINDS
+from streamgauge.config.field_types import Delay, Model
+from streamgauge.config.systems import Reached, System
+from streamgauge.streams.kafka import security
+
+#: places in the command, the environment and the progress, filled for each trial
+PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
+_PLACE = re.compile(r"\{([a-z]+)\}")
+_SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
+
+
+def filled(text: str, values: dict[str, str]) -> str:
+    """The text with its places filled; other braces stay."""
+    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
+
+
+def _known_places(text: str) -> str:
+    for place in _PLACE.findall(text):
+        if place not in PLACES:
+            raise ValueError(f"found {{{place}}}, allowed: {', '.join(f'{{{name}}}' for name in PLACES)}")
+    return text
+
+
+def _allowed(settings: Any) -> Any:
+    """Looks before anything else does, as other messages would show what they found."""
+    if not isinstance(settings, dict):
+        raise ValueError("found no keys (not shown), allowed: settings of librdkafka with their values")
+    for key, value in settings.items():
+        security.refuse(str(key), value)
+    return settings
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as problem:
+        raise ValueError(f"found {text!r}, allowed: a regular expression ({problem})") from None
+    return text
+
+
+Template = Annotated[str, AfterValidator(_known_places)]
+
+
+class _OneOfTwo(Model):
+    """Two keys, of which one is given."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = self.model_dump(exclude_none=True)
+        if len(given) != 1:
+            raise ValueError(f"give {' or '.join(type(self).model_fields)}, one of the two")
+        return self
+
+
+class JobProgress(_OneOfTwo):
+    """The progress of a job: one of the two keys."""
+
+    group: Template | None = Field(default=None, description="consumer group whose committed offsets tell the progress")
+    checkpoint: Template | None = Field(
+        default=None, description="folder of a Spark query's checkpoint, whose offset log tells the progress"
+    )
+
+
+class JobReady(_OneOfTwo):
+    """The sign that a job waits for rows: one of the two keys."""
+
+    log: Annotated[str, AfterValidator(_pattern)] | None = Field(
+        default=None, description="regular expression that a line of the job's output matches"
+    )
+    seconds: Annotated[float, Field(gt=0, le=600)] | None = Field(default=None, description="seconds after its start")
+
+
+class JobCarried(Model):
+    """Columns of an answer that carry the wall clocks of its largest contributor, ns."""
+
+    event_wall: str = Field(default="event_wall", description="column of the largest event_wall")
+    offered_wall: str = Field(default="offered_wall", description="column of the largest offered_wall")
+
+
+class JobAnswer(Model):
+    """The answers of a job, how they are checked, and who contributed to them."""
+
+    sql: str | None = Field(
+        default=None, description="DuckDB's SQL over the table events, or a file with it: the right answers"
+    )
+    key: tuple[str, ...] = Field(default=(), description="columns that tell answers apart; by default all")
+    lateness: Delay | None = Field(
+        default=None, description="lateness from which on the job may drop an event; by default it must drop none"
+    )
+    carried: JobCarried | None = Field(
+        default=None, description="columns that carry the contributors' wall clocks, where there is no sql"
+    )
+    quiet: Delay = Field(
+        default=Duration.parse("2s"), description="time without a new answer after which all have come"
+    )
+
+
+class JobSettings(System):
+    """The engine job: a command of the user's own, which reads a Kafka topic and writes another one."""
+
+    adapter: ClassVar[str] = "streamgauge.bench.engines.job.job_system:JobSystem"
+
+    engine: Literal["job"] = Field(description="a job of your own that reads and writes Kafka")
+    command: Annotated[tuple[Template, ...], Field(min_length=1)] = Field(
+        description=f"command and its arguments; places: {', '.join(f'{{{name}}}' for name in PLACES)}"
+    )
+    version: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="version of the job, kept with its figures; the command or the environment names it"
+    )
+    bootstrap: Annotated[str, Field(min_length=1)] = Field(description="host:port of the Kafka broker")
+    format: Literal["json", "avro", "line"] = Field(
+        default="json", description="value of a record: the declared columns as JSON or Avro, or the source's line"
+    )
+    started: Literal["trial", "once"] = Field(
+        default="trial",
+        description="start the job anew for each trial, or once for all trials that follow the ladder of a search; "
+        "once needs answer.sql with answer.key, and a format other than line",
+    )
+    headers: bool = Field(
+        default=True,
+        description="give each record the headers seq, offered_wall, event_wall and attempt; "
+        "without them the publisher takes less CPU",
+    )
+    sentinel: str | None = Field(
+        default=None,
+        description="format line: the line of an event far in the future, by {time:%Y-%m-%d}, {s}, {ms}, {us}, {ns}",
+    )
+    progress: JobProgress = Field(
+        default=JobProgress(group="{group}"), description="source of the job's progress; by default its consumer group"
+    )
+    warm: Delay = Field(
+        default=Duration.parse("15s"),
+        description="time for which a job warms up with the stream's first rows, whose event times are moved into the "
+        "past; formats json and avro",
+    )
+    ready: JobReady | None = Field(
+        default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
+    )
+    answer: JobAnswer = Field(default=JobAnswer(), description="check of the answers, and who contributed to them")
+    environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the command")
+    security: Annotated[dict[str, str], BeforeValidator(_allowed)] = Field(
+        default_factory=dict,
+        description="settings of librdkafka for SASL and TLS, such as sasl.username; secrets as ${VARIABLE}",
+    )
+    directory: str | None = Field(
+        default=None, description="folder in which the command runs; by default that of the benchmark file"
+    )
+
+    @property
+    def tolerance_us(self) -> int | None:
+        return None if self.answer.lateness is None else self.answer.lateness.ps // PS["us"]
+
+    @model_validator(mode="after")
+    def _line_of_the_sentinel(self) -> Self:
+        if (self.format == "line") != (self.sentinel is not None):
+            raise ValueError(
+                "sentinel: needed by format line, and by that alone: the line of an event far in the future, such as "
+                "'{time:%Y-%m-%d %H:%M:%S},,'"
+            )
+        if self.sentinel is not None:
+            from datetime import UTC, datetime
+
+            try:
+                self.sentinel.format(time=datetime.now(UTC), **_SENTINEL)
+            except (KeyError, IndexError, ValueError, AttributeError) as problem:
+                raise ValueError(f"sentinel: found {self.sentinel!r}: {problem!r}") from None
+        if self.answer.sql is not None and self.answer.carried is not None:
+            raise ValueError("answer: give sql or carried, not both: the sql tells who contributed")
+        if self.answer.carried is not None and not self.headers:
+            raise ValueError("headers: found false, but answer.carried needs what the headers carry")
+        return self
+
+    @model_validator(mode="after")
+    def _trials_that_are_told_apart(self) -> Self:
+        """A job that goes on takes later event times in each trial, and answers of earlier ones stay in its topic."""
+        if self.started == "once" and (self.format == "line" or self.answer.sql is None or not self.answer.key):
+            raise ValueError(
+                "started: once needs answer.sql with answer.key, and format json or avro: a line cannot take a later "
+                "time"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _version_that_is_named(self) -> Self:
+        """A night or a release check starts the version before again; that must be another program then."""
+        named = any("{version}" in text for text in (*self.command, *self.environment.values()))
+        if named and self.version is None:
+            raise ValueError("version: this key is missing; command or environment have the place {version}")
+        if self.version is not None and not named:
+            raise ValueError("version: neither command nor environment has the place {version}, which tells what runs")
+        return self
+
+    def reached(self) -> Iterator[Reached]:
+        yield Reached("program", "command", shlex.join(self.command))
+        if secrets.masked({"command": self.command}) != {"command": list(self.command)}:
+            yield Reached("secret", "command", "a secret among its arguments")
+        if self.environment:
+            yield Reached("program", "environment", ", ".join(self.environment))
+        yield Reached("host", "bootstrap", self.bootstrap)
+        for key, value in self.security.items():
+            if key == security.TOKEN_HOST:
+                yield Reached("host", f"security.{key}", value)
+        for place in ("security", "environment", "command"):
+            for name in dict.fromkeys(variables.named(str(getattr(self, place)))):
+                yield Reached("variable", place, name)
+
+    def ids(self, columns: Mapping[str, str]) -> tuple[str, ...]:
+        """The columns of answer.key that the source has, unless a time in the key tells the answers of laps apart."""
+        from streamgauge.bench.oracle.own_sql import tells_time
+
+        key = self.answer.key
+        if self.lines or tells_time(self.answer.sql, key, columns):
+            return ()
+        return tuple(name for name in key if columns.get(name) in KINDS)
+
+    @property
+    def shares(self) -> bool:
+        return False  # a topic has the rows of one stream
+
+    @property
+    def every_column(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> bool:
+        return self.format == "line"
+
+    @property
+    def start_s(self) -> float:
+        return self.warm.seconds + ((self.ready.seconds or 0.0) if self.ready else 0.0)
+
+    def located(self, base: Path) -> Self:
+        directory = os.path.normpath(base.absolute() / (self.directory or ""))
+        changed: dict[str, object] = {"directory": directory}
+        if self.answer.sql is not None and re.fullmatch(r"\S+\.sql", self.answer.sql):
+            changed["answer"] = self.answer.model_copy(update={"sql": _text_of(base / self.answer.sql, self.name)})
+        return self.model_copy(update=changed)
+
+    def check_installed(self) -> None:
+        if importlib.util.find_spec("confluent_kafka") is None:
+            raise UserError(f"systems.{self.name}.engine: confluent-kafka is not installed; install the extra kafka")
+        if self.format == "avro" and importlib.util.find_spec("fastavro") is None:
+            raise UserError(f"systems.{self.name}.format: fastavro is not installed; install the extra kafka")
+        program, place = self.command[0], Path(self.directory or ".")
+        if "{" in program:
+            return
+        if "/" in program and not (place / program).exists():
+            raise UserError(f"systems.{self.name}.command: found no {program!r} in {place}")
+        if "/" not in program and shutil.which(program) is None:
+            there = f"; to run the file in {place}, write ./{program}" if (place / program).exists() else ""
+            raise UserError(f"systems.{self.name}.command: found no {program!r} on PATH{there}")
+
+
+def _text_of(file: Path, system: str) -> str:
+    try:
+        return small_text(file, most_bytes=1 << 20)
+    except OSError as problem:
+        raise UserError(f"systems.{system}.answer.sql: {file}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise UserError(f"systems.{system}.answer.sql: {file}: byte {problem.start} is not UTF-8") from None

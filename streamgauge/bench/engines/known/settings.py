@@ -1,0 +1,47 @@
+"""Settings of the engine `known`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from streamgauge.base.units import Duration
+from streamgauge.config.field_types import Delay
+from streamgauge.config.systems import System
+
+
+class KnownSettings(System):
+    """The engine known: a simulated system of known capacity, to calibrate the instrument."""
+
+    adapter: ClassVar[str] = "streamgauge.bench.engines.known.known_system:KnownSystem"
+
+    engine: Literal["known"] = Field(description="the calibration instrument")
+    capacity: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="events/s that the system carries; by default as many as the driver delivers"
+    )
+    delay: Delay = Field(default=Duration(0), description="constant delay of its output")
+    noise: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="relative standard deviation of a batch's duration"
+    )
+    batch_cost: Delay = Field(default=Duration(0), description="fixed time of a batch, besides its rows")
+    batch_rows: Annotated[int, Field(gt=0)] = Field(default=10_000_000, description="largest number of rows in a batch")
+    trigger: Delay = Field(default=Duration(0), description="least time between the beginnings of two batches")
+    hiccups: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="share of batches that take three times as long"
+    )
+    compile: Delay = Field(
+        default=Duration(0), description="time constant with which a slow start (1.5 times as slow) decays"
+    )
+    between: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="spread of fresh processes: standard deviation of their speed's logarithm"
+    )
+    seed: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="seed of its random faults; 0: a new seed for each fresh process"
+    )
+    continuous: bool = Field(default=False, description="row by row, without micro-batches")
+    pipeline: Delay = Field(
+        default=Duration(0),
+        description="continuous: time of a row from end to end; with n rows waiting the system carries n/pipeline at "
+        "most",
+    )

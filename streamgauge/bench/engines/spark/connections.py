@@ -1,0 +1,96 @@
+"""Connections to driver processes, kept between the tasks of a reused Python worker."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from streamgauge.bench.driver.client import Connection, RefusedError, WireError
+from streamgauge.bench.driver.system import Endpoint
+from streamgauge.bench.oracle.checksum import result_columns, salt
+
+T = TypeVar("T")
+PATIENCE_S = 3.0  # how long an unreachable driver is tried again
+
+#: (pid, endpoint) -> attempt and its connection; the pid, because a forked worker must not share a socket
+_held: dict[tuple[int, Endpoint], tuple[str, Connection]] = {}
+#: (pid, endpoint) -> attempt, and how far the driver's clock was from this host's (see `clock_offset`)
+_clocks: dict[tuple[int, Endpoint], tuple[str, tuple[int, int]]] = {}
+
+
+def endpoints_of(options: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """Reads endpoints from the options endpoints ("host:port,host:port"), token and cafile. Raises ValueError."""
+    token, cafile = options.get("token", ""), options.get("cafile") or None
+    found = []
+    for address in options.get("endpoints", "").split(","):
+        host, colon, port = address.strip().rpartition(":")
+        if not colon or not port.isdigit():
+            raise ValueError(f"option endpoints: found {address!r}, allowed: host:port,host:port")
+        found.append(Endpoint(host, int(port), token=token, cafile=cafile))
+    return tuple(found)
+
+
+def options_of(endpoints: tuple[Endpoint, ...], attempt: str) -> dict[str, str]:
+    """Options of the source and the sink: the inverse of endpoints_of."""
+    options = {
+        "endpoints": ",".join(endpoint.address for endpoint in endpoints),
+        "token": endpoints[0].token,
+        "attempt": attempt,
+    }
+    return options | ({"cafile": endpoints[0].cafile} if endpoints[0].cafile else {})
+
+
+def salts_of(columns: Sequence[str]) -> str:
+    """Option `salts` of the sink in the JVM: name=salt of each result column, for the checksum."""
+    return ",".join(f"{name}={salt(name)}" for name in result_columns(columns))
+
+
+def connection(endpoint: Endpoint, attempt: str) -> Connection:
+    """Returns this attempt's held connection, or a new one. Raises WireError."""
+    key = (os.getpid(), endpoint)
+    asked, held = _held.get(key, ("", None))
+    if held is None or held.closed or asked != attempt:
+        if held is not None:
+            held.close()
+        held = _connected(endpoint, attempt)
+        _held[key] = attempt, held
+    return held
+
+
+def _connected(endpoint: Endpoint, attempt: str) -> Connection:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return Connection(endpoint, attempt)
+        except RefusedError:
+            raise
+        except WireError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T]) -> T:
+    """Runs `call`, once more on a fresh connection if the held one turns out to be dead. Raises WireError."""
+    wire = connection(endpoint, attempt)
+    try:
+        return call(wire)
+    except RefusedError:
+        raise
+    except WireError:
+        return call(connection(endpoint, attempt))
+
+
+def clock_offset(endpoint: Endpoint, attempt: str) -> tuple[int, int] | None:
+    """Returns (driver's clock − this host's, error bound) in ns, measured once per attempt; None if unreachable."""
+    key = (os.getpid(), endpoint)
+    asked, found = _clocks.get(key, ("", None))
+    if found is None or asked != attempt:
+        try:
+            found = once_more(endpoint, attempt, Connection.clock_offset)
+        except WireError:
+            return None
+        _clocks[key] = attempt, found
+    return found

@@ -1,0 +1,216 @@
+"""Runs a query over a finite stream, micro-batch by micro-batch, and records each of them.
+
+This is for answers, not for speed. The caller decides the rows of every micro-batch. The record has its output, its
+offsets, and each stateful operator's rows, bytes, drops and two watermarks. No progress report has those watermarks;
+only the physical plan that Spark has just executed does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, checkpoint_manager, settings, state_writer
+from streamgauge.bench.engines.spark.progress import batch_of, ran
+from streamgauge.bench.oracle.batches import BatchLog
+
+WAIT_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A stateful operator after a micro-batch that dropped rows behind late_ms and evicted state behind eviction_ms."""
+
+    name: str
+    rows: int
+    bytes: int
+    dropped: int
+    late_ms: int | None
+    eviction_ms: int | None
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    number: int
+    input_rows: int
+    output: pa.Table
+    watermark_ms: int  # the query's watermark with which this batch closed its windows
+    ends: tuple[Mapping[int, int], ...]  # for each frame: partition 0 -> first row of the next batch
+    operators: tuple[Operator, ...]  # in the order in which rows flow through them
+    seconds: float
+
+    def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
+        """The batch as a JSON object; rows: with the output itself, all values as text."""
+        output = (
+            [{name: str(value) for name, value in row.items()} for row in self.output.to_pylist()] if rows else None
+        )
+        return {
+            "batch": self.number,
+            "input_rows": self.input_rows,
+            "output_rows": self.output.num_rows,
+            **({} if output is None else {"output": output}),
+            "watermark_ms": self.watermark_ms,
+            "operators": [asdict(operator) for operator in self.operators],
+        }
+
+
+@dataclass(frozen=True)
+class FiniteRun:
+    batches: tuple[MicroBatch, ...]
+    one_watermark: bool = False  # all operators shared one watermark
+
+    @property
+    def output(self) -> pa.Table:
+        """Result rows of all batches, without sentinels."""
+        whole = pa.concat_tables([batch.output for batch in self.batches])
+        if "sentinel" not in whole.schema.names:
+            return whole
+        return whole.filter(pc.invert(whole["sentinel"])).drop_columns(["sentinel"])
+
+    @property
+    def dropped(self) -> int:
+        """Number of late rows, by Spark's own account."""
+        return sum(operator.dropped for batch in self.batches for operator in batch.operators)
+
+    def logs(self) -> list[BatchLog]:
+        """The logs that `late_rows.expectation` reads."""
+        return [
+            BatchLog(batch.number, batch.ends, batch.watermark_ms, batch.watermark_ms if self.one_watermark else None)
+            for batch in self.batches
+        ]
+
+
+def run_finite(
+    spark: SparkSession,
+    query: Callable[[list[DataFrame]], DataFrame],
+    batches: Sequence[pa.Table],
+    work: Path,
+    *,
+    streams: int = 1,
+    mode: Literal["append", "update", "complete"] = "append",
+    conf: Mapping[str, str] | None = None,
+) -> FiniteRun:
+    """Runs a query; each table of `batches` is one micro-batch.
+
+    batches: tables of one schema; the last should hold the sentinel (see `with_sentinel`). query: takes `streams`
+    frames that each read everything. work: an empty directory. Spark adds batches without rows where a watermark moved.
+    Raises what the engine raises, or TimeoutError.
+    """
+    source = work / "source"
+    write_source(batches, source)
+    ends = [0]
+    for table in batches:
+        ends.append(ends[-1] + table.num_rows)
+    wanted = {"spark.sql.streaming.numRecentProgressUpdates": "100000", **(conf or {})}
+    if manager := checkpoint_manager(spark):
+        wanted["spark.sql.streaming.checkpointFileManagerClass"] = manager
+    seen: dict[int, tuple[pa.Table, list[dict[str, Any]]]] = {}
+    started = threading.Event()
+
+    def take(frame: DataFrame, number: int) -> None:
+        output = frame.toArrow()
+        assert started.wait(WAIT_SECONDS)
+        seen[number] = (output, _watermarks(spark, running))
+
+    with settings(spark, wanted):
+        one_watermark = any(spark.conf.get(key, "true") == value for key, value in GLOBAL_WATERMARK.items())
+        schema = spark.read.parquet(str(source)).schema
+        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        result = query([reader.parquet(str(source)) for _ in range(streams)])
+        writer = result.writeStream.foreachBatch(take).outputMode(mode)
+        running = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True).start()
+        started.set()
+        try:
+            if not running.awaitTermination(WAIT_SECONDS):
+                raise TimeoutError(f"the query did not end within {WAIT_SECONDS} s")
+        finally:
+            running.stop()
+    reports = [json.loads(report.json) for report in running.recentProgress]
+    micro = tuple(_batch(report, seen, ends, streams) for report in reports if ran(report))
+    return FiniteRun(micro, one_watermark)
+
+
+def with_sentinel(rows: pa.Table, event_us: int) -> pa.Table:
+    """Makes the sentinel: a table of one row like the first of `rows`, at event_us, with all nullable columns null."""
+    first = rows.slice(0, 1).to_pylist()[0]
+    row = {field.name: None if field.nullable else first[field.name] for field in rows.schema}
+    row |= {"seq": -1, "event_time": event_us * 1000, "event_ts": event_us, "sentinel": True}
+    arrays = [
+        pa.array([row[f.name]], pa.int64()).cast(f.type) if f.name == "event_ts" else pa.array([row[f.name]], f.type)
+        for f in rows.schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=rows.schema)
+
+
+def write_source(batches: Sequence[pa.Table], source: Path) -> None:
+    """Writes one file per micro-batch, each a second younger than the one before: Spark takes the oldest first."""
+    source.mkdir(parents=True)
+    now = time.time()
+    for number, table in enumerate(batches):
+        path = source / f"{number:06d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (now, now - len(batches) + number))
+
+
+def _batch(
+    report: Mapping[str, Any],
+    seen: Mapping[int, tuple[pa.Table, list[dict[str, Any]]]],
+    ends: Sequence[int],
+    streams: int,
+) -> MicroBatch:
+    number = int(report["batchId"])
+    output, watermarks = seen[number]
+    operators = [
+        Operator(
+            name=str(state["operatorName"]),
+            rows=int(state["numRowsTotal"]),
+            bytes=int(state["memoryUsedBytes"]),
+            dropped=int(state["numRowsDroppedByWatermark"]),
+            **watermark,
+        )
+        for state, watermark in zip(report["stateOperators"], watermarks, strict=True)
+    ]
+    taken = batch_of(report, streams)
+    return MicroBatch(
+        number=number,
+        input_rows=taken["input_rows"],
+        output=output,
+        watermark_ms=taken["watermark_ms"] or 0,
+        ends=tuple({0: ends[int(end["logOffset"]) + 1]} for end in taken["ends"]),
+        operators=tuple(reversed(operators)),
+        seconds=taken["duration_ms"] / 1000,
+    )
+
+
+def _watermarks(spark: SparkSession, running: Any) -> list[dict[str, Any]]:
+    """Both watermarks of each stateful operator of the physical plan that just ran, ordered as in the progress."""
+    found: list[dict[str, Any]] = []
+    writer = state_writer(spark)
+    nodes = [running._jsq.streamingQuery().lastExecution().executedPlan()]
+    while nodes:
+        node = nodes.pop()
+        if writer.isInstance(node):
+            found.append(
+                {
+                    "late_ms": _option(node.eventTimeWatermarkForLateEvents()),
+                    "eviction_ms": _option(node.eventTimeWatermarkForEviction()),
+                }
+            )
+        children = node.children()
+        nodes += [children.apply(number) for number in reversed(range(children.size()))]
+    return found
+
+
+def _option(value: Any) -> int | None:
+    return int(value.get()) if value.isDefined() else None

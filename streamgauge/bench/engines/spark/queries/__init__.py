@@ -1,0 +1,56 @@
+"""Spark's answers to the queries: a file for each, the same in batch and in streaming.
+
+A query is `query(frames, spec) -> frame`: no session, no clock, no writing. Its result carries `event_wall` and
+`offered_wall`, the largest wall times among the contributors of each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from streamgauge.base.plugins import loaded
+from streamgauge.base.schemas import RESERVED
+from streamgauge.bench.oracle.batches import Rules
+from streamgauge.bench.workloads import Spec, find
+
+#: results that have come out stay: the sink refuses every other mode
+OUTPUT_MODE = "append"
+
+
+def rules(query: str) -> Rules:
+    """Spark's rules for event time in a query: one watermark for all queues, and what Spark counts as late.
+
+    Its watermark begins at 0 (WatermarkTracker.globalWatermarkMs), by which what ends before 1970 is late at once.
+    """
+    asked = find(query)
+    # numRowsDroppedByWatermark counts groups of a micro-batch where it groups before it drops
+    counted = "none" if asked.late == "never" else "groups" if asked.groups_first else "rows"
+    return Rules(late_counted=counted, lags=asked.lags, begins_ms=0)
+
+
+def place(spec: Spec) -> str:
+    """Returns the package.module:function that answers. Raises UserError for a package's query that Spark has not."""
+    return find(spec.query).code_for("spark", f"{__package__}.{spec.query}:query")
+
+
+def run(frames: list[Any], spec: Spec) -> Any:
+    """The result frame of a query over frames that each hold the whole stream.
+
+    A query knows its key and its value by these names alone, so that their own ones cannot clash with what it makes.
+    """
+    query, answer = find(spec.query), loaded(place(spec), f"query {spec.query}")
+    named = {role: column for role, column in (("key", spec.key), ("value", spec.value)) if column is not None}
+    if query.reads or query.line:  # Nexmark's have their own, and an event that passes keeps them
+        named = {}
+    inner = replace(spec, key="key" if "key" in named else spec.key, value="value" if "value" in named else spec.value)
+    assert callable(answer)
+    return answer([_renamed(frame, named, query.columns) for frame in frames], inner)
+
+
+def _renamed(frame: Any, named: dict[str, str], columns: tuple[str, ...]) -> Any:
+    """The frame with the wire's own columns, the query's columns, and these of the workload under other names."""
+    if not named:
+        return frame
+    kept = [f"`{name}`" for name in frame.columns if name in RESERVED or name in columns]
+    return frame.select(*kept, *(frame[f"`{column}`"].alias(role) for role, column in named.items()))

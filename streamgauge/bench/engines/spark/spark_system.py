@@ -1,0 +1,255 @@
+"""The adapter for Spark: a child spark-submit in its own process session, warm over many trials."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import PS
+from streamgauge.bench.driver.system import Adapter, Capabilities, TrialSetup, Unsupported
+from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.engines.spark import queries, submit
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.workloads import Spec, find
+from streamgauge.streams.stages.session import check_master, library_zip
+
+START_SECONDS = 120.0
+ANSWER_SECONDS = 90.0
+BEGIN_SECONDS = 210.0  # more than the application's own patience
+LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
+APPLICATION = Path(__file__).with_name("application.py")
+
+
+class SparkSystem(Adapter):
+    """Spark as a `SystemUnderTest` (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
+
+    def __init__(self, system: SparkSettings, work: Path) -> None:
+        self.name = system.name
+        self.capabilities = Capabilities(continuous=system.mode == "real-time", pins=True)
+        self._system, self._work = system, work
+        self._process: subprocess.Popen[bytes] | None = None
+        self._session: Session | None = None
+        self._control: socket.socket | None = None
+        self._lines: IO[str] | None = None
+        self._lock = threading.Lock()
+        self._failure: str | None = None
+        self._cpu = 0.0
+        self._next_look = 0.0
+        self._library: Path | None = None
+        self._begun = False
+        system.jars()
+
+    def start(self) -> None:
+        check_master(self._system.master)
+        self._work.mkdir(parents=True, exist_ok=True)
+        self._failure = None
+        self._library = library_zip()
+        secret = secrets.token_hex(16)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            environment = submit.environment(self._system, self._library) | {
+                "STREAMGAUGE_CONTROL_PORT": str(listener.getsockname()[1]),
+                "STREAMGAUGE_CONTROL_SECRET": secret,
+                "STREAMGAUGE_FILE_MANAGER": self._system.checkpoint_file_manager,
+            }
+            options = ["--py-files", str(self._library)]
+            command = submit.command(self._system, APPLICATION, self._library.parent, options)
+            with self._log.open("ab") as log:
+                try:
+                    self._process = subprocess.Popen(
+                        command,
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                except OSError as problem:
+                    raise UserError(f"systems.{self.name}: spark-submit cannot be started: {problem}") from None
+            self._session = Session(self._process.pid)
+            try:
+                self._control = self._accept(listener)
+                self._control.settimeout(START_SECONDS)
+                self._lines = self._control.makefile("rw", encoding="utf-8")
+                if not secrets.compare_digest(str(self._answer().get("secret")), secret):
+                    raise UserError(
+                        f"systems.{self.name}: another process connected to the control port instead of the system"
+                    )
+            except (OSError, ValueError) as problem:
+                why = self._last_words() or str(problem)
+                self.stop()
+                raise UserError(f"systems.{self.name}: Spark did not start: {why}; see {self._log}") from None
+            except UserError:
+                self.stop()
+                raise
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        """Starts the trial's query; once a query has begun, a later failure to begin invalidates its own trial only.
+
+        Raises UserError if no query of this system has begun yet.
+        """
+        spec = Spec.of(setup.workload, setup.columns, whole=True)
+        try:
+            queries.place(spec)
+        except UserError as problem:
+            raise Unsupported(f"systems.{self.name}: unsupported: {spec.query}", str(problem)) from None
+        if find(spec.query).own_state and self._system.state_store != "rocksdb":
+            raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
+        self._query = spec.query
+        setup.work.mkdir(parents=True, exist_ok=True)
+        assert self._session is not None, "start first"
+        self._failure = None  # forgets an earlier query's; a process that died is found again
+        self._cpu = self._session.cpu_seconds()
+        self._session.forget_peak()
+        answer = self._ask(
+            {
+                "do": "begin",
+                "attempt": setup.attempt,
+                "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
+                "spec": spec.to_dict(),
+                "checkpoint": f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}",
+                "batch_rows": self._system.batch_rows,
+                "trigger_ms": self._system.trigger.ps // PS["ms"],
+                "link": self._system.link,
+                "mode": self._system.mode,
+            },
+            BEGIN_SECONDS,
+        )
+        if why := answer.get("unsupported"):
+            raise Unsupported(f"systems.{self.name}: unsupported: {spec.query} in mode {self._system.mode}", why)
+        if not answer.get("ok"):
+            self._failure = self._failure or f"the query did not begin: {answer.get('error')}"
+            if answer and not self._begun:
+                raise UserError(f"systems.{self.name}: {self._failure}")
+            return  # `alive` reports it
+        self._begun = True
+
+    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+        """Returns the figures of `application.end`; on a local master also cpu_seconds and rss_bytes (the peak)."""
+        answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
+        figures: dict[str, Any] = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
+        if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
+            figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
+            figures["rss_bytes"] = self._session.peak_rss_bytes()
+        figures["rules"] = asdict(queries.rules(self._query))
+        figures["failure"] = figures.get("failure") or self._failure or answer.get("error")
+        return figures
+
+    def pin(self) -> None:
+        """Pins all threads of the system to the CPUs that the benchmark names; until then they may compile on any."""
+        if self._system.cpus and self._session is not None:
+            self._session.pin(self._system.cpus)
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Returns a context in which no process of the system runs on this host."""
+        return nullcontext() if self._session is None else self._session.frozen()
+
+    def cpu_seconds(self) -> float | None:
+        """CPU seconds since the system's start; None on a cluster, whose executors are no children of ours."""
+        local = self._session is not None and self._system.master.startswith("local")
+        return self._session.cpu_seconds() if local and self._session is not None else None
+
+    def alive(self) -> bool:
+        if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way reports by itself
+            self._next_look = time.monotonic() + LOOK_SECONDS
+            answer = self._ask({"do": "state"}, ANSWER_SECONDS)
+            if answer.get("failure"):
+                self._failure = f"the query failed: {answer['failure']}"
+        if self._failure is None and (self._process is None or self._process.poll() is not None):
+            self._failure = f"the system died: {self._exit_words() or 'it was not started'}"
+        return self._failure is None
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def stop(self) -> None:
+        if self._lines is not None and self._control is not None:
+            try:
+                self._control.settimeout(1.0)
+                self._lines.write('{"do": "exit"}\n')
+                self._lines.flush()
+            except (OSError, ValueError):
+                pass
+            if self._process is not None:
+                try:
+                    self._process.wait(5.0)
+                except subprocess.TimeoutExpired:
+                    pass
+            self._control.close()
+            self._lines = self._control = None
+        if self._session is not None:
+            self._session.end()
+            self._session = None
+        if self._process is not None:
+            self._process.wait(10.0)
+            self._process = None
+        if self._library is not None:
+            shutil.rmtree(self._library.parent, ignore_errors=True)
+            self._library = None
+
+    @property
+    def _log(self) -> Path:
+        return self._work / "system.log"
+
+    def _accept(self, listener: socket.socket) -> socket.socket:
+        assert self._process is not None
+        listener.settimeout(0.2)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                return listener.accept()[0]
+            except TimeoutError:
+                if self._process.poll() is not None:
+                    raise OSError(f"spark-submit ended with code {self._process.returncode}") from None
+        raise OSError(f"no answer within {START_SECONDS:.0f} s")
+
+    def _ask(self, command: dict[str, Any], patience_s: float) -> dict[str, Any]:
+        """Sends a command and returns its answer; {} when the system is gone, and then `failure` says why."""
+        with self._lock:
+            try:
+                if self._lines is None or self._control is None:
+                    raise OSError("it was not started")
+                self._control.settimeout(patience_s)
+                self._lines.write(json.dumps(command) + "\n")
+                self._lines.flush()
+                return self._answer()
+            except (OSError, ValueError) as problem:
+                self._failure = self._failure or f"the system died: {self._exit_words() or problem}"
+                return {}
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._lines is not None
+        line = self._lines.readline()
+        if not line:
+            raise OSError("it closed its control connection")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _exit_words(self) -> str | None:
+        if self._process is None:
+            return None
+        try:
+            code = self._process.wait(2.0)  # its connection may close a little before it ends
+        except subprocess.TimeoutExpired:
+            return None
+        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+    def _last_words(self) -> str | None:
+        """The last line of the log that names an error, and the next one; None without such a line."""
+        try:
+            lines = self._log.read_text(errors="replace").splitlines()
+        except OSError:
+            return None
+        errors = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception|ERROR)\b", line)]
+        return "; ".join(line.strip() for line in lines[errors[-1] :][:2])[:300] if errors else None

@@ -1,0 +1,29 @@
+"""Says what an engine has dropped by itself in a trial: late events, and those before its first watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.bench.oracle.batches import Rules, late_reported
+from streamgauge.records.latency import DropKind, Dropped
+
+
+def dropped(check: Mapping[str, Any] | None, run: TrialRun) -> Dropped | None:
+    """Returns the loss as the oracle knows it; if the output was not compared, as the engine counts it; else None."""
+    offered, figures = run.observation.offered, run.details.get("system", {})
+    if check is not None and check.get("late_events") is not None:
+        count, early = int(check["late_events"]), int(check.get("early_events", 0))
+        sentence = f"it dropped {count:,} of {offered:,} events as late"
+        if early:
+            sentence += f", {early:,} of them because they end before 1970, where its watermark begins"
+        kind: DropKind = "before the first watermark" if early else "late"
+        return Dropped(kind=kind, sentence=sentence, count=count, offered=offered, early=early) if count else None
+    epochs: Sequence[Mapping[str, Any]] = run.details.get("epochs", ())
+    reported = late_reported(figures, epochs)
+    if not reported:
+        return None
+    counted_in = "groups of events" if Rules(**figures.get("rules", {})).late_counted == "groups" else "events"
+    sentence = f"it dropped {reported:,} {counted_in} as late, by its own count"
+    return Dropped(kind="by its own count", sentence=sentence, count=reported, offered=offered, counted_in=counted_in)

@@ -1,0 +1,211 @@
+"""The latency stage: one trial at each fraction of the sustainable rate, and at each rate for all cells alike."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import append_json
+from streamgauge.base.places import here
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell import ReadyCell, ready
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.measured import Measured, application_of, software_of, speed_of
+from streamgauge.bench.measure.search_stage import cell_directory, publish
+from streamgauge.bench.measure.settings_hash import settings_hash
+from streamgauge.bench.search.claims import claim_of
+from streamgauge.bench.search.records import TrialObservation
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.results import Result
+from streamgauge.catalog.run_log import environment
+from streamgauge.catalog.run_summary import LATENCY, search_of
+from streamgauge.config import Benchmark, Cell
+from streamgauge.records.latency import LatencyRun, Quantiles
+
+log = logging.getLogger("streamgauge")
+#: of fewer, one that is early or late weighs too much
+_LEAST_HAND_OVERS = 6
+_CUT = "its last events were not answered: "
+#: quantiles that become results
+_INDEXED = ("p50", "p90", "p99", "p999", "max")
+_NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "max": "max_ms"}
+
+
+def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[LatencyRun]:
+    """Measures; returns the records of the runs. Raises UserError if the search found no rate."""
+    directory = cell_directory(run_directory, cell)
+    sustainable(directory, cell)
+    with (
+        measuring(f"{run_directory} {cell.name}", expected_s=timing.latency_seconds(benchmark)) as token,
+        ready(benchmark, store, cell, here(directory) / "work") as bench,
+    ):
+        return measure(bench, benchmark, run_directory, token)
+
+
+def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> list[LatencyRun]:
+    """Measures a ready cell; returns the records of the runs. Raises UserError if the search found no rate.
+
+    A rate that does not count has no fractions: then only the rates that all cells share are measured.
+    """
+    cell, plan = bench.cell, benchmark.latency
+    directory = cell_directory(run_directory, cell)
+    rate = sustainable(directory, cell)
+    search = search_of(directory)
+    found: list[LatencyRun] = []
+    loads = [(fraction, rate * fraction, False) for fraction in plan.fractions if rate]
+    whole = rate or max(plan.rates, default=0.0)  # without a rate, shared ones are told apart by their largest
+    for fraction, load, common in [*loads, *((one / whole, one, True) for one in plan.rates)]:
+        log.info("latency at %.6g events/s", load)
+        measured = bench.trial(load, plan.seconds, token=token)
+        append_json(directory / "latency-trials.jsonl", {"fraction": fraction, "common": common} | measured.record())
+        found.append(figures_of(fraction, measured, common=common))
+        log.info("  %s", _one_line(found[-1]))
+    LatencyRun.write_all(directory / LATENCY, found)
+    publish(benchmark, cell, run_directory, search, found)
+    for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
+        for result in results_of(benchmark, cell, run_directory.name, figures):
+            results.append(run_directory, result)
+    return found
+
+
+def sustainable(directory: Path, cell: Cell) -> float | None:
+    """The rate in events/s that counts of this run's search; None if it found one that does not count.
+
+    Raises UserError without one.
+    """
+    try:
+        claim = claim_of(search_of(directory))
+    except (OSError, ValueError):
+        raise UserError(f"{cell.name}: no sustainable rate of this run; run the stage search first") from None
+    if claim.kind == "none":
+        raise UserError(f"{cell.name}: latency cannot be measured. {claim.sentence}")
+    return claim.rate_events_per_s
+
+
+def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> LatencyRun:
+    """The record of one run. common: all cells are offered its rate."""
+    details, seen = measured.run.details, measured.observation
+    # after an overflow, or where the system did not drain, the longest waits are not among the latencies
+    cut = seen.overflow or details.get("drained") is False
+    check = measured.check or {}
+    return LatencyRun(
+        fraction=fraction,
+        common=common,
+        rate_events_per_s=seen.rate_events_per_s,
+        valid=seen.invalid is None and not cut,
+        outcome=measured.verdict.outcome,
+        reason=seen.invalid or f"{_CUT if cut else ''}{measured.verdict.reason}",
+        event_latency=_in_ms(details["event_latency_ns"]),
+        processing_latency=_in_ms(details["processing_latency_ns"]),
+        link_share=_in_ms(link) if (link := details["system"].get("link_slip_ns")) else None,
+        latency_split={f"{part}_ms": _ms(ns) for part, ns in details["latency_split_ns"].items()},
+        over_time=tuple(
+            (epoch["at_s"], _ms(epoch["event_latency_ns"]["p50"]), _ms(epoch["event_latency_ns"]["p99"]))
+            for epoch in details["epochs"]
+            if epoch["at_s"] is not None and epoch["rows"]
+        ),
+        correct=measured.correct,
+        late_drops_expected=check.get("expected_late"),
+        late_drops_reported=check.get("reported_late"),
+        late_drops_counted_in=check.get("late_counted"),
+        late_events=check.get("late_events"),
+        dropped=measured.dropped,
+        lost_at_own_speed=measured.lost_at_own_speed,
+        stream_seconds_per_second=speed_of(details),
+        offered=seen.offered,
+        taken=seen.taken,
+        emitted=details["emitted"],
+        emitted_outside=details["outside_event_latency_ns"]["count"],
+        software=software_of(details),
+        application=application_of(details),
+        **cpu_of(measured),
+    )
+
+
+def _in_ms(summary: dict[str, Any]) -> Quantiles:
+    return Quantiles(count=summary["count"], **{new: _ms(summary[old]) for old, new in _NAMES.items()})
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e6
+
+
+def cpu_of(measured: Measured) -> dict[str, Any]:
+    """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain.
+
+    The first is taken between two hand-overs of rows, near the begin and the end. At any other instant, rows are in
+    work, and nobody counts how many. A trial with few hand-overs has all CPU time, its drain included, over all events.
+    An adapter that tells no CPU time meanwhile has one figure for the whole trial.
+    """
+    details, seen = measured.run.details, measured.observation
+    marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
+    taken = max((sample.taken for sample in seen.clock), default=0)
+    if "start" in marks and "end" in marks and taken:
+        steady: float | None = marks["end"] - marks["start"]
+        drain = marks.get("drained", marks["end"]) - marks["end"]
+        between = _cpu_between(details.get("cpu_track", ()), seen)
+        if between is None and details.get("drained") and "drained" in marks:
+            between = (marks["drained"] - marks["start"]) / seen.offered * 1e6
+        return {
+            "system_cpu_us_per_event": (steady or 0.0) / taken * 1e6 if between is None else between,
+            "system_cpu_drain_s": drain,
+            "system_cpu_start_s": None if whole is None else max(0.0, whole - (steady or 0.0) - drain),
+        }
+    per_event = None if whole is None or not seen.taken else whole / seen.taken * 1e6
+    return {"system_cpu_us_per_event": per_event, "system_cpu_drain_s": None, "system_cpu_start_s": None}
+
+
+def _cpu_between(track: Sequence[tuple[float, float]], seen: TrialObservation) -> float | None:
+    """CPU-µs per event between the first and the last hand-over; None if they are few or cover less than half of it.
+
+    track: (seconds since the start, CPU seconds), ascending. A hand-over that is a commit counts the rows of the one
+    before it. That is the same for the first and the last, as long as the system is busy and commits regularly.
+    """
+    if not track:
+        return None
+    at, used = zip(*track, strict=True)
+    end = min(at[-1], seen.seconds)
+    inside = [one for one in seen.samples if one.warm and one.taken and at[0] <= one.at_s <= end]
+    if len(inside) < _LEAST_HAND_OVERS or inside[-1].at_s - inside[0].at_s < seen.seconds / 2:
+        return None
+    if inside[-1].taken == inside[0].taken:
+        return None
+    before, after = np.interp([inside[0].at_s, inside[-1].at_s], at, used)
+    return float(after - before) / (inside[-1].taken - inside[0].taken) * 1e6
+
+
+def _one_line(run: LatencyRun) -> str:
+    if not run.valid:
+        return f"invalid: {run.reason}"
+    event, link = run.event_latency, run.link_share
+    if not event.count:
+        return "no row was emitted"
+    share = "" if link is None or link.p50_ms is None else f", the link's share of it {link.p50_ms:.0f} ms (p50)"
+    share += f"; {run.dropped.sentence}" if run.dropped else ""
+    return f"{run.outcome}: event-time latency p50 {event.p50_ms:.0f} ms, p99 {event.p99_ms:.0f} ms{share}"
+
+
+def load_name(fraction: float, rate: float, common: bool) -> str:
+    """The load in the name of a metric: 50pct of the cell's own rate, or 5000_per_s where all cells have that rate."""
+    return f"{rate:g}_per_s" if common else f"{100 * fraction:g}pct"
+
+
+def results_of(benchmark: Benchmark, cell: Cell, run_id: str, run: LatencyRun) -> list[Result]:
+    """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event."""
+    load = load_name(run.fraction, run.rate_events_per_s, run.common)
+    values = {f"event_latency_ms_{q}_at_{load}": ("ms", value) for q, value in run.event_latency.by_name(_INDEXED)}
+    values[f"system_cpu_us_per_event_at_{load}"] = ("us", run.system_cpu_us_per_event)
+    return [
+        Result(
+            benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
+            settings_hash(benchmark, cell), samples=run.event_latency.count, valid=run.valid,
+            reason=run.reason, replaces=True, software=environment()["software"] | run.software,
+        )
+        for metric, (unit, value) in values.items()
+    ]  # fmt: skip

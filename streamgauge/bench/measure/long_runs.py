@@ -1,0 +1,43 @@
+"""Tests a found rate by long open-loop runs below and above it."""
+
+from __future__ import annotations
+
+import logging
+
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.search.steps import Done
+from streamgauge.bench.search.verdict import settled_age
+from streamgauge.records.search import LongRun
+
+log = logging.getLogger("streamgauge")
+#: fractions of the found rate: the first must settle, the second must not
+FRACTIONS = (0.9, 1.1)
+
+
+def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> tuple[LongRun, ...]:
+    """Runs each fraction of the rate for `seconds`, in the process that runs; returns a record for each."""
+    found = []
+    for fraction in FRACTIONS:
+        rate = fraction * done.rate_events_per_s
+        log.info("long run at %g %% of the rate, %.6g events/s", 100 * fraction, rate)
+        measured = bench.trial(rate, seconds, token=token)
+        seen = measured.observation
+        samples = seen.samples or seen.clock
+        last = done.processes[-1]
+        found.append(
+            LongRun(
+                fraction=fraction,
+                rate_events_per_s=rate,
+                seconds=seconds,
+                predicted_age_s=last.age_at(rate),
+                age_s=settled_age([(s.at_s, s.age_s) for s in samples]),
+                last_age_s=samples[-1].age_s if samples else None,
+                overflow=seen.overflow,
+                outcome=measured.verdict.outcome,
+                reason=seen.invalid or measured.verdict.reason,
+                correct=measured.correct,
+                samples=tuple((s.at_s, s.age_s, s.backlog, s.taken, s.warm) for s in samples),
+            )
+        )
+        log.info("  %s: %s", measured.verdict.outcome, found[-1].reason)
+    return tuple(found)

@@ -1,0 +1,97 @@
+"""The outcome of a trial with its verdict, and the software that it measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.bench.measure.dropped import dropped
+from streamgauge.bench.search.records import TrialObservation, Verdict
+from streamgauge.bench.search.verdict import judge
+from streamgauge.config import Search
+from streamgauge.records.latency import Dropped
+from streamgauge.records.loss import Loss
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial with its verdict; a wrong output makes it invalid."""
+
+    observation: TrialObservation
+    verdict: Verdict
+    run: TrialRun
+    check: dict[str, Any] | None  # expected and reported rows, checksums, late drops; None: not checked
+    lost_at_own_speed: Loss
+    dropped: Dropped | None = None  # None: nothing
+
+    @property
+    def correct(self) -> bool | None:
+        return None if self.check is None else self.check["wrong"] is None
+
+    def record(self) -> dict[str, Any]:
+        """The trial as a JSON object."""
+        return {
+            "rate_events_per_s": self.observation.rate_events_per_s,
+            "seconds": self.observation.seconds,
+            "outcome": self.verdict.outcome,
+            "reason": self.verdict.reason,
+            "figures": self.verdict.figures,
+            "observation": dataclasses.asdict(self.observation),
+            "correct": self.correct,
+            "check": self.check,
+            "dropped": None if self.dropped is None else self.dropped.to_json(),
+            "lost_at_own_speed": dataclasses.asdict(self.lost_at_own_speed),
+            "details": self.run.details,
+        }
+
+
+def judged(
+    run: TrialRun,
+    search: Search,
+    cold: str | None,
+    compare: Callable[[], dict[str, Any] | None],
+    lost_at_own_speed: Loss,
+) -> Measured:
+    """Judges a trial; `compare` checks its output, where it has one. cold: why the system was cold, or None."""
+    observation, check = run.observation, None
+    system = run.details.get("system", {})
+    failure = system.get("failure")
+    if run.details.get("drained") and system.get("drained") is False:
+        run.details["drained"] = False  # it took all rows, and its last answers did not come out in time
+    if observation.invalid is None and cold:
+        observation = dataclasses.replace(observation, invalid=cold)
+    if observation.invalid is None and failure and not observation.overflow:  # an overflow was cut short
+        observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
+    if observation.invalid is None and run.details.get("drained") and not observation.overflow:
+        check = compare()
+        if check and check["wrong"]:
+            observation = dataclasses.replace(observation, invalid=check["wrong"])
+    verdict = judge(observation, search)
+    if verdict.outcome == "sustainable" and run.details.get("drained") is False:
+        # its last answers are unknown, hence also whether the others are right
+        observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
+        verdict = judge(observation, search)
+    if lost := dropped(check, run):
+        verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {lost.sentence}")
+    return Measured(observation, verdict, run, check, lost_at_own_speed, lost)
+
+
+def speed_of(details: Mapping[str, Any]) -> float | None:
+    """Stream seconds that passed in a wall second of a trial, from its details."""
+    found: float | None = next((driver.get("stream_seconds_per_second") for driver in details["drivers"]), None)
+    return found
+
+
+def software_of(details: Mapping[str, Any]) -> dict[str, str]:
+    """Versions of the measured system, from a trial's details: they may be others than ours."""
+    found: dict[str, str] = details.get("system", {}).get("software", {})
+    return found
+
+
+def application_of(details: Mapping[str, Any]) -> dict[str, str]:
+    """Application id and event log of the measured Spark (see streamgauge.streams.stages.history)."""
+    found: dict[str, str] = details.get("system", {}).get("application", {})
+    return found

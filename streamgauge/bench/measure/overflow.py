@@ -1,0 +1,71 @@
+"""Refuses a workload whose sums leave 64 bits, before an engine dies of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.base.arrow import int64s
+from streamgauge.base.errors import UserError
+from streamgauge.base.parquet import parquet_file
+from streamgauge.base.units import PS
+from streamgauge.bench.driver.replay import EVENT_TS
+from streamgauge.bench.driver.schedule import Loop
+from streamgauge.bench.oracle.sums import LARGEST, MILLIONTHS, extremes, sums, whole
+from streamgauge.bench.workloads import Spec, find
+from streamgauge.catalog.artifacts import Artifact
+from streamgauge.config import Workload
+
+_PIECE_ROWS = 1 << 20
+#: most loops of the stream whose sums are formed beforehand; of more than these the oracle tells after a trial
+_MOST_LOOPS = 8
+
+
+def refuse_overflow(streams: Sequence[Artifact], workload: Workload) -> None:
+    """Raises UserError, naming column and limit, if a sum of the query over one of these streams passes 64 bits."""
+    for stream in streams:
+        spec = Spec.of(workload, stream.manifest["columns"])
+        if multiple := find(spec.query).multiple:
+            _refuse_prices(stream, workload, multiple)
+        if not sums(spec) or _MOST_LOOPS * whole(_pieces(stream, [str(spec.value)]), spec) <= LARGEST:
+            continue
+        reached = extremes(_loops(stream, spec), spec)
+        if reached > LARGEST:
+            scale, why = 1, "64 bits"
+            if stream.manifest["columns"][str(spec.value)] == "float64":
+                scale, why = MILLIONTHS, "64 bits, as floats are summed in millionths"
+            raise UserError(
+                f"workloads.{workload.name}.value: found sums of {spec.value} up to {reached / scale:.6g} in one "
+                f"{'session' if spec.query == 'sessions' else 'window'}, allowed: up to {LARGEST / scale:.6g} ({why}); "
+                "choose a shorter window, or a larger unit for the column"
+            )
+
+
+def _refuse_prices(stream: Artifact, workload: Workload, multiple: int) -> None:
+    """Raises UserError if a price is too high for the multiple of it that one of Nexmark's queries forms."""
+    ends = [pc.min_max(rows["price"]).as_py() for rows in _pieces(stream, ["price"])]
+    highest = max((abs(end) for one in ends for end in one.values() if end is not None), default=0)
+    if highest * multiple > LARGEST:
+        raise UserError(
+            f"workloads.{workload.name}: found a price of {highest:.6g}, allowed: up to {LARGEST // multiple:.6g}, as "
+            f"{workload.query} forms {multiple} times a price in 64 bits; choose a larger unit for the column"
+        )
+
+
+def _loops(stream: Artifact, spec: Spec) -> pa.Table:
+    """The rows that a window or session may hold: those of the stream, and of the loops that follow it."""
+    names = ("seq", "event_time", "ingestion_time", spec.key, spec.value)
+    rows = pa.concat_tables(_pieces(stream, [*dict.fromkeys(name for name in names if name is not None)]))
+    per_us, times = PS["us"] // PS[stream.manifest["tick"]], rows["event_time"].to_numpy()
+    shift = Loop.of(rows["ingestion_time"].to_numpy()).shift
+    count = min(_MOST_LOOPS, -(-spec.length_us * per_us // shift) + 1)
+    moved = [int64s((times + loop * shift) // per_us).view(EVENT_TS) for loop in range(count)]
+    return pa.concat_tables(rows.append_column("event_ts", at) for at in moved)
+
+
+def _pieces(stream: Artifact, columns: list[str]) -> Iterator[pa.Table]:
+    for file in stream.files():
+        for batch in parquet_file(file).iter_batches(batch_size=_PIECE_ROWS, columns=columns):
+            yield pa.table(batch)

@@ -1,0 +1,80 @@
+"""Counts what a cell's query loses at its stream's own speed, whatever the rate of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.base.arrow import Ints, Mask, ints
+from streamgauge.base.parquet import parquet_file
+from streamgauge.base.units import PS
+from streamgauge.bench.oracle.late_rows import concerned
+from streamgauge.bench.oracle.session_deals import numbered
+from streamgauge.bench.workloads import Spec, find
+from streamgauge.catalog.artifacts import Artifact
+from streamgauge.config import System, Workload
+from streamgauge.records.loss import Loss
+from streamgauge.streams.lateness.loss import LateRule, LossCount
+from streamgauge.streams.lateness.pace import IDEAL
+
+_PIECE_ROWS = 1 << 20
+
+
+def own_speed(stream: Artifact, workload: Workload, system: System, queues: int = 1) -> Loss:
+    """Returns the loss; queues: those over which the driver deals the events in turn."""
+    spec = Spec.of(workload, stream.manifest["columns"], whole=True)
+    rule = late_rule(spec, system)
+    count = LossCount(rule, system.pace or IDEAL, queues)
+    if rule.kind == "never":
+        return Loss(0, stream.manifest["events"], rule.kind, count.pace.cadence)
+    joins = rule.kind == "session" and count.pace.joins_first
+    pieces = _pieces(stream, spec)
+    for rows in [pa.concat_tables(pieces).combine_chunks()] if joins else pieces:
+        event_us, arrival_us = (_us(rows, name, stream.manifest["tick"]) for name in ("event_time", "ingestion_time"))
+        read, narrow = (None, None) if system.tolerance_us is not None else _taken(rows, event_us, spec)
+        keys = numbered(rows[str(spec.key)]) if joins else None
+        count.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys)
+    return count.loss()
+
+
+def late_rule(spec: Spec, system: System) -> LateRule:
+    """The rule by which a system may lose an event of a query: the query's own one, unless the system has one."""
+    if system.tolerance_us is not None:
+        return LateRule("tolerance", system.tolerance_us)
+    kind, session = find(spec.query).late, find(spec.query).late == "session"
+    length_us = spec.window_us if session else spec.length_us
+    return LateRule(kind, spec.watermark_ms * 1000, length_us, spec.step_us)
+
+
+def _pieces(stream: Artifact, spec: Spec) -> Iterator[pa.Table]:
+    """Yields the stream's rows in order, with the columns that decide what the query reads."""
+    query = find(spec.query)
+    filters = [name for frame in query.reads for name in frame]
+    names = ("ingestion_time", "event_time", "seq", *query.columns, *filters, spec.key, spec.value)
+    wanted = [*dict.fromkeys(name for name in names if name is not None)]
+    for file in stream.files():
+        with parquet_file(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=_PIECE_ROWS, columns=wanted):
+                yield pa.table(batch)
+
+
+def _us(rows: pa.Table, column: str, tick: str) -> Ints:
+    """A column of times, rounded down to µs as an engine sees them."""
+    ticks = ints(rows[column].chunk(0)) if rows.num_rows else np.zeros(0, np.int64)
+    return ticks // (PS["us"] // PS[tick])
+
+
+def _taken(rows: pa.Table, event_us: Ints, spec: Spec) -> tuple[Mask | None, Mask | None]:
+    """Masks of what the query reads, and of what is only in the window that ends first; None: all, and none."""
+    query = find(spec.query)
+    if query.spans > 1:
+        marked = pc.fill_null(pc.equal(rows[str(spec.value)].cast(pa.string()), spec.mark), False).to_numpy()
+        return None, ~marked
+    if not query.reads and query.streams == 1:
+        return None, None
+    timed = rows.append_column("event_ts", pa.array(event_us))
+    frames: Sequence[Mask] = [concerned(timed, frame, spec) for frame in range(query.streams)]
+    return np.logical_or.reduce(frames), None

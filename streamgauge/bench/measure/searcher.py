@@ -1,0 +1,323 @@
+"""A search of a ready cell: it carries out the steps that `next_step` asks for, and records each one at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamgauge.base.jsonl import append_json, read_jsonl
+from streamgauge.bench.driver.ceiling import Ceiling
+from streamgauge.bench.driver.queues import held_rows
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.measured import application_of, software_of
+from streamgauge.bench.measure.yardstick import Yard, Yardstick, moved, steal
+from streamgauge.bench.search.ladder import small_rows, warm_up_step
+from streamgauge.bench.search.loop import run_turn
+from streamgauge.bench.search.records import Measurement, TrialRecord, Window
+from streamgauge.bench.search.steps import Done, Hold, Limits, Recover
+from streamgauge.config import Search
+from streamgauge.records.search import Doubt, ProcessEstimate, SearchAnswer
+
+log = logging.getLogger("streamgauge")
+#: above this part of the driver's own ceiling, a rate would measure the driver
+CEILING_SHARE = 0.7
+#: a window is measured once more if the machine's speed changed by more around it, or if more CPU time was stolen
+YARDSTICK_TOLERANCE, MOST_STEAL = 0.3, 0.1
+WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
+
+
+@dataclass
+class Going:
+    """The process that runs, for all searches that share it: its number, its start, and the last record's number."""
+
+    process: int = 0
+    life: int = 0
+    number: int = 0
+
+    def known(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Goes on after these records."""
+        lives = (record["window"]["life"] for record in records if "window" in record)
+        self.life = max((self.life, *lives))
+        self.number = max((self.number, *(record["number"] for record in records)))
+
+
+class Searcher:
+    """A search of a ready cell; it continues with the measurements that exist for the same settings."""
+
+    def __init__(
+        self, bench: ReadyCell, settings: Search, token: int, directory: Path | None = None, settings_key: str = "",
+        going: Going | None = None,
+    ) -> None:  # fmt: skip
+        """Keeps no records if there is no directory. going: what it shares with searches in the same processes."""
+        self._bench, self._settings, self._token = bench, settings, token
+        self._directory, self._key = directory, settings_key
+        self._records = [] if directory is None else earlier(directory, settings_key)
+        self._going = going or Going()
+        self._going.known(self._records)
+        self._yardstick = Yardstick(bench.settings.cpus) if settings.yardstick else None
+        self._last_yard: Yard | None = None
+        self._limits_now = Limits()
+        self.ceiling: Ceiling | None = None
+
+    def run(self) -> SearchAnswer:
+        """Measures until the answer stands; returns its record."""
+        self.done = self.search()
+        return self.answer(self.done)
+
+    def search(self) -> Done:
+        """Measures until the answer stands."""
+        done = self.turn(self._settings.processes)
+        assert done is not None
+        return done
+
+    def turn(self, process: int) -> Done | None:
+        """Measures until that process is complete, and returns None; returns the answer once it stands."""
+        done = run_turn(self._settings, self.prepare(), self.measure, measurements(self._records), process)
+        self._bench.end_loop()
+        return done
+
+    def prepare(self, like: Searcher | None = None) -> Limits:
+        """Measures the driver's ceiling, unless it is known, and returns the limits that follow.
+
+        like: another search of the same driver, whose ceiling and limits are taken.
+        """
+        if like is not None:
+            self.ceiling, self._limits_now = like.ceiling, like._limits_now
+            return self._limits_now
+        self.ceiling = self._ceiling()
+        self._limits_now = self._limits(self.ceiling)
+        if self._records:
+            log.info("resuming after %d measurements", len(self._records))
+        return self._limits_now
+
+    def answer(self, done: Done) -> SearchAnswer:
+        """Returns the record of an answer."""
+        assert self.ceiling is not None
+        log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
+        return self._answer(done, self._limits_now, self.ceiling)
+
+    @property
+    def records(self) -> Sequence[dict[str, Any]]:
+        """Records of all measurements, in their order."""
+        return self._records
+
+    def _ceiling(self) -> Ceiling:
+        if known := next((record["ceiling"] for record in self._records if "ceiling" in record), None):
+            return Ceiling(**known)
+        found = self._bench.ceiling()
+        log.info("the driver alone delivers %.4g events/s", found.events_per_s)
+        return found
+
+    def _limits(self, ceiling: Ceiling) -> Limits:
+        known = next((record["limits"] for record in self._records), None)
+        if known is not None:
+            return Limits(**known)  # as before the interruption
+        most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
+        most = max(self._settings.min_rate, min(self._settings.max_rate, most))
+        replay = self._bench.benchmark.replay
+        rows = held_rows(replay.max_memory_mb)  # shared by all drivers
+        pinned = bool(self._bench.settings.cpus) and self._bench.capabilities.pins
+        return Limits(most, rows, self._bench.continuous, pinned, self._bench.capabilities.lasts)
+
+    def measure(self, step: Hold | Recover) -> Measurement:
+        """Measures a step, in a fresh process where none runs, and keeps its record."""
+        if step.process != self._going.process and self._bench.running:
+            self._bench.stop()
+        fresh = not self._bench.running
+        self._going.process = step.process
+        if fresh:
+            self._going.life += 1
+            if self._settings.warmup_seconds and not (
+                isinstance(step, Hold) and step.purpose in ("compile", "warm-up")
+            ):
+                # the process that was measured is gone: a new one begins with its warm-up
+                small = small_rows(self._settings, self._limits_now, measurements(self._records), step.process)
+                step = warm_up_step(self._settings, step.process, self._limits_now, (), small)
+            if isinstance(step, Hold) and step.purpose == "pair":
+                step = dataclasses.replace(step, purpose="ladder", block=0)  # its ladder comes before its blocks
+        return self._window(step) if isinstance(step, Hold) else self._recovery(step)
+
+    def _window(self, step: Hold) -> Window:
+        log.info("process %d, %s: %d rows waiting, %s", step.process, step.purpose, step.rows, step.reason)
+        cpus = self._bench.settings.cpus
+        before, times = self._yard(step), steal(cpus)
+        window = self._bench.window(step, token=self._token)
+        stolen = steal(cpus).since(times).steal
+        after = self._yard(step) if window.invalid is None else None
+        pair = None
+        invalid = window.invalid
+        if before is not None and after is not None:
+            pair = (before.units_per_s, after.units_per_s)
+        if before and after and pair and moved(before, after, YARDSTICK_TOLERANCE) and not self._is_second(step):
+            invalid = f"the machine's speed changed from {pair[0]:,.0f} to {pair[1]:,.0f} units/s during the window"
+        if invalid is None and stolen > MOST_STEAL and not self._is_second(step):
+            invalid = f"{stolen:.0%} of the CPU time was stolen"
+        window = dataclasses.replace(
+            window,
+            life=self._going.life,
+            invalid=invalid,
+            yardstick=pair,
+            steal=None if math.isnan(stolen) else stolen,
+        )
+        self._keep(WINDOWS, {"window": dataclasses.asdict(window), "asked": step.reason})
+        if window.invalid:
+            log.info("  invalid: %s", window.invalid)
+        else:
+            count = len(window.batches)
+            log.info(
+                "  %d batches of %.0f rows took %.0f ms each: %.5g events/s",
+                count, window.rows / count, 1000 * window.seconds / count, window.rows / window.seconds,
+            )  # fmt: skip
+        return window
+
+    def _is_second(self, step: Hold) -> bool:
+        """True if the same window was measured just before, and was invalid.
+
+        On a machine that is never quiet, the second one counts; the report tells how much the yardstick moved.
+        """
+        last = self._records[-1].get("window") if self._records else None
+        if last is None or last["invalid"] is None:
+            return False
+        return (last["held_rows"], last["purpose"]) == (step.rows, step.purpose)
+
+    def _yard(self, step: Hold) -> Yard | None:
+        """Runs the yardstick while the system waits; returns None in a warm-up, which it would disturb."""
+        if step.purpose != "ladder":
+            self._last_yard = None
+            return None
+        if self._last_yard is None or self._bench.paused is False:
+            self._last_yard = self._speed()
+        return self._last_yard
+
+    def _speed(self) -> Yard | None:
+        """The median of three runs of the yardstick: a moment's dip is not the machine's speed. None without one."""
+        if self._yardstick is None:
+            return None
+        self._bench.pause()
+        with self._bench.frozen():  # a paused query still polls
+            runs = sorted((self._yardstick.run() for _ in range(3)), key=lambda yard: yard.units_per_s)
+        return runs[1]
+
+    def _recovery(self, step: Recover) -> TrialRecord:
+        self._last_yard = None  # it is of before the trial
+        log.info("recovery at %.6g events/s, %.3g s behind: %s", step.rate_events_per_s, step.behind_s, step.reason)
+        measured = self._bench.trial(
+            step.rate_events_per_s, step.longest_s, token=self._token, behind_s=step.behind_s,
+            batch_noise=step.noise, until_clear=True,
+        )  # fmt: skip
+        seen = measured.observation
+        lasted = max((s.at_s for s in (*seen.samples, *seen.clock)), default=0.0)
+        record = TrialRecord(
+            step.process, step.purpose, step.rate_events_per_s, lasted, measured.verdict,
+            seen.invalid is None, measured.correct, self._going.life,
+        )  # fmt: skip
+        full = {
+            **measured.record(),
+            "trial": dataclasses.asdict(record),
+            "purpose": step.purpose,
+            "rate_events_per_s": step.rate_events_per_s,
+            "behind_s": step.behind_s,
+            "asked": step.reason,
+            "yardstick": speed.units_per_s if (speed := self._speed()) else None,
+        }
+        self._keep(TRIALS, full)
+        log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)
+        return record
+
+    def _keep(self, name: str, record: dict[str, Any]) -> None:
+        limits = self._records[0]["limits"] if self._records else dataclasses.asdict(self._limits_now)
+        self._going.number += 1
+        record |= {"number": self._going.number, "plan": self._key, "limits": limits, "process": self._going.process}
+        if not self._records and self.ceiling is not None:
+            record["ceiling"] = dataclasses.asdict(self.ceiling)
+        self._records.append(record)
+        if self._directory is not None:
+            append_json(self._directory / name, record)
+
+    def _answer(self, done: Done, limits: Limits, ceiling: Ceiling) -> SearchAnswer:
+        software: dict[str, str] = {}
+        application: dict[str, str] = {}
+        for record in self._records:
+            software |= software_of(record.get("details", {}))
+            application |= application_of(record.get("details", {}))
+        windows = [Window.from_dict(record["window"]) for record in self._records if "window" in record]
+        yards = [speed for w in windows for speed in w.yardstick or ()]
+        later = [record["yardstick"] for record in self._records if "trial" in record and record.get("yardstick")]
+        stolen = [w.steal for w in windows if w.steal is not None]
+        trials = [TrialRecord.from_dict(record["trial"]) for record in self._records if "trial" in record]
+        wrong = any(trial.correct is False for trial in trials)
+        unit = float(np.median(yards)) if yards else None
+        estimates = enumerate(done.processes, 1)
+        return SearchAnswer(
+            cell=self._bench.cell,
+            plan=self._key,
+            sustainable_rate_events_per_s=done.rate_events_per_s,
+            interval=done.interval,
+            interval_of=done.interval_of,
+            proven=done.proven,
+            outcome=done.outcome,
+            reason=done.reason,
+            constraint=done.constraint,
+            allowed_age_s=self._settings.max_age.seconds,
+            processes=tuple(ProcessEstimate(**vars(one), process=number) for number, one in estimates),
+            doubts=(*done.doubts, *changed_speed(yards, later)),
+            correct=False if wrong else (True if any(trial.correct for trial in trials) else None),
+            windows=len(windows),
+            trials=len(trials),
+            max_rate_events_per_s=limits.max_rate,
+            driver_ceiling_events_per_s=ceiling.events_per_s,
+            driver_cpu_us_per_event=ceiling.driver_cpu_us_per_event,
+            yardstick_units_per_s=unit,
+            events_per_yardstick_unit=done.rate_events_per_s / unit if unit else None,
+            yardstick_spread=(max(yards) - min(yards)) / unit if unit else None,
+            steal=max(stolen, default=None),
+            semantics=self._bench.semantics,
+            lost_at_own_speed=self._bench.lost_at_own_speed,
+            software=software,
+            application=application,
+        )
+
+
+def one_ladder(bench: ReadyCell, settings: Search, token: int) -> SearchAnswer:
+    """The answer of the ladder of one fresh process, without recovery trials."""
+    bench.stop()
+    return Searcher(bench, settings.model_copy(update={"processes": 1, "proof_steps": 0}), token).run()
+
+
+def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[Doubt, ...]:
+    """Returns a doubt if the machine was faster or slower after a recovery trial than in the ladder (both in units/s).
+
+    A window that the machine disturbs is measured again. A slow minute that covers the whole ladder is seen only here.
+    """
+    if not ladder:
+        return ()
+    then = float(np.median(ladder))
+    now = max(trials, key=lambda speed: abs(math.log(speed / then)), default=then)
+    if max(then, now) <= min(then, now) * (1 + YARDSTICK_TOLERANCE):
+        return ()
+    sentence = (
+        f"the machine's speed was {then:,.0f} yardstick units/s in the ladder and {now:,.0f} after a recovery trial: "
+        "something else ran on the system's CPUs; search again"
+    )
+    return (Doubt("machine's speed", sentence),)
+
+
+def earlier(directory: Path, settings_key: str) -> list[dict[str, Any]]:
+    """Records of the measurements with those settings, in their order."""
+    lines = [*read_jsonl(directory / WINDOWS), *read_jsonl(directory / TRIALS)]
+    return sorted((line for line in lines if line.get("plan") == settings_key), key=lambda line: line["number"])
+
+
+def measurements(records: Sequence[dict[str, Any]]) -> list[Measurement]:
+    """Reads measurements from their records."""
+    return [
+        Window.from_dict(record["window"]) if "window" in record else TrialRecord.from_dict(record["trial"])
+        for record in records
+    ]

@@ -1,0 +1,59 @@
+"""Compares the latencies of cells that differ only in their stream: in turns, in one process, all at one rate.
+
+It follows the shared search in its warm process. Each turn is a part of one open-loop run of one query; the ratios of
+p50 and p99 to those of the first cell stand beside those of the rates, in the search.json of each other cell.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from streamgauge.base.histogram import Histogram
+from streamgauge.base.jsonl import append_json
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.search_stage import cell_directory, publish
+from streamgauge.bench.search import latency_turns
+from streamgauge.bench.search.claims import claim_of
+from streamgauge.bench.search.latency_turns import QUANTILES
+from streamgauge.catalog.run_summary import search_of
+from streamgauge.config import Benchmark
+from streamgauge.records.comparison import Comparison
+
+log = logging.getLogger("streamgauge")
+
+
+def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> dict[str, Any]:
+    """Measures the cells of a ready group; returns what the stage's record tells of it: rate, seconds and answers.
+
+    A process that does not last from one run to the next is cold in each, so its latencies are not compared.
+    """
+    cells, begin = bench.cells, time.monotonic()
+    searches = [search_of(cell_directory(run_directory, cell)) for cell in cells]
+    rates = [claim_of(search).rate_events_per_s for search in searches]
+    sound = [rate for rate in rates if rate]
+    measured: tuple[Histogram, ...] = ()
+    rate, turns = 0.0, latency_turns.order(benchmark.search.processes, benchmark.latency.blocks, len(cells))
+    if bench.capabilities.lasts and len(sound) == len(cells):
+        rate = latency_turns.common_rate(sound, benchmark.latency.fractions, benchmark.latency.rates)
+        log.info("latencies in %d turns at %.6g events/s", len(turns), rate)
+        run = bench.paced(rate, turns, benchmark.latency.turn_seconds, token=token)
+        if why := run.observation.invalid:
+            log.info("  invalid: %s", why)
+        measured = () if why else run.spans
+        for number, cell in enumerate(cells):
+            own = [one.to_dict() for turn, one in zip(turns, run.spans, strict=False) if turn == number]
+            record = {"rate_events_per_s": rate, "invalid": why, "event_latency": own}
+            append_json(cell_directory(run_directory, cell) / "latency-turns.jsonl", record)
+    for number, cell in enumerate(cells[1:], 1):
+        told = [one for one in searches[number].compared if one.metric not in QUANTILES]
+        for metric, quantile in QUANTILES.items():
+            told.append(
+                Comparison.of(cell, cells[0], latency_turns.ratio([(turns, measured)], number, quantile), metric)
+            )
+            log.info("%s: %s", cell.name, told[-1].sentence)
+        publish(benchmark, cell, run_directory, searches[number].model_copy(update={"compared": tuple(told)}))
+    seconds, answers = time.monotonic() - begin, sum(one.count for one in measured)
+    return {"in_turns": {"rate_events_per_s": rate, "seconds": seconds, "answers": answers}}

@@ -1,0 +1,73 @@
+"""Searches cells that differ only in their stream in processes that they share, and compares their rates.
+
+Each cell keeps its own records and its own search.json. That of each cell but the first also has `compared`: its rate
+over that of the first cell, from windows that the same process measured in turns (`search.shared`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.searcher import Going, Searcher, measurements
+from streamgauge.bench.search.records import Measurement
+from streamgauge.bench.search.shared import AllDone, Compared, Measured, Turn, run_shared
+from streamgauge.config import Cell, Search
+from streamgauge.records.comparison import Comparison
+from streamgauge.records.search import SearchAnswer
+
+log = logging.getLogger("streamgauge")
+
+
+def turn(
+    bench: ReadyCell, settings: Search, token: int, directories: Sequence[Path], keys: Sequence[str], process: int
+) -> list[SearchAnswer] | None:
+    """Searches all cells of a ready group until that process is complete.
+
+    Returns the record of each cell once all answers stand, else None. A search that was killed goes on
+    after its last measurement, in a fresh process; whole blocks stay.
+    """
+    going = Going()
+    searchers = []
+    for cell, directory, key in zip(bench.cells, directories, keys, strict=True):
+        bench.turn_to(cell)
+        searchers.append(Searcher(bench, settings, token, directory, key, going))
+    bench.turn_to(bench.cells[0])
+    if len(searchers) == 1:
+        done = searchers[0].turn(process)
+        return None if done is None else [searchers[0].answer(done)]
+    limits = searchers[0].prepare()
+    for searcher in searchers[1:]:
+        searcher.prepare(searchers[0])
+
+    def measure(due: Turn) -> Measurement:
+        bench.turn_to(bench.cells[due.cell])
+        return searchers[due.cell].measure(due.step)
+
+    known = [
+        (record["number"], Measured(cell, one))
+        for cell, searcher in enumerate(searchers)
+        for record, one in zip(searcher.records, measurements(searcher.records), strict=True)
+    ]
+    ordered = [one for _, one in sorted(known, key=lambda pair: pair[0])]
+    all_done = run_shared(settings, limits, len(searchers), measure, ordered, process)
+    bench.end_loop()
+    if all_done is None:
+        return None
+    answers = []
+    for number, (searcher, own) in enumerate(zip(searchers, all_done.cells, strict=True)):
+        bench.turn_to(bench.cells[number])
+        answers.append(searcher.answer(own).model_copy(update={"compared": compared(bench.cells, number, all_done)}))
+    return answers
+
+
+def compared(cells: Sequence[Cell], number: int, done: AllDone) -> tuple[Comparison, ...]:
+    """The comparison of the rate of a cell with the first one; empty for the first one itself."""
+    found: Compared | None = next((one for one in done.ratios if one.cell == number), None)
+    if found is None:
+        return ()
+    told = Comparison.of(cells[number], cells[0], found.ratio)
+    log.info("%s: %s", cells[number].name, told.sentence)
+    return (told,)

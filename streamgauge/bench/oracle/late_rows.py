@@ -1,0 +1,220 @@
+"""Computes which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
+
+Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows; for the first
+batch it is the one with which the engine begins (`Rules.begins_ms`). Where all operators share one watermark, batch n
+judges by its own. What is late depends on the query: see `late`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgauge.bench.oracle.batches import BatchLog, Rules, taken_by
+from streamgauge.bench.oracle.session_deals import deals, numbered
+from streamgauge.bench.oracle.watermarks import recomputed
+from streamgauge.bench.workloads import Query, Spec, find
+from streamgauge.streams.lateness.sessions import left_out
+
+Ints = NDArray[np.int64]
+
+
+class Unknowable(ValueError):
+    """The right answer depends on an order that nobody knows, so no output can be called wrong."""
+
+
+def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:
+    """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
+    found = closed_watermarks_us(np.arange(len(logs)), logs, rules)
+    for log in logs:
+        if log.late_ms is not None:
+            found[log.batch_id] = log.late_ms * 1000
+    return found[batches]
+
+
+def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:
+    """Returns, for each of these batch numbers, the watermark with which the batch before closed its windows, µs."""
+    logs = sorted(logs, key=lambda log: log.batch_id)
+    before = np.array([rules.begins_ms, *[log.watermark_ms for log in logs]], np.int64)
+    return before[batches] * 1000
+
+
+def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec, rules: Rules) -> NDArray[np.bool_]:
+    """True where the watermark had passed the end of what the query keeps an event for.
+
+    That is the event's tumbling window, a session of that event alone, or the event's own time.
+    """
+    rule = find(spec.query).late
+    if rule == "window":
+        return _ends(event_ts_us, spec) <= watermarks_us
+    if rule == "event" and not rules.equal_is_late:
+        return event_ts_us < watermarks_us
+    return event_ts_us + (spec.window_us if rule == "session" else 0) <= watermarks_us
+
+
+def _ends(event_ts_us: Ints, spec: Spec) -> Ints:
+    """Ends of the tumbling windows that hold the events, µs."""
+    return event_ts_us - np.mod(event_ts_us - spec.offset_us, spec.length_us) + spec.length_us
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows that one tumbling part of a query must have counted."""
+
+    spec: Spec
+    rows: pa.Table
+    masks: tuple[pa.BooleanArray | None, ...]  # for each frame, which rows stay; None: all of them
+
+    @property
+    def frames(self) -> tuple[pa.Table, ...]:
+        """A table for each frame, made on demand: a sliding window has as many parts as slides."""
+        return tuple(self.rows if mask is None else self.rows.filter(mask) for mask in self.masks)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    parts: tuple[Kept, ...]  # the answer is the union of theirs
+    late: int  # drops, once for each window and each frame, in what the engine counts: rows or groups
+    wrong_watermark: str | None  # one line on the first logged watermark that the rows do not imply
+    watermarks_checked: bool
+    late_events: int = 0  # events in no window at all, whatever the engine counts
+    early_events: int = 0  # of them, those before the engine's first watermark
+
+
+def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rules) -> Expectation:
+    """Returns what a trial must have answered and dropped.
+
+    rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. Raises
+    ValueError for logs that leave batches or rows out.
+    """
+    query = find(spec.query)
+    counts = rules.late_counted
+    whole = rows.drop_columns(["partition", "row"])
+    if query.late == "never":
+        checked = recomputed(rows, [], logs, spec, rules).checked
+        return Expectation((Kept(spec, whole, (None,) * query.streams),), 0, None, checked)
+    if rules.each_key:
+        gone = below_own_key(rows, spec)
+        mask = (pa.array(~gone),) * query.streams
+        parts_kept = tuple(Kept(part, whole, mask) for part in spec.tumbling())
+        return Expectation(parts_kept, int(gone.sum()), None, True, int(gone.sum()))
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
+    right = recomputed(rows, taken, logs, spec, rules)
+    parts: list[Kept] = []
+    dropped = 0
+    nowhere = [np.ones(rows.num_rows, bool) for _ in taken]  # late for each window that could have held it
+    anywhere = [np.zeros(rows.num_rows, bool) for _ in taken]
+    early = np.ones(rows.num_rows, bool)
+    for part in spec.tumbling():
+        masks: list[pa.BooleanArray | None] = []
+        early &= late(event_ts, np.full(rows.num_rows, rules.begins_ms * 1000), part, rules)
+        for frame, batches in enumerate(taken):
+            watermarks = late_watermarks_us(batches, right.logs, rules)
+            if rules.lags:
+                watermarks = watermarks - rules.lags[frame] * part.window_us
+            gone = late(event_ts, watermarks, part, rules)
+            read = concerned(rows, frame, part)
+            if query.late == "session" and rules.joins_first:
+                gone = touches_no_open_session(rows, read, watermarks, part)
+            nowhere[frame] &= gone | ~read
+            anywhere[frame] |= read
+            dropped += counted(rows, batches, gone & read, frame, part, counts)
+            if query.late == "session":
+                kept, stay = whole.filter(pa.array(~gone)), ~gone
+                closed = (
+                    watermarks[stay] if rules.joins_first else closed_watermarks_us(batches[stay], right.logs, rules)
+                )
+                deal = deals(kept[str(spec.key)], event_ts[stay], batches[stay], closed, spec.window_us)
+                parts += [Kept(part, kept, (pa.array(deal == n),)) for n in range(deal.max(initial=0) + 1)]
+            else:
+                masks.append(pa.array(~gone) if gone.any() else None)
+        if masks:
+            parts.append(Kept(part, whole, tuple(masks)))
+    lost = [gone & read for gone, read in zip(nowhere, anywhere, strict=True)]
+    late_events = sum(int(gone.sum()) for gone in lost)
+    early_events = sum(int((gone & early).sum()) for gone in lost)
+    if counts == "events in no window":
+        dropped = late_events
+    return Expectation(tuple(parts), dropped, right.wrong, right.checked, late_events, early_events)
+
+
+def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
+    """True for events below the watermark of their key: the largest event time of that key so far, minus the delay.
+
+    Raises Unknowable for several queues, because nobody knows in which order their rows were taken.
+    """
+    if len(pc.unique(rows["partition"])) > 1:
+        raise Unknowable("each key has its own watermark: of several queues the order of events is not known")
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    keys = rows[str(spec.key)].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+    order = np.lexsort((rows["row"].to_numpy(), keys))
+    times, ranks = np.unique(event_ts, return_inverse=True)
+    # keys lie one above the other, so that one running maximum serves them all
+    highest = np.maximum.accumulate(keys[order] * np.int64(len(times)) + ranks[order]) % len(times)
+    late = np.empty(len(order), bool)
+    late[order] = event_ts[order] < times[highest] - spec.watermark_ms * 1000
+    return late
+
+
+def touches_no_open_session(
+    rows: pa.Table, read: NDArray[np.bool_], watermarks_us: Ints, spec: Spec
+) -> NDArray[np.bool_]:
+    """See sessions.left_out. Raises Unknowable if the answer depends on the order of events in several queues."""
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    late_alone = event_ts + spec.window_us <= watermarks_us
+    if len(pc.unique(rows["partition"])) > 1 and (late_alone & read).any():
+        raise Unknowable("a late event may join an open session: of several queues the order of events is not known")
+    order = np.flatnonzero(read)[np.argsort(rows["row"].to_numpy()[read], kind="stable")]
+    found = np.zeros(len(event_ts), bool)
+    keys = rows[str(spec.key)].take(pa.array(order))
+    found[order] = left_out(numbered(keys), event_ts[order], watermarks_us[order], spec.window_us)
+    return found
+
+
+def counted(
+    rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, part: Spec, counts: str = "groups"
+) -> int:
+    """Counts dropped rows as the engine does: where it groups before it drops, a group counts once per micro-batch.
+
+    Windows are grouped over all partitions together. Sessions are grouped in each partition, by event time, because
+    each event begins as a session of its own.
+    """
+    query = find(part.query)
+    if counts != "groups" or not gone.any():
+        return int(gone.sum())
+    late_rows = rows.filter(pa.array(gone))
+    event_ts = late_rows["event_ts"].cast(pa.int64()).to_numpy()
+    groups = [late_rows[name] for name in _groups(query, frame, part)]
+    groups += [pa.array(batches[gone])]
+    groups += (
+        [late_rows["partition"], pa.array(event_ts)] if query.late == "session" else [pa.array(_ends(event_ts, part))]
+    )
+    named = pa.Table.from_arrays(groups, [str(number) for number in range(len(groups))])
+    return int(named.group_by(named.column_names).aggregate([]).num_rows)
+
+
+def _groups(query: Query, frame: int, part: Spec) -> tuple[str, ...]:
+    """The grouping columns besides the window."""
+    return query.groups[frame] if query.groups else (str(part.key),)
+
+
+def concerned(rows: pa.Table, frame: int, part: Spec) -> NDArray[np.bool_]:
+    """True for the rows of a frame that reach the engine's windows; the query filters out the others before."""
+    query = find(part.query)
+    if query.reads:
+        columns = (pc.is_in(rows[name], pa.array(values)).to_numpy() for name, values in query.reads[frame].items())
+        return np.logical_and.reduce(list(columns))
+    event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
+    if query.streams == 2:  # each frame reads the whole stream
+        known = rows[str(part.key)].is_valid().to_numpy() if frame else np.ones(rows.num_rows, bool)
+        return np.asarray(known & (np.mod(event_ts + rows["seq"].to_numpy(), 2) == frame))
+    if query.spans > 1:
+        second = pc.fill_null(pc.equal(rows[str(part.value)].cast(pa.string()), part.mark), False).to_numpy()
+        return np.asarray(second | (event_ts >= _ends(event_ts, part) - part.window_us))
+    return np.ones(rows.num_rows, bool)

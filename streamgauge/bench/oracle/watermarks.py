@@ -1,0 +1,103 @@
+"""Computes the watermark that each micro-batch must have had, from the rows that earlier batches took. Pure.
+
+Spark's watermark is the largest event time of a frame, rounded down to a millisecond, minus the delay; of several
+frames the least. Another engine may take the largest event time of each queue, and the least of those. It never falls.
+It begins where the engine's own documentation says (`Rules.begins_ms`): Spark's at 0, which is 1970, so that no event
+before that is in time; Flink's below every time. The engine's own figure is only a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgauge.bench.oracle.batches import LEAST_MS, BatchLog, Rules
+from streamgauge.bench.workloads import Spec, find
+
+Ints = NDArray[np.int64]
+#: stands for the watermark of a frame that has taken a sentinel, whose time is in no row
+_BEYOND = np.iinfo(np.int64).max // 2
+
+
+@dataclass(frozen=True)
+class Watermarks:
+    """Logs with the watermarks that the rows imply; wrong: one line on the first that the engine logged otherwise."""
+
+    logs: tuple[BatchLog, ...]
+    wrong: str | None
+    checked: bool
+
+
+def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], spec: Spec, rules: Rules) -> Watermarks:
+    """Recomputes the watermarks of the logs, and compares.
+
+    rows: without sentinels, with partition; taken: for each frame, the number of the batch that took each row.
+    After a sentinel the logged watermark is accepted if all rows are late by it. Where the query's watermark follows
+    another clock, all logged ones are accepted unchecked.
+    """
+    ordered = sorted(logs, key=lambda log: log.batch_id)
+    if find(spec.query).late == "never":
+        return Watermarks(tuple(ordered), None, all(log.watermark_ms in (0, LEAST_MS) for log in ordered))
+    follow = _of_each_queue if rules.each_queue else _of_frame
+    implied = np.min([follow(rows, batches, ordered, n, spec, rules) for n, batches in enumerate(taken)], axis=0)
+    past = _past_everything_ms(rows, spec, rules)
+    found: list[BatchLog] = []
+    wrong, before = None, rules.begins_ms
+    for log, watermark in zip(ordered, implied.tolist(), strict=True):
+        right, least = watermark, ""
+        if watermark == _BEYOND:
+            right, least = max(log.watermark_ms, past, before), "at least "
+        if right != log.watermark_ms and wrong is None:
+            told = f"the engine logged {_shown(log.watermark_ms)}, its rows imply {least}{_shown(right)}"
+            wrong = f"watermark of batch {log.batch_id}: {told}"
+        found.append(replace(log, watermark_ms=right, late_ms=None if log.late_ms is None else right))
+        before = right
+    return Watermarks(tuple(found), wrong, True)
+
+
+def _shown(watermark_ms: int) -> str:
+    return "no watermark" if watermark_ms == LEAST_MS else f"{watermark_ms} ms"
+
+
+def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, spec: Spec, rules: Rules) -> Ints:
+    """Watermark of each batch, ms, as if there were no other frame."""
+    latest_ms = np.full(len(logs), np.iinfo(np.int64).min // 2)
+    np.maximum.at(latest_ms, batches, rows["event_ts"].cast(pa.int64()).to_numpy() // 1000)
+    counts = np.bincount(rows["partition"].to_numpy()) if rows.num_rows else np.zeros(0, np.int64)
+    for number, log in enumerate(logs):
+        ends = log.ends[frame].items()
+        if any(end > (counts[partition] if partition < len(counts) else 0) for partition, end in ends):
+            latest_ms[number] = _BEYOND + spec.watermark_ms
+            break
+    seen = np.maximum.accumulate(latest_ms) - spec.watermark_ms
+    found: Ints = np.maximum(rules.begins_ms, np.concatenate([[rules.begins_ms], seen[:-1]])) if len(logs) else seen
+    return found
+
+
+def _of_each_queue(
+    rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, spec: Spec, rules: Rules
+) -> Ints:
+    """The least of what `_of_frame` finds for each queue by itself; the begin as long as one has brought no row."""
+    queues = rows["partition"].to_numpy()
+    found = []
+    for queue in sorted({queue for log in logs for queue in log.ends[frame]}):
+        here = queues == queue
+        alone = [replace(log, ends=({0: log.ends[frame].get(queue, 0)},)) for log in logs]
+        mine = rows.filter(pa.array(here))
+        mine = mine.set_column(mine.schema.get_field_index("partition"), "partition", pa.array([0] * mine.num_rows))
+        found.append(_of_frame(mine, batches[here], alone, 0, spec, rules))
+    return np.min(found, axis=0) if found else _of_frame(rows, batches, logs, frame, spec, rules)
+
+
+def _past_everything_ms(rows: pa.Table, spec: Spec, rules: Rules) -> int:
+    """A watermark, ms, by which every row is late, in every window, for every operator."""
+    if not rows.num_rows:
+        return rules.begins_ms
+    behind_us = max(rules.lags, default=0) * spec.window_us
+    latest_us = pc.max(rows["event_ts"].cast(pa.int64())).as_py()
+    return -(-(latest_us + spec.length_us + behind_us) // 1000)

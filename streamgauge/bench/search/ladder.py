@@ -1,0 +1,209 @@
+"""The ladder of a process: a warm-up, then closed-loop windows, each where the fit so far puts the answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamgauge.bench.search import continuous
+from streamgauge.bench.search.estimate import best_rows, excesses, fit
+from streamgauge.bench.search.point import Point
+from streamgauge.bench.search.proof import refuted
+from streamgauge.bench.search.records import Measurement, Window
+from streamgauge.bench.search.steps import LEAST_BATCHES, Hold, Limits
+from streamgauge.config import Search
+from streamgauge.records.search import Estimate
+
+#: rows held while a process warms up, in turns: small batches, whose batch cost is compiled last, and large ones, whose
+#: rows take other paths through the engine
+WARM_UP_ROWS, _LARGER = 20_000, 10
+#: seconds of one window of the warm-up
+_ROUND_S = 5.0
+#: the cost of a batch is steady when its trend over so many seconds is surely below that share
+_TREND_S, _STEADY = 15.0, 0.03
+#: share of the warm-up in which a pinned system may use all CPUs
+UNPINNED = 0.4
+#: factor from one rung of the ladder to the next while batches hardly grow with their rows
+_RUNG = 16
+#: batches clearly grow when their rows cost this share of their batch cost
+_GROWN = 0.7
+#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the batch cost
+_PARTS = (0.25, 0.5)
+#: a cap that no rung has met makes the rate wrong by the batch cost's share of the allowed age. From this share on, a
+#: rung of so many times the answer's backlog looks for one
+_COSTLY, _BEYOND = 0.12, 1.15
+#: rungs at most, whatever the fit says
+_MOST_RUNGS = 12
+#: from this share of hiccups on, windows near the answer are twice as long: a few batches do not show their frequency
+_ROUGH = 0.02
+#: rungs whose rows have this ratio or more count as one
+_ALIKE = 0.8
+
+
+def next_window(
+    settings: Search, limits: Limits, process: int, windows: Sequence[Window], *, small: int, again: bool
+) -> Hold | None:
+    """The next window of a process; None when its ladder is complete.
+
+    small: rows of its small batches. again: it was warm, and climbs once more.
+    """
+    if any(w.purpose == "pair" for w in windows):
+        return None  # its ladder stood when the blocks began
+    most = limits.most_rows
+    compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
+    if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < settings.warmup_seconds * UNPINNED:
+        step = warm_up_step(settings, process, limits, [w for w in windows if w.invalid is None], small)
+        return dataclasses.replace(step, purpose="compile", reason="on all CPUs, to compile")
+    warm = [w for w in windows if w.purpose == "warm-up" and w.invalid is None]
+    ladder = [w for w in windows if w.purpose == "ladder" and w.invalid is None]
+    if not ladder and not again and not is_warm(settings, warm, is_continuous=limits.continuous):
+        begun = [w for w in windows if w.invalid is None] if limits.continuous else warm
+        return warm_up_step(settings, process, limits, begun, small)
+    if len(ladder) >= _MOST_RUNGS:
+        return None
+    sound = [*warm, *ladder]
+    estimate = fit(sound, settings.max_age.seconds, continuous=limits.continuous, most_rows=most)
+    rows, reason, long = _next_rung(settings, limits, estimate, warm, ladder, small)
+    if rows is None:
+        return None
+    seconds = settings.window_seconds * (2 if long else 1)
+    rough = long and estimate is not None and estimate.hiccups > _ROUGH
+    beyond = estimate is not None and not limits.continuous and rows > estimate.backlog_rows
+    return Hold(
+        process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, settings.window_error,
+        LEAST_BATCHES // 2 if beyond else LEAST_BATCHES,
+    )  # fmt: skip
+
+
+def _next_rung(
+    settings: Search,
+    limits: Limits,
+    estimate: Estimate | None,
+    warm: Sequence[Window],
+    ladder: Sequence[Window],
+    first: int,
+) -> tuple[int | None, str, bool]:
+    """(rows to hold or None, why, whether the answer lies there)."""
+    age, most = settings.max_age.seconds, limits.most_rows
+    held = [w.held_rows for w in ladder]
+    if estimate is None:
+        return first, "the first rung", False
+    if limits.continuous:
+        # its rate is measured at two backlogs: a quarter and half of the allowed age, or what a long pipeline needs
+        plateau = max((w.held_rows for w in warm), default=0)
+        for part in _PARTS:
+            rows = int(min(most, max(first, estimate.rate_events_per_s * age * part, plateau * part / _PARTS[-1])))
+            if not _has(held, rows):
+                return rows, f"a backlog of {part * age:.3g} s", True
+        return None, "", False
+    a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
+    if b > 0:  # a slow system's first rung must not lie far beyond the answer
+        first = max(1, min(first, int(_PARTS[0] * age / b)))
+    top = max(held, default=first)
+    points = [Point.of(w) for w in ladder]
+    if estimate.cap_rows is None and top < most and not (b * top > _GROWN * a and ladder):
+        # the line's slope is not known yet; no rung may take longer than the one of the answer
+        rung = int(min(_RUNG * top, most, max(best_rows(estimate, age, _PARTS[-1]), 2.0 * first)))
+        if not _has(held, rung):
+            return rung, "until a batch clearly grows with its rows", False
+    if estimate.cap_rows is not None and estimate.constraint == "batch cap":
+        at_cap = sum(p.count for p in points if p.rows >= _ALIKE * estimate.cap_rows)
+        rungs = sum(p.rows >= _ALIKE * estimate.cap_rows for p in points)
+        wanted = 4 if abs(estimate.drift) > _STEADY else 2
+        if rungs < wanted or (at_cap < 2 * LEAST_BATCHES and rungs < 4):
+            return int(min(most, 2 * estimate.cap_rows)), "at the engine's own cap of a batch", True
+        below = max(1, estimate.cap_rows // 3)
+        if not _has([round(p.rows) for p in points] + [round(Point.of(w).rows) for w in warm], below):
+            return below, "below the cap, to tell the batch cost from the rows", False
+        return None, "", False
+    for part in _PARTS:
+        rows = int(min(most, max(first, best_rows(estimate, age, part))))
+        if not _has(held, rows):
+            return rows, f"where a batch lasts {part * age:.3g} s", True
+    rows = int(min(most, _BEYOND * estimate.backlog_rows))
+    if a > _COSTLY * age and estimate.cap_rows is None and not _has(held, rows):
+        return rows, "beyond the answer, where a cap of the batch would show", False
+    return None, "", False
+
+
+def windows_of(measured: Sequence[Measurement], process: int) -> list[Window]:
+    """The windows of a process since it was last begun anew: one that was lost is measured again from its warm-up."""
+    windows = [m for m in measured[refuted(measured, process) :] if isinstance(m, Window) and m.process == process]
+    return [w for w in windows if w.life == windows[-1].life]
+
+
+def _has(held: Sequence[float], rows: float) -> bool:
+    return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
+
+
+def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> int:
+    """Rows of a small batch: WARM_UP_ROWS, or what a slow process takes in a quarter of the allowed age.
+
+    Its pace is that of its best window, lost and refuted ones included.
+    """
+    rows, age = min(WARM_UP_ROWS, limits.most_rows), settings.max_age.seconds
+    windows = [m for m in measured if isinstance(m, Window) and m.process == process]
+    paces = [w.rows / w.seconds for w in windows if w.invalid is None and w.rows and w.seconds]
+    if limits.continuous:
+        return int(rows)
+    if not paces:  # not one batch ended, however often it was tried
+        return int(max(1, rows // _RUNG ** sum(not w.batches for w in windows)))
+    is_slow = rows > max(paces) * age * _PARTS[-1]
+    return int(max(1, min(rows, max(paces) * age * _PARTS[0]))) if is_slow else int(rows)
+
+
+def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequence[Window], small: int) -> Hold:
+    """The next window of the warm-up after these valid ones: small batches and large ones in turns.
+
+    Large ones are ten times as large, and last for half of the allowed age at most. Without batches, it is the backlog
+    on the plateau (see `continuous`).
+    """
+    rows: float = small
+    if limits.continuous:
+        rows = continuous.warm_up_rows(before, settings.max_age.seconds, limits.most_rows)
+    elif len(before) % 2:
+        rows *= min(_LARGER, max(1.0, _PARTS[-1] * settings.max_age.seconds / _spent(before[-1])))
+    why = "until the cost of a batch is steady"
+    # the first batch tells whether the system is slow
+    least, round_s = 2 if before or limits.continuous else 1, min(_ROUND_S, settings.warmup_seconds)
+    return Hold(process, "warm-up", int(min(rows, limits.most_rows)), why, round_s, round_s, 1.0, least)
+
+
+def _spent(window: Window) -> float:
+    """The mean seconds of a batch."""
+    return max(1e-9, window.seconds / max(1, len(window.batches)))
+
+
+def is_warm(settings: Search, warm: Sequence[Window], *, is_continuous: bool) -> bool:
+    """True once the cost of a batch, or of a row, has no trend over several windows, or the time for it is over."""
+    spent = sum(w.seconds for w in warm)
+    if spent >= settings.warmup_seconds:
+        return True
+    points = [Point.of(w) for w in (continuous.near_the_top(warm) if is_continuous else warm) if w.batches]
+    skipped = len(points) // 3
+    recent = points[skipped:]
+    if len(points) < 4 or recent[-1].at_s - recent[0].at_s < 0.6 * _TREND_S:
+        return False
+    cost = (continuous.costs(points) if is_continuous else excesses(points))[skipped:]
+    at, weight = np.array([p.at_s for p in recent]), np.array([p.error**-2 for p in recent])
+    centre = at - (weight * at).sum() / weight.sum()
+    information = float((weight * centre**2).sum())
+    trend = float((weight * centre * cost).sum()) / information * _TREND_S
+    if abs(trend) + _TREND_S / math.sqrt(information) > _STEADY:
+        return False
+    found = fit(warm, settings.max_age.seconds, continuous=is_continuous, most_rows=math.inf)
+    return found is not None and abs(found.drift) <= _STEADY
+
+
+def estimates(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> list[Estimate]:
+    """The estimate of each process that has one."""
+    found = []
+    for process in range(1, settings.processes + 1):
+        windows = windows_of(measured, process)
+        one = fit(windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
+        if one is not None:
+            found.append(one)
+    return found

@@ -1,0 +1,176 @@
+"""The search: a pure function from (settings, measurements so far) to the next step, and the loop around it.
+
+Each fresh process warms up and climbs a ladder of closed-loop windows (`ladder.py`). The last process proves the
+estimate by open-loop recovery trials below and above it (`recovery.py`). Nothing else is remembered: the same
+measurements, from memory or from a file, give the same step, so a killed search goes on in the middle of a ladder. An
+invalid measurement is repeated, at most `_GIVE_UP` times in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streamgauge.bench.search.estimate import geometric_mean, interval
+from streamgauge.bench.search.ladder import estimates, next_window, small_rows, windows_of
+from streamgauge.bench.search.proof import classify, loads_of, refuted
+from streamgauge.bench.search.records import Measurement, Window
+from streamgauge.bench.search.recovery import has_room_above, next_recovery
+from streamgauge.bench.search.steps import Done, Hold, Limits, Recover, Step
+from streamgauge.config import Search
+from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcome
+
+_GIVE_UP = 4
+_NO_PROOF = "no recovery trial proved the estimate, as search.proof_steps is 0"
+_NO_ROOM_ABOVE = "no recovery trial was run above the estimate, as search.max_rate allows no higher rate"
+_ONE_PROCESS = "one process: how much processes differ is unknown; raise search.processes to know it"
+
+
+def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
+    """Returns the step that follows these measurements, which are given in the order in which they were made."""
+    if stop := _gives_up(settings, measured):
+        return _done(settings, limits, measured, stop)
+    begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
+    for process in range(begun, settings.processes + 1):
+        windows, small = windows_of(measured, process), small_rows(settings, limits, measured, process)
+        again = _is_warm_already(limits, measured, process)
+        if hold := next_window(settings, limits, process, windows, small=small, again=again):
+            return hold
+    return next_recovery(settings, limits, measured) or _done(settings, limits, measured, None)
+
+
+def _is_warm_already(limits: Limits, measured: Sequence[Measurement], process: int) -> bool:
+    """True if a process climbs its second ladder, and is still the one that climbed the first."""
+    lives = [m.life for m in measured if isinstance(m, Window) and m.process == process]
+    before = [m.life for m in measured[: refuted(measured, process)] if isinstance(m, Window) and m.process == process]
+    return bool(before) and limits.lasts and lives[-1] == before[-1]
+
+
+def run_search(
+    settings: Search,
+    limits: Limits,
+    measure: Callable[[Hold | Recover], Measurement],
+    measured: Sequence[Measurement] = (),
+) -> Done:
+    """Measures step by step until Done. The simulated, the known and the real system all run this loop."""
+    done = run_turn(settings, limits, measure, measured, settings.processes)
+    assert done is not None, "no step is of a later process"
+    return done
+
+
+def run_turn(
+    settings: Search,
+    limits: Limits,
+    measure: Callable[[Hold | Recover], Measurement],
+    measured: Sequence[Measurement],
+    process: int,
+) -> Done | None:
+    """Measures until that process is complete, and returns None; returns the answer once it stands."""
+    known = list(measured)
+    while not isinstance(step := next_step(settings, limits, known), Done):
+        if step.process > process:
+            return None
+        known.append(measure(step))
+    return step
+
+
+def _gives_up(settings: Search, measured: Sequence[Measurement]) -> str | None:
+    """Reason to end the search without an answer: the last measurements were all invalid; None to go on."""
+    last = measured[-_GIVE_UP:]
+    reasons = [m.invalid if isinstance(m, Window) else (None if m.valid else m.verdict.reason) for m in last]
+    lives = {m.life for m in measured if isinstance(m, Window)}
+    if len(lives) > settings.processes + _GIVE_UP:
+        return f"the system was lost {len(lives) - settings.processes} times: {next(filter(None, reasons), 'it ended')}"
+    if len(reasons) == _GIVE_UP and all(reasons):
+        return f"the last {_GIVE_UP} measurements were invalid: {reasons[-1]}"
+    return None
+
+
+def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], stop: str | None) -> Done:
+    found = estimates(settings, limits, measured)
+    loads = loads_of(settings, measured)
+    passed = [load.rate_events_per_s for load in loads if classify(load.trials) == "recovers"]
+    failed = [load.rate_events_per_s for load in loads if classify(load.trials) == "falls behind"]
+    proven = (max(passed, default=None), min(failed, default=None))
+    if not found:
+        reason = stop or _no_fit(settings, measured)
+        return Done(0.0, None, "fit", proven, "inconclusive", reason, None, ())
+    rates = [one.rate_events_per_s for one in found]
+    rate, own = geometric_mean(rates), found[-1]
+    between = interval(rates)
+    constraint: Constraint = own.constraint
+    outcome: SearchOutcome = "found"
+    if rate >= limits.max_rate:
+        rate, between, constraint, outcome = limits.max_rate, None, "driver's ceiling", "all_sustained"
+    expected = min(own.rate_now, limits.max_rate)
+    contradicted = [f"{r:,.0f} events/s did not recover" for r in failed if r < expected]
+    contradicted += [f"{r:,.0f} events/s recovered" for r in passed if r > expected]
+    missing = [side for side, bound in zip(("below", "above"), proven, strict=True) if bound is None]
+    if outcome == "all_sustained":
+        missing = [side for side in missing if side == "below"]
+    doubts = _doubts(settings, found)
+    if settings.proof_steps and "above" in missing and not has_room_above(settings, limits, own):
+        missing.remove("above")
+        doubts += (Doubt("no room above", _NO_ROOM_ABOVE),)
+    if stop:
+        outcome, reason = "inconclusive", stop
+    elif contradicted:
+        outcome, reason = "contradicted", f"recovery trials contradict the estimate: {'; '.join(contradicted)}"
+    elif missing:
+        outcome, reason = "unproven", f"no recovery trial was clear {' and '.join(missing)} the estimate"
+        if not settings.proof_steps:
+            reason = _NO_PROOF
+    else:
+        reason = why(own, constraint, settings)
+    low_high = between if between else (min(own.low, rate), max(own.high, rate))
+    return Done(
+        rate, low_high, "processes" if between else "fit", proven, outcome, reason, constraint, tuple(found), doubts
+    )
+
+
+def _no_fit(settings: Search, measured: Sequence[Measurement]) -> str:
+    """Reason why no window gave an estimate."""
+    costs = [w.seconds / len(w.batches) for w in measured if isinstance(w, Window) and w.invalid is None and w.batches]
+    if costs and min(costs) >= settings.max_age.seconds:
+        return (
+            f"a batch takes {1000 * min(costs):,.0f} ms or more, which is above the allowed age of "
+            f"{settings.max_age}; raise search.max_age"
+        )
+    return "no window told what a batch costs"
+
+
+def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
+    """Sentence that says what limits the rate."""
+    a, b = own.batch_cost_s, own.row_cost_s
+    cost = "" if a is None else f": a batch costs {1000 * a:,.0f} ms and {1e6 * b:,.3g} µs a row"
+    if constraint == "batch cap":
+        return f"limited by the engine's cap of {own.cap_rows:,} rows a batch, which batch_rows sets{cost}"
+    if constraint == "age":
+        return f"limited by the allowed age of {settings.max_age}{cost}"
+    if constraint == "queue memory":
+        return f"limited by the rows that the driver's queues hold (replay.max_memory_mb){cost}"
+    if constraint == "driver's ceiling":
+        return f"limited by the driver or search.max_rate: more was not offered{cost}"
+    return "limited by what the engine carries"
+
+
+def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[Doubt, ...]:
+    """Doubts that a reader should know before trusting the figure."""
+    doubts = []
+    if len(found) == 1:
+        doubts.append(Doubt("one process", _ONE_PROCESS))
+    if not settings.proof_steps:
+        doubts.append(Doubt("no proof", _NO_PROOF))
+    drift = max((one.drift for one in found), key=abs, default=0.0)
+    if abs(drift) > settings.max_drift:
+        compared = "more" if drift > 0 else "less"
+        sentence = (
+            f"when the ladder ended, a batch still cost {abs(drift):.0%} {compared} than in a warm process, for which "
+            "the rate is estimated; raise search.warmup_seconds"
+        )
+        doubts.append(Doubt("drift", sentence))
+    if any(one.misfit > 4 for one in found):
+        told = "the cost of a batch is no straight line over its rows"
+        if all(one.batch_cost_s is None for one in found):
+            told = "windows at about the same backlog differ by more than their noise"
+        doubts.append(Doubt("misfit", f"{told}: the estimate may be off"))
+    return tuple(doubts)

@@ -1,0 +1,240 @@
+"""Calibrates the search: runs it on a virtual clock against the known system, whose sustainable rate is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
+from streamgauge.bench.search.behaviour import Behaviour, Process
+from streamgauge.bench.search.latency_turns import QUANTILES, order, ratio
+from streamgauge.bench.search.loop import run_search
+from streamgauge.bench.search.records import Batch, Measurement, Sample, TrialObservation, TrialRecord, Window
+from streamgauge.bench.search.shared import AllDone, Turn, run_shared
+from streamgauge.bench.search.steps import Done, Hold, Limits, Recover
+from streamgauge.bench.search.verdict import judge
+from streamgauge.config import Search
+from streamgauge.stats.paired import Ratio
+
+#: seconds between two samples of an engine without micro-batches
+LOOK_S = 0.1
+#: seconds in which a stream settles after its turn began
+SETTLE_S = 1.5
+#: seconds between two events whose latency is counted
+EACH_S = 1e-3
+#: an idle clock advances by this share of an event more; otherwise rounding could leave it before the event for ever
+_AFTER = 1e-3
+
+
+class VirtualProcess:
+    """A fresh process of the known system on a clock of its own, which advances only with its work."""
+
+    def __init__(self, behaviour: Behaviour, seed: int, number: int) -> None:
+        self._process = Process(behaviour, seed, number)
+        self.clock_s = self.taken_s = 0.0  # until when events were taken that are offered at a rate
+
+    def turn_to(self, behaviour: Behaviour, rows: int) -> None:
+        """Goes on with a stream that costs this; what is left of the one before takes a batch, and is not counted."""
+        if behaviour != self._process.behaviour:
+            self.batch(rows)
+            self._process.behaviour = behaviour
+
+    def batch(self, waiting: int) -> Batch:
+        """Processes one batch of the waiting rows."""
+        rows = min(waiting, self._process.most_rows)
+        seconds = self._process.batch_s(rows, self.clock_s, waiting)
+        self.clock_s += seconds
+        return Batch(self.clock_s, rows, seconds)
+
+    def hold(self, rows: int, enough: Callable[[list[Batch]], bool]) -> tuple[Batch, ...]:
+        """Runs a closed-loop window: so many rows wait whenever a batch begins."""
+        batches: list[Batch] = []
+        while not enough(batches):
+            batches.append(self.batch(rows) if not self._process.behaviour.continuous else self._look(rows))
+        return tuple(batches)
+
+    def _look(self, waiting: int) -> Batch:
+        rows, begin = 0, self.clock_s
+        while self.clock_s < begin + LOOK_S:
+            rows += self.batch(waiting).rows
+        return Batch(self.clock_s, rows, self.clock_s - begin)
+
+    def pace(self, rate: float, seconds: float) -> Histogram:
+        """Offers events at that rate for so many seconds, and goes on with those that wait; returns their latencies.
+
+        The latency of an event is from when it is due to the end of its batch; one in each millisecond is counted.
+        """
+        latencies, end = Histogram(), self.clock_s + seconds
+        while self.clock_s < end:
+            begin, due = self.taken_s, self.clock_s
+            self.taken_s = min(due, begin + self._process.most_rows / rate)
+            if (rows := int((self.taken_s - begin) * rate)) < 1:
+                self.taken_s, self.clock_s = begin, self.clock_s + EACH_S
+                continue
+            self.batch(rows)
+            events = np.arange(math.ceil(begin / EACH_S), math.ceil(self.taken_s / EACH_S)) * EACH_S
+            latencies.add(np.round((self.clock_s - events) * 1e9).astype(np.int64))
+        return latencies
+
+    def offer(
+        self,
+        rate: float,
+        behind_s: float,
+        longest_s: float,
+        noise: float | None,
+        over: Callable[[TrialObservation], bool],
+        queue_s: float = 60.0,
+    ) -> TrialObservation:
+        """Runs an open-loop trial at `rate` events/s, from a backlog of that age on; event k is due at k / rate."""
+        begin, taken, samples, clock = self.clock_s, 0, list[Sample](), list[Sample]()
+        observation = TrialObservation(rate, longest_s, (), 0, 0)
+        while True:
+            at = self.clock_s - begin
+            due = math.floor((at + behind_s) * rate) + 1
+            overflow = due - taken > (queue_s + behind_s) * rate
+            if due > taken or not samples:
+                sample = Sample(at, max(0.0, at + behind_s - taken / rate), due - taken, taken)
+                if not self._process.behaviour.continuous or not samples or at - samples[-1].at_s >= LOOK_S:
+                    samples.append(sample)
+                    clock.append(sample)
+                    observation = TrialObservation(
+                        rate, longest_s, tuple(samples), due, taken, overflow, None, tuple(clock), behind_s, noise
+                    )
+                    if overflow or at >= longest_s or over(observation):
+                        return observation
+            else:
+                self.clock_s = begin + (taken + _AFTER) / rate - behind_s  # nothing waits: until the next event is due
+                continue
+            taken += self.batch(due - taken).rows
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Results of searches on the known system, and the truth."""
+
+    truth_events_per_s: float
+    searches: tuple[Done, ...]
+    seconds: tuple[float, ...]  # of each search, by the clock that it used
+
+    @property
+    def errors(self) -> list[float]:
+        """found/truth − 1 of each search."""
+        return [done.rate_events_per_s / self.truth_events_per_s - 1 for done in self.searches]
+
+    @property
+    def bias(self) -> float:
+        """The median error."""
+        return float(np.median(self.errors))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the errors; 0 of a single search."""
+        return float(np.std(self.errors, ddof=1)) if len(self.searches) > 1 else 0.0
+
+    @property
+    def coverage(self) -> float:
+        """The share of intervals that hold the truth."""
+        held = [
+            d.interval is not None and d.interval[0] <= self.truth_events_per_s <= d.interval[1] for d in self.searches
+        ]
+        return sum(held) / len(held)
+
+
+def calibrate(behaviour: Behaviour, settings: Search, seeds: int, first_seed: int = 0) -> Calibration:
+    """Runs whole searches against the known system on a virtual clock, one for each seed. Raises UserError."""
+    behaviour.check()
+    if behaviour.capacity is None:
+        raise UserError("capacity: found none, allowed: a number of events per second above 0")
+    truth = behaviour.truth(settings.max_age.seconds)
+    if truth <= 0:
+        raise UserError(
+            f"batch_cost_s: found {behaviour.batch_cost_s:g}, allowed: less than the allowed age of {settings.max_age}"
+        )
+    found = [_search(behaviour, settings, seed) for seed in range(first_seed, first_seed + seeds)]
+    return Calibration(truth, tuple(done for done, _ in found), tuple(seconds for _, seconds in found))
+
+
+def _search(behaviour: Behaviour, settings: Search, seed: int) -> tuple[Done, float]:
+    processes: dict[int, VirtualProcess] = {}
+
+    def measure(step: Hold | Recover) -> Measurement:
+        return _measured(
+            processes.setdefault(step.process, VirtualProcess(behaviour, seed, step.process)), step, settings
+        )
+
+    done = run_search(settings, Limits(continuous=behaviour.continuous), measure)
+    return done, sum(process.clock_s for process in processes.values())
+
+
+def _measured(process: VirtualProcess, step: Hold | Recover, settings: Search) -> Measurement:
+    if isinstance(step, Hold):
+        return Window(step.process, step.purpose, step.rows, process.hold(step.rows, step.enough), block=step.block)
+    observation = process.offer(
+        step.rate_events_per_s, step.behind_s, step.longest_s, step.noise,
+        lambda so_far: judge(so_far, settings).outcome != "inconclusive",
+    )  # fmt: skip
+    lasted = observation.samples[-1].at_s
+    return TrialRecord(
+        step.process, step.purpose, step.rate_events_per_s, lasted, judge(observation, settings), correct=True
+    )
+
+
+def shared_search(
+    streams: Sequence[Behaviour], settings: Search, seed: int, favour: float = 0.0
+) -> tuple[AllDone, float]:
+    """Runs one search of cells that share their processes on a virtual clock; returns its answer and its seconds.
+
+    streams: the behaviour of each cell, which differ only in what a row costs. favour: deviation of how much a process
+    favours one stream, on logarithms.
+    """
+    processes: dict[int, tuple[VirtualProcess, list[Behaviour]]] = {}
+
+    def measure(turn: Turn) -> Measurement:
+        number = turn.step.process
+        if number not in processes:
+            processes[number] = favouring(streams, seed, number, favour)
+        process, own = processes[number]
+        process.turn_to(own[turn.cell], turn.step.rows if isinstance(turn.step, Hold) else 1)
+        return _measured(process, turn.step, settings)
+
+    limits = Limits(continuous=streams[0].continuous)
+    done = run_shared(settings, limits, len(streams), measure, (), settings.processes)
+    assert done is not None
+    return done, sum(process.clock_s for process, _ in processes.values())
+
+
+def favouring(
+    streams: Sequence[Behaviour], seed: int, number: int, favour: float
+) -> tuple[VirtualProcess, list[Behaviour]]:
+    """A fresh process, and the behaviour of each stream in it: it favours some by chance, by a factor on what costs."""
+    random = np.random.default_rng((seed, number, 1))
+    factors = [math.exp(random.normal(0, favour)) for _ in streams]
+    own = [
+        replace(one, capacity=(one.capacity or 1.0) * factor, batch_cost_s=one.batch_cost_s / factor)
+        for one, factor in zip(streams, factors, strict=True)
+    ]
+    return VirtualProcess(own[0], seed, number), own
+
+
+def paced_turns(
+    streams: Sequence[Behaviour], rate: float, seconds: float, settings: Search, seed: int, favour: float = 0.0
+) -> tuple[dict[str, Ratio | None], float]:
+    """Compares the latencies of two streams in turns at one rate, in a warm process on a virtual clock.
+
+    Returns the ratio of each quantile, and the seconds that it took.
+    """
+    process, own = favouring(streams, seed, 1, favour)
+    process.clock_s = process.taken_s = settings.warmup_seconds
+    turns, latencies, last = order(1, settings.blocks, len(streams)), list[Histogram](), -1
+    for turn in turns:
+        if turn != last:
+            process.turn_to(own[turn], 1)
+            process.pace(rate, SETTLE_S)
+            last = turn
+        latencies.append(process.pace(rate, seconds))
+    found = {name: ratio([(turns, latencies)], 1, quantile) for name, quantile in QUANTILES.items()}
+    return found, process.clock_s - settings.warmup_seconds

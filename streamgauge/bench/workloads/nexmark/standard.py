@@ -1,0 +1,24 @@
+"""The parameters with which the suite asks its queries."""
+
+from __future__ import annotations
+
+from streamgauge.bench.workloads import Query, Spec
+
+SECOND_US = 1_000_000
+DAY_US = 86_400 * SECOND_US
+WINDOW_US, SLIDE_US = 10 * SECOND_US, 5 * SECOND_US
+#: how far apart in event time joined events may be
+WAIT_US = 600 * SECOND_US
+
+
+def standard(query: Query, watermark_ms: int, wait_us: int = WAIT_US) -> Spec:
+    """Parameters with which the suite asks a query."""
+    windows = {"q15": DAY_US, "q16": DAY_US}
+    name = query.name.rpartition(".")[2]
+    return Spec(
+        query.name,
+        key="bidder" if name == "q11" else None,
+        window_us=wait_us if query.rule.kind == "bounded" else windows.get(name, WINDOW_US),
+        slide_us=SLIDE_US if query.slides else None,
+        watermark_ms=watermark_ms,
+    )

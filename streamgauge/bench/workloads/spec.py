@@ -1,0 +1,115 @@
+"""Parameters of a query, checked against the columns that it will find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import Duration
+from streamgauge.bench.workloads.registry import find
+
+if TYPE_CHECKING:
+    from streamgauge.config import Workload
+
+NUMBERS = ("int64", "float64")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Parameters of a query. Durations are in microseconds; the watermark, as Spark wants it, in milliseconds.
+
+    The window is also the gap of a session and the time to live of an element that waits to be joined.
+    """
+
+    query: str
+    key: str | None = None
+    value: str | None = None
+    window_us: int = 10_000_000
+    slide_us: int | None = None
+    watermark_ms: int = 0
+    offset_us: int = 0  # windows begin at multiples of their slide plus this
+    mark: str | None = None  # the value, as text, of events of the second kind
+    top: int = 10
+
+    @classmethod
+    def of(cls, workload: Workload, columns: Mapping[str, str], *, whole: bool = False) -> Self:
+        """Makes the parameters of a workload, checked against registry and declared columns. Raises UserError.
+
+        whole: any rule of comparison will do, as not only a checksum of the answer decides.
+        """
+        where = f"workloads.{workload.name}"
+        query = find(workload.query, where)
+        if not whole and query.rule.kind not in ("exact", "bounded"):
+            raise UserError(
+                f"{where}.query: {query.name} is compared by {query.rule.kind}, which trials do not support"
+            )
+        if missing := [name for name in query.columns if name not in columns]:
+            raise UserError(f"{where}.query: {query.name} reads {missing[0]}; declare it in source.columns")
+        for need in ("key", "value"):
+            column = getattr(workload, need)
+            if column is None and need in query.needs:
+                raise UserError(f"{where}.{need}: {query.name} needs it; name one of {_list(columns)}")
+            if column is not None and column not in columns:
+                raise UserError(f"{where}.{need}: found {column!r}, allowed: {_list(columns)} (source.columns)")
+        if "mark" in query.needs and workload.mark is None:
+            raise UserError(f"{where}.mark: {query.name} needs it: the {workload.value} of {query.marked}")
+        if "mark" in query.needs and columns[str(workload.value)] == "float64":
+            others = _list([name for name, kind in columns.items() if kind != "float64"])
+            raise UserError(f"{where}.value: {workload.value} is a float; marks cannot be floats; allowed: {others}")
+        if query.counts(workload.value) and columns[str(workload.value)] not in NUMBERS:
+            numbers = _list([name for name, kind in columns.items() if kind in NUMBERS])
+            raise UserError(f"{where}.value: {workload.value} is not numeric; allowed: {numbers}")
+        window, watermark = _whole(workload.window, "us", where, "window"), workload.watermark
+        slide = None if workload.slide is None else _whole(workload.slide, "us", where, "slide")
+        if slide is not None and not query.slides:
+            raise UserError(f"{where}.slide: {query.name} has no sliding windows; leave it out")
+        if window <= 0 or (slide is not None and (slide <= 0 or window % slide)):
+            raise UserError(f"{where}: window {workload.window} must be a whole multiple, 1 or more, of its slide")
+        if query.needs_watermark and watermark < workload.window:
+            raise UserError(f"{where}.watermark: {query.name} needs {workload.window} or more, its window")
+        return cls(
+            workload.query,
+            workload.key,
+            workload.value,
+            window,
+            None if slide == window else slide,
+            _whole(watermark, "ms", where, "watermark"),
+            mark=workload.mark,
+            top=workload.top,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def length_us(self) -> int:
+        """Length of the engine's windows, from which a query may cut its own."""
+        return self.window_us * find(self.query).spans
+
+    @property
+    def beyond_us(self) -> int:
+        """Least distance of the sentinel from the last event at which every answer comes out."""
+        lag = max(find(self.query).lags, default=0)
+        return 2 * self.length_us + lag * self.window_us + self.watermark_ms * 1000
+
+    @property
+    def step_us(self) -> int:
+        return self.slide_us or self.window_us
+
+    def tumbling(self) -> list[Spec]:
+        """Splits the engine's windows into tumbling ones: one spec for each offset."""
+        shifts = range(0, self.length_us, self.step_us)
+        return [replace(self, slide_us=self.length_us, offset_us=self.offset_us + shift) for shift in shifts]
+
+
+def _whole(duration: Duration, unit: str, where: str, key: str) -> int:
+    try:
+        return duration.to(unit)
+    except ValueError as problem:
+        raise UserError(f"{where}.{key}: {problem}") from None
+
+
+def _list(names: Any) -> str:
+    return ", ".join(names) or "none"

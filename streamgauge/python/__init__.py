@@ -1,7 +1,0 @@
-"""Python interface for notebooks and scripts: profiles, streams, and runs as typed objects. docs/python.md."""
-
-from streamgauge.cli.source_options import Reading
-from streamgauge.python.run import Run
-from streamgauge.python.streams import analyze, generate
-
-__all__ = ["Reading", "Run", "analyze", "generate"]

@@ -1,5 +1,0 @@
-"""Builds self-contained HTML pages from records and artifacts, without Spark: `build` makes the pages of one run."""
-
-from streamgauge.report.pages import build
-
-__all__ = ["build"]

@@ -1,0 +1,1 @@
+"""Lists and shows what was measured: records in, tables and pages out."""

@@ -1,0 +1,32 @@
+"""The SQL index of all results. Each run's JSON lines are the truth; the index can be rebuilt from them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import here, place
+from streamgauge.results.index.result_index import Index
+
+__all__ = ["Index", "default_url", "index_run"]
+
+
+def default_url(artifacts: Path) -> str:
+    """Database URL: STREAMGAUGE_DATABASE if it is set, else an SQLite file among the artifacts."""
+    return os.environ.get("STREAMGAUGE_DATABASE") or f"sqlite:///{here(place(artifacts)) / 'results.db'}"
+
+
+def index_run(artifacts: Path, run_id: str) -> str:
+    """Adds a run's results to the index and returns a message.
+
+    A database that is down fails no run: the records stay, and the message says how to add them later.
+    """
+    try:
+        added = Index(default_url(artifacts)).add_run(place(artifacts) / "runs" / run_id)
+    except UserError as problem:
+        said = f"results not indexed: {problem}; later: `streamgauge results add`"
+        logging.getLogger("streamgauge").warning(said)
+        return said
+    return f"{added} results added"

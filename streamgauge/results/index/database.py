@@ -1,0 +1,158 @@
+"""Opens the database (SQLite or PostgreSQL), and makes its tables."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from streamgauge.base.errors import Damaged, UserError
+from streamgauge.base.places import as_user_error
+from streamgauge.base.shipped import INSTALL
+from streamgauge.results.index.tables import SCHEMA
+
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+#: seconds that a second writer waits for the first
+_WAIT_S = 60
+#: errors of SQLite that are not the file's: it is in use, or its disk is at fault
+_MAY_PASS = re.compile("locked|unable to open|full|disk I/O|readonly directory")
+
+
+def connect(url: str, *, make: bool = True) -> Engine:
+    """An engine for sqlite:///FILE or postgresql://… Raises UserError in one line, without the password.
+
+    make: False refuses an SQLite file that does not exist, so that nothing is created.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # ValueError: the port is not a number
+        raise UserError("--database: not a URL, allowed: sqlite:///FILE or postgresql://host/name") from None
+    kind = parsed.drivername.split("+")[0]
+    if kind not in _DRIVERS:
+        raise UserError(f"--database: found {kind!r}, allowed: sqlite or postgresql")
+    try:
+        if kind == "sqlite":
+            if not make and parsed.database and not Path(parsed.database).is_file():
+                raise UserError(f"{name(parsed)}: no such database; `streamgauge results add` makes it")
+            return _sqlite(parsed)
+        options = {"connect_timeout": 10}
+        return create_engine(parsed.set(drivername=_DRIVERS[kind]), connect_args=options, pool_pre_ping=True)
+    except (NoSuchModuleError, ImportError) as problem:
+        raise UserError(f"{name(parsed)}: its driver is not installed ({problem}); {INSTALL}") from None
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database and url.database != ":memory:":
+        try:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise as_user_error(problem, Path(url.database)) from None
+    engine = create_engine(url, connect_args={"timeout": _WAIT_S})
+
+    @event.listens_for(engine, "connect")
+    def _own_transactions(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # else sqlite3 begins transactions on its own, too late
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def _write_at_once(connection: Connection) -> None:
+        # a reader that turns writer in mid-transaction is refused, whatever the time-out
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def name(url: URL) -> str:
+    return url.render_as_string(hide_password=True)
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """Yields a connection in a transaction, all or nothing. Raises UserError, in one line, for a database's error."""
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except (DBAPIError, OSError, UnicodeDecodeError) as problem:  # the last: of names in a damaged file
+        said = str(getattr(problem, "orig", None) or problem).strip().splitlines() or ["no reason given"]
+        if (file := file_of(engine)) and not _MAY_PASS.search(said[0]) and os.access(file, os.W_OK):
+            raise damaged(file, said[0]) from None
+        raise UserError(
+            f"{name(engine.url)}: the database does not answer: {said[0]}; start it, or choose another --database"
+        ) from None
+
+
+def file_of(engine: Engine) -> Path | None:
+    """Returns the file of an SQLite database; None for another one, and for one in memory."""
+    kept = engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:")
+    return Path(str(engine.url.database)) if kept else None
+
+
+def damaged(file: object, what: str) -> Damaged:
+    return Damaged(file, f"damaged, {what}", "`streamgauge results rebuild` makes it again from the records")
+
+
+def require_intact(engine: Engine) -> None:
+    """Raises Damaged if SQLite finds its file's structure broken: a row that an index misses, a series that is gone."""
+    if file := file_of(engine):
+        with transaction(engine) as connection:
+            (found, *_) = connection.execute(text("PRAGMA integrity_check(1)")).scalars()
+            gone = connection.execute(text("PRAGMA foreign_key_check")).first()
+        if found != "ok" or gone:
+            raise damaged(file, " ".join(str(found).split()) if found != "ok" else "a series is gone")
+
+
+def schema_of(connection: Connection) -> str | None:
+    """Newest migration that was applied; None for an empty database. Raises UserError if the tables are not ours.
+
+    An SQLite file belongs to one program. In PostgreSQL, tables of others may lie beside ours.
+    """
+    tables, ours = set(inspect(connection).get_table_names()), {"alembic_version", "series", "points"}
+    if tables >= ours:
+        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return str(found) if found else None
+    if len(tables & ours) > 1 and (file := file_of(connection.engine)):
+        raise damaged(file, f"the table {min(ours - tables)} is gone")
+    if tables & ours or (tables and connection.dialect.name == "sqlite"):
+        raise UserError(f"{name(connection.engine.url)}: its tables are not Streamgauge's; choose another --database")
+    return None
+
+
+def prepare(engine: Engine) -> None:
+    """Makes the tables in an empty database. Raises UserError for the schema of another version."""
+    with transaction(engine) as connection:
+        found = schema_of(connection)
+        if found not in (None, SCHEMA):
+            raise UserError(
+                f"{name(engine.url)}: found schema {found}, allowed: {SCHEMA}; another version made it: name another "
+                "--database or move this one away, then run `streamgauge results rebuild`"
+            )
+        if engine.dialect.name == "postgresql":  # two processes may start at once
+            connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))
+            if schema_of(connection) == SCHEMA:
+                return
+        if found != SCHEMA:
+            _migrate(connection, SCHEMA)
+    require_intact(engine)
+
+
+def _migrate(connection: Connection, revision: str) -> None:
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps, and its plugins, are no news
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, revision)
+    except CommandError as problem:  # no migration has the number that it found
+        raise damaged(name(connection.engine.url), str(problem)) from None

@@ -1,0 +1,90 @@
+"""The page's section on the run itself: how to run it again, its records, its configuration, and the run before it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import PurePath
+from typing import Any
+
+import yaml
+
+from streamgauge.base import secrets
+from streamgauge.base.places import Remote
+from streamgauge.catalog import run_summary
+from streamgauge.catalog.results import Result
+from streamgauge.config import BENCHMARK, Benchmark
+from streamgauge.results.report.blocks import (
+    Block,
+    Cell,
+    Code,
+    Hole,
+    Note,
+    Section,
+    Table,
+    Text,
+    attempt,
+    between,
+    number,
+)
+from streamgauge.results.report.metric_names import for_people
+from streamgauge.results.report.run_records import Records
+
+#: files that the page's figures come from, and what they are
+_FILES = {
+    BENCHMARK: "the benchmark as this run had it",
+    "stages.jsonl": "each attempt at a stage: when, how long, how it ended, on which machine",
+    "results.jsonl": "each measured figure, with its interval",
+}
+
+
+def section(records: Records) -> Section:
+    files = [Note(f"{name}: {told}", href=name) for name, told in _FILES.items() if _is_there(records, name)]
+    blocks: list[Block] = [Code(f"streamgauge run runs/{shlex.quote(records.run_id)}/{BENCHMARK}"), *files]
+    told = settings(records.benchmark)
+    if secrets.MASK in told:
+        blocks.append(Note(f"{secrets.MASK} stands for a secret: put it, or ${{VARIABLE}}, in its place first."))
+    blocks.append(Code(told, folded="Configuration"))
+    parts = [Section("before", "Beside the run before", blocks=[attempt("The run before", _before, records)])]
+    lead = (
+        "The same streams come out on every machine. In the artifacts' folder, this command makes them "
+        "again, and measures again."
+    )
+    return Section("again", "This run again", lead, blocks, parts)
+
+
+def _is_there(records: Records, name: str) -> bool:
+    return name == BENCHMARK or (records.directory / name).exists() or isinstance(records.directory, Remote)
+
+
+def settings(benchmark: Benchmark) -> str:
+    """The benchmark as YAML, without defaults; files of the source by their names, as folders are nobody's business."""
+    told: dict[str, Any] = secrets.masked(json.loads(benchmark.model_dump_json(exclude_defaults=True)))
+    for key in told["source"].keys() & {"files", "expectations"}:
+        told["source"][key] = [PurePath(file).name for file in told["source"][key]]
+    return yaml.safe_dump(told, sort_keys=False, allow_unicode=True).rstrip()
+
+
+def _before(records: Records) -> Block:
+    """Table of the figures that this run shares with the newest earlier run of the benchmark."""
+    mine = run_summary.figures(records.directory)
+    began = run_summary.began(records.directory)
+    runs = [(run_summary.began(path), path) for path in records.store.runs() if path.is_dir()]
+    found = [(at, path) for at, path in runs if at and at < (began or "~")]
+    for _, path in sorted(found, reverse=True):
+        theirs = run_summary.figures(path)
+        shared = run_summary.shared(theirs, mine)
+        if shared:
+            rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
+            columns = ["cell", "figure", "before", "its interval", "now", "its interval"]
+            noise = "With one run on each side, a difference cannot be told from the noise between runs."
+            told = f"{path.name} was the run before. {noise}"
+            return Table(columns, rows, told, cards=True)
+    return Hole("No run before", "these artifacts hold no earlier run with a figure of the same cells")
+
+
+def _row(key: tuple[str, ...], before: Result, now: Result) -> list[Cell]:
+    experiment, workload, system, _, metric = key
+    name, values = f"{experiment}, {workload}, {system}", (before, now)
+    shown = [part for one in values for part in (number(one.value, one.unit), between((one.low, one.high)))]
+    return [Text(name), for_people(metric), *shown]

@@ -1,0 +1,125 @@
+"""The cells of a run sorted by their disorder, and charts with one curve per workload and system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from streamgauge.records.comparison import Comparison
+from streamgauge.results.report import semantics
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table, number
+from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.results.report.degrees import axes, by_line, common_rates, comparison, line_of
+from streamgauge.results.report.run_records import CellRecord, Json, Records
+
+Value = Callable[[CellRecord], float | None]
+Ends = Callable[[CellRecord], tuple[float, float] | None]
+#: returns further columns of a cell's row in a chart's table
+More = Callable[[CellRecord], list[Cell]]
+#: workload and system -> cells
+Groups = Mapping[tuple[str, str], Sequence[CellRecord]]
+_X = "out-of-order events (%)"
+
+
+class Costs:
+    """The cells of a run with what the blocks of the page share."""
+
+    def __init__(self, records: Records) -> None:
+        self.records, self.axes = records, axes(records)
+        self.cells = [cell for cell in records.cells if cell.cell.workload not in semantics.ceilings(records)]
+        self.base = {line_of(cell): cell for cell in self.cells if cell.cell.experiment == self.axes.base}
+        rates = common_rates(self.cells)
+        self.common = rates[0] if rates else None
+
+    def kept(self, record: CellRecord) -> Comparison | None:
+        """The comparison with the least disordered stream; None if no process measured both in turns."""
+        found = comparison(self.records, record)
+        return found if found and found.against == self.axes.base else None
+
+    def part(self, record: CellRecord) -> float | None:
+        """The part of the base's rate that is kept: 1 of the base itself, where another cell is compared with it."""
+        if self.base.get(line_of(record)) is record:
+            others = (one for one in self.cells if line_of(one) == line_of(record))
+            return 1.0 if any(found.ratio for one in others if (found := self.kept(one))) else None
+        found = self.kept(record)
+        return found.ratio if found else None
+
+    def part_ends(self, record: CellRecord) -> tuple[float, float] | None:
+        found = self.kept(record)
+        return found.interval if found else None
+
+    def factor(self, record: CellRecord) -> float:
+        return self.axes.factors[record.cell.experiment]
+
+    def times_watermark(self, record: CellRecord) -> float | None:
+        """The longest delay over the watermark's delay; None without a watermark's delay."""
+        benchmark = self.records.benchmark
+        longest = benchmark.experiment(record.cell.experiment).delay.max.seconds
+        watermark = benchmark.workload(record.cell.workload).watermark.seconds
+        return longest / watermark if watermark else None
+
+
+def chart(
+    costs: Costs,
+    title: str,
+    label: str,
+    value: Value,
+    *,
+    names: Sequence[str] = (),
+    x: str = _X,
+    at: Value | None = None,
+    ends: Ends | None = None,
+    columns: tuple[str, ...] = (),
+    more: More = lambda _: [],
+    groups: Groups | None = None,
+    of_time: bool = False,
+    note: str = "",
+) -> Block:
+    """Charts one curve per workload and system over the experiments of one axis; the table has the same numbers.
+
+    at: where a cell lies on the axis, by default its out-of-order percent. ends: both ends of an interval. groups: the
+    cells of each curve, by default those of the axis. of_time: the values are ms, on a logarithmic axis.
+    """
+    at = at or costs.factor
+    groups = by_line(costs.cells, names or costs.axes.degrees) if groups is None else groups
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for nth, (name, records) in enumerate(groups.items()):
+        points = [(place, y, r) for r in records if (y := value(r)) is not None and (place := at(r)) is not None]
+        for place, y, record in points:
+            rows.append([record.cell.experiment, f"{place:.4g}", *name, number(y), *more(record)])
+        if points:
+            traces.append(_curve(", ".join(name), nth, points, ends))
+    if not traces:
+        return Hole(title, "no cell has this figure")
+    y_axis: Axis = axis(label, rangemode="tozero", tickformat=",~r")
+    if of_time:
+        y_axis = delay_axis(label, [v for trace in traces for v in trace["y"]], 1e-3)
+    return Chart(
+        title,
+        figure(traces, axis(x, rangemode="tozero"), y_axis, showlegend=True),
+        Table(["experiment", x, "workload", "system", label, *columns], rows),
+        note,
+    )
+
+
+def ends_of(record: CellRecord) -> tuple[float, float] | None:
+    """Both ends of the interval of a cell's rate."""
+    low, high = record.interval
+    return (low, high) if low is not None and high is not None else None
+
+
+def _curve(
+    name: str,
+    nth: int,
+    points: Sequence[tuple[float, float, CellRecord]],
+    ends: Ends | None,
+) -> Trace:
+    bars: Json = {"visible": False}
+    if ends is not None:
+        both = [(y, ends(record) or (y, y)) for _, y, record in points]
+        bars = {"type": "data", "array": [high - y for y, (_, high) in both],
+                "arrayminus": [y - low for y, (low, _) in both], "thickness": 1.2, "width": 5}  # fmt: skip
+    return line(
+        name, [p[0] for p in points], [p[1] for p in points], nth, mode="lines+markers",
+        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9}, error_y=bars,
+    )  # fmt: skip

@@ -1,0 +1,307 @@
+"""The page of all results over time: a chart per query and metric, its systems side by side, changes marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby, pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from streamgauge.bench.answers import functional
+from streamgauge.bench.answers.functional import is_sound
+from streamgauge.catalog.results import ACCEPTED
+from streamgauge.config.systems import ENGINES
+from streamgauge.records.claim import mark_of
+from streamgauge.results.index import Index
+from streamgauge.results.index.history import Row, moment_of
+from streamgauge.results.report import standing
+from streamgauge.results.report.blocks import (
+    MISSING,
+    Block,
+    Cell,
+    Chart,
+    Note,
+    Outcome,
+    Section,
+    Spark,
+    State,
+    Table,
+    Text,
+    number,
+    share,
+)
+from streamgauge.results.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
+from streamgauge.results.report.curves import Curve, curve_of
+from streamgauge.results.report.layout import fill, publish
+from streamgauge.results.report.metric_names import for_people
+from streamgauge.stats.changes import SEGMENT
+
+_RANK: list[State] = ["plain", "good", "open", "bad"]
+#: a pause between points longer than this many times the usual one is drawn as a gap
+_SILENCE = 1.5
+
+
+def build(index: Index, out: Path) -> list[str]:
+    """Writes the page and returns one line per change on it. Raises UserError if it cannot be written."""
+    series = index.series()
+    curves = [curve_of(index, one, len(series)) for one in series]
+    outcome = _outcome(curves)
+    drawn = [curve for curve in curves if curve.row["metric"] not in standing.TOLD_APART]
+    sections = [*standing.sections(index, [(curve.row, curve.points) for curve in curves]), _summary(drawn)]
+    changed = sorted(_grouped(drawn, "benchmark", "workload"), key=lambda one: -max(map(_rank, one[1])))
+    for (benchmark, workload), some in changed:
+        groups = enumerate(_grouped(some, "experiment", "metric"))
+        parts = [
+            replace(_part(f"{experiment}, {for_people(metric)}", beside), id=f"{_slug(benchmark, workload)}-{n}")
+            for n, ((experiment, metric), beside) in groups
+        ]
+        sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
+    nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
+    lead = (
+        "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure. "
+        "A hollow point is a rate that is not proven."
+    )
+    publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], outcome, sections))
+    return [f"{what}: {reason}" for _, what, reason in outcome.problems]
+
+
+def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...], list[Curve]]]:
+    def key(curve: Curve) -> tuple[str, ...]:
+        return tuple(str(curve.row[name]) for name in names)
+
+    return [(group, list(some)) for group, some in groupby(sorted(curves, key=key), key)]
+
+
+def _outcome(curves: list[Curve]) -> Outcome:
+    problems = [change for curve in curves for change in _changes(curve)]
+    figures = [curve for curve in curves if not curve.is_output]
+    most = max((len(curve.sound) for curve in figures), default=2 * SEGMENT)
+    if not problems and most < 2 * SEGMENT:
+        return Outcome("plain", f"Too early to judge: {most} of {2 * SEGMENT} values", [])
+    states = {state for state, _, _ in problems}
+    state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
+    said = "No series has changed" if not problems else f"{len(problems)} changes in {len(curves)} series"
+    return Outcome(state, said if len(problems) != 1 else f"1 change in {len(curves)} series", problems)
+
+
+def _changes(curve: Curve) -> list[tuple[State, str, str]]:
+    """Lists (state, what, reason) of every change in a series; a change of an output needs no statistics."""
+    what = " ".join(
+        str(curve.row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
+    )
+    if curve.sound and (mark := mark_of(curve.sound[-1]["claim"])):
+        what += f" ({mark})"
+    if curve.is_output:
+        metric = str(curve.row["metric"])
+        return [
+            ("bad", what, f"{functional.said(metric, a, b)} on {_date(b)}")
+            for a, b in functional.broken(metric, curve.points)
+        ]
+    told: list[tuple[State, str, str]] = []
+    for change in curve.found.changes:
+        outcome = curve.outcomes.get(change.index, "suspect: not rerun")
+        reason = f"{_signed(change.magnitude)} since {_date(curve.sound[change.index])} {_range(change.interval)}"
+        reason += f"confidence {change.confidence:.2%}; {_limits(curve)}{outcome}"
+        if outcome == "regression":
+            reason += f"; to accept it: streamgauge results accept {curve.row['key']} --reason …"
+        told.append((_state(curve, change.magnitude, outcome), what, reason))
+    return told
+
+
+def _limits(curve: Curve) -> str:
+    """The noise floor and the detectable change, as shown beside every verdict."""
+    floor = f"noise floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
+    return f"{floor}detectable {share(_rounded(curve.detectable))}; "
+
+
+def _state(curve: Curve, magnitude: float, outcome: str) -> State:
+    if outcome in ("improvement", "refuted") or (magnitude > 0) == curve.higher_is_better:
+        return "good"
+    if outcome.startswith(ACCEPTED):
+        return "plain"
+    return "bad" if outcome == "regression" else "open"
+
+
+def _summary(curves: list[Curve]) -> Section:
+    rows: list[list[Cell]] = []
+    for curve in sorted(curves, key=lambda one: -_rank(one)):
+        changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
+        query, experiment = f"{curve.row['benchmark']} {curve.row['workload']}", curve.row["experiment"]
+        rows.append([
+            f"{query}, {experiment}", Text(curve.label, hint=_machine(curve)), for_people(str(curve.row["metric"])),
+            _told(curve, len(changes), _worst(curve)), _spark(curve),
+            _value(last, _unit(curve)) if last else MISSING, _limits_cell(curve),
+        ])  # fmt: skip
+    columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise, and what is missing"]
+    blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
+    return Section(
+        "series",
+        "All series",
+        "What changed stands first. Noise: within one level. Floor: below it stay 95 % of comparisons of the system "
+        "with itself (its latest A/A run). Detectable: by such a comparison; without one, a step that four nights "
+        "would show. Missing: void figures, and gaps, which are pauses longer than usual.",
+        blocks,
+    )
+
+
+def _unit(curve: Curve) -> str:
+    unit = str(curve.row["unit"])
+    return "µs" if unit == "us" else unit
+
+
+def _limits_cell(curve: Curve) -> str:
+    """The noise, the floor of an A/A run if there is one, the detectable change, and what is missing."""
+    floor = f"floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
+    told = f"{share(_rounded(curve.found.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
+    return "; ".join(filter(None, (told, _missing(curve))))
+
+
+def _missing(curve: Curve) -> str:
+    """Counts void figures, and pauses that are longer than usual; empty without any."""
+    void, gaps = len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points)
+    told = [f"{count} {what}" for count, what in ((void, "void"), (gaps, "gaps" if gaps > 1 else "gap")) if count]
+    return ", ".join(told)
+
+
+def _rank(curve: Curve) -> int:
+    return _RANK.index(_worst(curve))
+
+
+def _worst(curve: Curve) -> State:
+    """The worst state of a series' changes; plain without one."""
+    return max((state for state, _, _ in _changes(curve)), key=_RANK.index, default="plain")
+
+
+def _spark(curve: Curve) -> Spark | None:
+    """The history of a series as a sparkline, its changes marked; None below two values."""
+    if len(curve.sound) < 2:
+        return None
+    places = {str(point["at"]): number for number, point in enumerate(curve.points)}
+    marks = () if curve.is_output else tuple(places[str(curve.sound[c.index]["at"])] for c in curve.found.changes)
+    return Spark(tuple(point["value"] if is_sound(point) else None for point in curve.points), marks)
+
+
+def _told(curve: Curve, changes: int, state: State) -> Text:
+    unjudged = bool(curve.found.reason) and not curve.is_output
+    return Text("not judged" if unjudged else str(changes), state, hint=curve.found.reason if unjudged else "")
+
+
+def _part(title: str, curves: list[Curve]) -> Section:
+    unit = str(curves[0].row["unit"])
+    many = len({_machine(curve) for curve in curves}) > 1
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for nth, curve in enumerate(curves):
+        name = f"{curve.label}, {_machine(curve)}" if many else curve.label
+        if not curve.is_output:
+            traces.append(_band(name, curve, nth))
+        shown = _with_gaps(curve.points)
+        traces.append(line(
+            name, [_when(p) for p in shown], [p["value"] if is_sound(p) else None for p in shown], nth,
+            mode="lines+markers", connectgaps=False, legendgroup=name,
+            marker={"symbol": _symbols(shown, nth), "size": 6},
+        ))  # fmt: skip
+        at = [curve.sound[change.index] for change in curve.found.changes] if not curve.is_output else []
+        if at:
+            traces.append({
+                "type": "scatter", "mode": "markers+text", "name": f"change of {name}", "legendgroup": name,
+                "x": [_when(p) for p in at], "y": [p["value"] for p in at], "textposition": "top center",
+                "text": [_signed(c.magnitude) for c in curve.found.changes],
+                "marker": {"symbol": "star-diamond", "size": 15, "color": PALETTE[nth % len(PALETTE)],
+                           "line": {"width": 2, "color": "#1b2430"}},
+            })  # fmt: skip
+        rows += [
+            [_date(p), name, _value(p), p["run_id"], _engines(p), None if p["valid"] else p["reason"] or None]
+            for p in curve.points
+        ]
+    table = Table(["when", "system", unit, "run", "engines", "void because"], rows)
+    if max(len(curve.sound) for curve in curves) < 2:  # a line needs two points
+        return Section("", title, blocks=[table])
+    zero = {"rangemode": "tozero"} if curves[0].is_output else {}
+    return Section("", title, blocks=[Chart(title, figure(traces, axis("", type="date"), axis(unit, **zero)), table)])
+
+
+def _value(point: functional.Point, unit: str = "") -> str:
+    """The figure with its unit, and the mark of a rate that is not proven before it."""
+    return f"{mark_of(point['claim'])} {number(point['value'], unit)}".lstrip()
+
+
+def _symbols(points: list[Row], nth: int) -> list[str]:
+    """A series' symbol at each point, hollow where the rate is not proven."""
+    symbol = SYMBOLS[nth % len(SYMBOLS)]
+    return [f"{symbol}-open" if mark_of(point["claim"]) else symbol for point in points]
+
+
+def _engines(point: functional.Point) -> str | None:
+    """Versions of the engines that took part."""
+    software = point["software"]
+    return ", ".join(f"{name} {software[name]}" for name in ENGINES.names() if software.get(name)) or None
+
+
+def _band(name: str, curve: Curve, nth: int) -> Trace:
+    """Trace of the noise band: two standard deviations around each level, one outline per level."""
+    noise = 2 * (curve.found.noise or 0)
+    edges = [0, *(change.index for change in curve.found.changes), len(curve.sound)]
+    x: list[Any] = []
+    y: list[float | None] = []
+    for begin, end in pairwise(edges):
+        part = curve.sound[begin:end]
+        if not part or not noise:
+            continue
+        level = median(float(point["value"]) for point in part)
+        first, last = _when(part[0]), _when(part[-1])
+        x += [first, last, last, first, None]
+        y += [level * (1 + noise), level * (1 + noise), level / (1 + noise), level / (1 + noise), None]
+    fill_colour = translucent(PALETTE[nth % len(PALETTE)], 0.12)
+    return {
+        "type": "scatter", "mode": "none", "name": f"noise of {name}", "x": x, "y": y, "fill": "toself",
+        "fillcolor": fill_colour, "hoverinfo": "skip", "showlegend": False, "legendgroup": name,
+    }  # fmt: skip
+
+
+def _with_gaps(points: list[Row]) -> list[Row]:
+    """Inserts a point without a value into every pause that is longer than usual, so that the line is interrupted."""
+    moments = [moment_of(point) for point in points]
+    distances = [b - a for a, b in pairwise(moments)]
+    usual = median(distances) if distances else math.inf
+    shown: list[Row] = []
+    for point, distance in zip(points, [*distances, 0.0], strict=True):
+        shown.append(point)
+        if distance > _SILENCE * usual:
+            middle = datetime.fromtimestamp(moment_of(point) + distance / 2, datetime.fromisoformat(point["at"]).tzinfo)
+            shown.append({**point, "at": middle.isoformat(timespec="seconds"), "value": None})
+    return shown
+
+
+def _when(point: Row) -> str:
+    return str(point["at"])[:19].replace("T", " ")
+
+
+def _date(point: functional.Point) -> str:
+    return str(point["at"])[:10]
+
+
+def _machine(curve: Curve) -> str:
+    machine = curve.row["machine"]
+    label = f"{machine['host']}: " if machine.get("host") else ""
+    return f"{label}{machine.get('cpu')}, {machine.get('cores')} cores"
+
+
+def _signed(relative: float) -> str:
+    return f"{100 * relative:+.1f}\u202f%"
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    return f"({_signed(interval[0])} to {_signed(interval[1])}); " if interval else ""
+
+
+def _rounded(relative: float | None) -> float | None:
+    return None if relative is None else round(relative, 4)
+
+
+def _slug(*names: str) -> str:
+    return "-".join("".join(c if c.isalnum() else "-" for c in name) for name in names)

@@ -1,0 +1,134 @@
+"""Costs of disorder, as numbers: ratios of rates of one process, axes of experiments, events lost, state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from streamgauge.config import Experiment
+from streamgauge.records.comparison import RATE, Comparison
+from streamgauge.records.latency import LatencyRun
+from streamgauge.results.report.run_records import CellRecord, Records, Stream
+from streamgauge.results.report.trials import batches_of
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The experiments that differ in one thing each; an axis with fewer than two points is empty."""
+
+    base: str  # the least disordered
+    factors: dict[str, float]  # experiment -> out-of-order percent
+    degrees: tuple[str, ...]  # those that differ in their percent alone, the base first
+    delays: tuple[str, ...]  # those that differ in their longest delay alone
+
+
+def axes(records: Records) -> Axes:
+    """Sorts the experiments of a run into the two axes."""
+    factors = {s.experiment.name: factor(s) for s in records.streams}
+    base = min(factors, key=lambda name: factors[name])
+    others = [s.experiment for s in records.streams if s.experiment.name != base]
+    degrees = _largest(others, lambda e: (e.delay, e.seed))
+    delays = _largest(others, lambda e: (e.target_percent, e.seed, e.delay.distribution))
+    if len({e.delay.max for e in delays}) < 2:
+        delays = []
+    by_factor = sorted((e.name for e in degrees), key=lambda name: factors[name])
+    by_delay = sorted(delays, key=lambda e: e.delay.max.seconds)
+    return Axes(base, factors, (base, *by_factor), tuple(e.name for e in by_delay))
+
+
+def factor(stream: Stream) -> float:
+    """Achieved out-of-order fraction in percent; the target if it is not known, and 0 if that is not known either."""
+    m = stream.manifest or {}
+    achieved, events = m.get("achieved_out_of_order"), m.get("events")
+    return 100 * achieved / events if achieved is not None and events else stream.experiment.target_percent or 0.0
+
+
+def out_of_order_percent(stream: Stream) -> float:
+    """The target in percent; the achieved factor of a stream as it came."""
+    percent = stream.experiment.target_percent
+    return factor(stream) if percent is None else percent
+
+
+def wanted(experiment: Experiment) -> str:
+    """The target as a page shows it."""
+    return experiment.wanted.replace(" %", "\u202f%")
+
+
+def _largest(experiments: Iterable[Experiment], alike: Callable[[Experiment], object]) -> list[Experiment]:
+    """The largest group of experiments for which `alike` gives the same; the first of equally large ones."""
+    groups: dict[object, list[Experiment]] = {}
+    for one in experiments:
+        groups.setdefault(repr(alike(one)), []).append(one)
+    return max(groups.values(), key=len, default=[])
+
+
+def line_of(record: CellRecord) -> tuple[str, str]:
+    """Workload and system, for which a curve is drawn."""
+    return record.cell.workload, record.cell.system
+
+
+def comparisons(records: Records, record: CellRecord) -> list[Comparison]:
+    """The comparisons of a cell's figures with those of the first stream of its process, the rate's first."""
+    compared = record.search.compared if record.search else ()
+    return [one.among({each.cell.name: each.claim for each in records.cells}) for one in compared]
+
+
+def comparison(records: Records, record: CellRecord, metric: str = RATE) -> Comparison | None:
+    """The comparison of one figure; None without one."""
+    return next((one for one in comparisons(records, record) if one.metric == metric), None)
+
+
+def is_rate(record: CellRecord) -> bool:
+    """True if the cell has a rate of its own: not void, and not just what the driver could offer."""
+    return bool(record.rate) and not record.claim.is_bound
+
+
+def at_own_rate(record: CellRecord, fraction: float | None) -> LatencyRun | None:
+    """The sound latency run at that fraction of the cell's own rate."""
+    found = [run for run in record.latency if not run.common and run.fraction == fraction and run.is_sound]
+    return found[-1] if found else None
+
+
+def at_common_rate(record: CellRecord, rate: float | None) -> LatencyRun | None:
+    """The sound latency run at that rate, which all cells share."""
+    found = [run for run in record.latency if run.common and run.rate_events_per_s == rate and run.is_sound]
+    return found[-1] if found else None
+
+
+def common_rates(cells: Iterable[CellRecord]) -> list[float]:
+    """The rates in events/s at which cells were measured alike, the lowest first."""
+    return sorted({run.rate_events_per_s for record in cells for run in record.latency if run.common})
+
+
+def lost(record: CellRecord) -> LatencyRun | None:
+    """The checked latency run that tells how many events were lost: that at the common rate, if there is one."""
+    found = [run for run in record.latency if run.late_events is not None and run.correct]
+    return max(found, key=lambda run: (run.common, run.fraction), default=None)
+
+
+def share_lost(run: LatencyRun | None) -> float | None:
+    """Events that no answer contains, in percent of those offered."""
+    return 100 * run.late_events / run.offered if run and run.offered and run.late_events is not None else None
+
+
+def state_of(record: CellRecord) -> tuple[int | None, int | None]:
+    """(Bytes, rows) of the state, the largest that the engine told of in a latency run; None where it tells none."""
+    systems = [(run.get("details") or {}).get("system") or {} for run in record.latency_trials]
+    told = [*(batch for run in record.latency_trials for batch in batches_of(run)), *systems]
+    sizes, rows = ([one[key] for one in told if one.get(key)] for key in ("state_bytes", "state_rows"))
+    return max(sizes, default=None), max(rows, default=None)
+
+
+def latency_ms(run: LatencyRun | None, quantile: str) -> float | None:
+    """A quantile of a run's event-time latency."""
+    return run.event_latency.by_name([quantile])[0][1] if run else None
+
+
+def by_line(cells: Sequence[CellRecord], names: Sequence[str]) -> dict[tuple[str, str], list[CellRecord]]:
+    """Maps workload and system to their cells of these experiments, in that order."""
+    found: dict[tuple[str, str], list[CellRecord]] = {}
+    for name in names:
+        for record in cells:
+            if record.cell.experiment == name:
+                found.setdefault(line_of(record), []).append(record)
+    return {line: records for line, records in found.items() if len(records) > 1}

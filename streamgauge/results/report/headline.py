@@ -1,0 +1,99 @@
+"""The page's first screen: each cell's rate, its latency, whether its answers are right, and what limits it."""
+
+from __future__ import annotations
+
+from streamgauge.bench.search.claims import WIDEST
+from streamgauge.results.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
+from streamgauge.results.report.degrees import comparisons, out_of_order_percent
+from streamgauge.results.report.model import limited_by
+from streamgauge.results.report.run_records import CellRecord, Records
+
+#: cells whose tiles are shown; a table below has all
+MOST = 6
+_ANSWERS = {
+    "right": "equal to an independent answer",
+    "wrong": "a run's answer differs from an independent one",
+    "partly compared": "not all runs were compared",
+    "not compared": "no run was compared",
+}
+
+
+def section(records: Records) -> Section:
+    """Tiles and a sentence for each of the first cells."""
+    blocks: list[Block] = []
+    for record in records.cells[:MOST]:
+        blocks += [attempt(record.cell.name, _tiles, record), attempt(record.cell.name, _sentence, records, record)]
+    if (more := len(records.cells) - MOST) > 0:
+        blocks.append(Note(f"{more} more cells are in the table below.", href="#summary"))
+    return Section("answer", "The answer", "Each cell's rate, its latency, and whether its answers are right.", blocks)
+
+
+def _tiles(record: CellRecord) -> Tiles:
+    limit, meaning = limited_by(record.search)
+    interval = between(record.interval).replace("\u2060", "")
+    rate = f"90\u202f%: {interval}" if record.interval_of else "no interval"
+    p99, fraction = _p99(record)
+    unknown = "no run of it counts" if record.latency else "not measured"
+    cell = record.cell
+    # an ordinary space, so that a long rate breaks before its unit
+    shown = f"{number(record.rate)} events/s" if record.rate else MISSING
+    if record.rate and record.interval_of == "the fit alone":
+        shown += " (one process)"
+    if record.claim.is_too_wide:
+        rate = f"too wide, beyond a factor of {WIDEST:g}"
+    if record.claim.mark:
+        rate = f"{record.claim.mark}; {rate}"
+    return Tiles([
+        (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
+        ("p99 latency", number(p99, "s"), unknown if fraction is None else f"at {share(fraction)} of that rate"),
+        ("answers", record.output, _ANSWERS[record.output]),
+        ("limited by", limit or MISSING, meaning or "not known"),
+    ])  # fmt: skip
+
+
+def _p99(record: CellRecord) -> tuple[float | None, float | None]:
+    """(p99 of event-time latency in seconds, fraction of the rate) at the largest fraction that is sound."""
+    if not record.rate:
+        return None, None
+    last = max((run for run in record.latency if run.is_sound), key=lambda run: run.fraction, default=None)
+    p99 = last.event_latency.p99_ms if last else None
+    return (None, None) if last is None or p99 is None else (p99 / 1000, round(last.fraction, 2))
+
+
+def _sentence(records: Records, record: CellRecord) -> Note:
+    """Says in plain words what the tiles mean, and what to do about what is in doubt."""
+    search, cell = record.search, record.cell
+    if not record.rate:
+        return Note(record.claim.sentence if search else f"No rate was found: {records.why(record.search_status)}.")
+    percent = next((out_of_order_percent(s) for s in records.streams if s.experiment.name == cell.experiment), None)
+    disorder = "events in order" if not percent else f"{percent:g}\u202f% of the events out of order"
+    takes = f"takes {'at least ' if record.claim.kind == 'at least' else ''}{number(record.rate)} events a second"
+    cost = _cost(records, record)
+    said = [f"With {disorder}, {cell.system} {takes} without falling ever further behind{cost}."]
+    if not record.proven:
+        said = [f"With {disorder}, {cell.system} takes an estimated {number(record.rate)} events a second{cost}."]
+        if record.claim.is_too_wide:
+            said = [f"With {disorder}, the rate of {cell.system} is known only roughly{cost}."]
+        is_short = search and search.outcome == "unproven" and records.benchmark.search.proof_steps
+        advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
+        said.append(f"{record.claim.sentence}{advice}")
+    elif record.interval_of == "the fit alone":
+        said.append(
+            "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
+        )
+    if record.output == "wrong":
+        said.append("A latency run gave a wrong answer. Find out why before you use any figure of this cell.")
+    return Note(" ".join(said))
+
+
+def _cost(records: Records, record: CellRecord) -> str:
+    """Sentence that says what disorder costs against the first stream, which is in order, or that it is not known."""
+    if compared := comparisons(records, record):
+        return "".join(f"; {one.sentence}" for one in compared)
+    if not records.streams or out_of_order_percent(records.streams[0]):
+        return ""
+    first = records.streams[0].experiment.name
+    cell = record.cell
+    if first == cell.experiment or cell.model_copy(update={"experiment": first}) not in records.benchmark.all_cells():
+        return ""
+    return f"; how that compares with {first} is not known, as fresh processes differ by 3 to 8\u202f%"

@@ -1,0 +1,297 @@
+"""Charts of a search's windows: the cost of a batch over its rows, and how that cost fell in the warm-up."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.special import stdtrit
+
+from streamgauge.bench.search.estimate import CONFIDENCE
+from streamgauge.bench.search.records import Window
+from streamgauge.records.search import Estimate
+from streamgauge.results.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
+from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
+from streamgauge.results.report.model import batch_s, estimates
+from streamgauge.results.report.run_records import CellRecord, Json
+
+_FAINT = 0.4
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A window with the numbers that the page shows."""
+
+    number: int
+    window: Window
+    left_out: str  # why the fit leaves it out; empty: it counts
+
+    @property
+    def drawn(self) -> bool:
+        return self.window.rows > 0 and self.window.seconds > 0
+
+    @property
+    def count(self) -> int:
+        return len(self.window.batches)
+
+    @property
+    def rows(self) -> float:
+        return self.window.rows / self.count
+
+    @property
+    def seconds(self) -> float:
+        return self.window.seconds / self.count
+
+    @property
+    def half_width(self) -> float | None:
+        """Half width in seconds of the 90 % interval of the mean batch time (Student's t); None for one batch."""
+        if self.count < 2:
+            return None
+        error = statistics.stdev(batch.seconds for batch in self.window.batches) / math.sqrt(self.count)
+        return float(stdtrit(self.count - 1, (1 + CONFIDENCE) / 2)) * error
+
+    @property
+    def at_s(self) -> float:
+        return statistics.fmean(batch.at_s for batch in self.window.batches)
+
+    @property
+    def state(self) -> Text:
+        state: State = "open" if self.left_out else "good"
+        return Text("left out" if self.left_out else "counts", state, hint=self.left_out)
+
+
+def is_continuous(record: CellRecord) -> bool:
+    """True if the search treated the engine as one without micro-batches."""
+    return any((window.get("limits") or {}).get("continuous") for window in record.windows)
+
+
+def costs(record: CellRecord) -> Chart:
+    """Charts the seconds of a batch over its rows: one point per window, and the fitted line of each process."""
+    seen = _seen(record)
+    found = estimates(record.search)
+    traces: list[Trace] = []
+    for nth, process in enumerate(_processes(seen)):
+        own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
+        group = {"legendgroup": f"{process}"}
+        for purpose in ("warm-up", "ladder"):
+            chosen = [one for one in own if one.window.purpose == purpose]
+            traces += [_cost_points(f"process {process}", nth, chosen, purpose == "warm-up") | group] if chosen else []
+        if estimate := found.get(process):
+            traces += [trace | group for trace in _fitted(estimate, own, nth)]
+    lost = [one for one in seen if one.drawn and one.left_out]
+    traces += [_left_out([one.rows for one in lost], [one.seconds for one in lost])] if lost else []
+    return Chart(
+        "What a batch costs",
+        figure(
+            traces,
+            axis("rows of a batch", rangemode="tozero", tickformat=",~r"),
+            axis("seconds of a batch", rangemode="tozero", tickformat=",~r"),
+            showlegend=True,
+        ),
+        _table(seen),
+        "One point per window: the mean of its batches with a 90 % interval; fainter points are the warm-up. "
+        "The line is "
+        "the fitted cost, batch cost a plus row cost b for each row; the star marks the batch at which the limit lies.",
+    )
+
+
+def carried(record: CellRecord) -> Chart:
+    """Charts events/s over the rows that waited, for an engine without micro-batches."""
+    seen = _seen(record)
+    found = estimates(record.search)
+    traces: list[Trace] = []
+    for nth, process in enumerate(_processes(seen)):
+        own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
+        for purpose in ("warm-up", "ladder"):
+            chosen = [one for one in own if one.window.purpose == purpose]
+            x, y = [one.window.held_rows for one in chosen], [one.window.rows / one.window.seconds for one in chosen]
+            faint = purpose == "warm-up"
+            traces += (
+                [_points(f"process {process}", nth, x, y, faint) | {"legendgroup": f"{process}"}] if chosen else []
+            )
+        if (estimate := found.get(process)) and own:
+            span = [0, max(one.window.held_rows for one in own)]
+            rate = [estimate.rate_events_per_s] * 2
+            traces.append(line("fit", span, rate, nth, legendgroup=f"{process}", showlegend=False, hoverinfo="skip"))
+    lost = [one for one in seen if one.drawn and one.left_out]
+    at = [one.window.held_rows for one in lost]
+    traces += [_left_out(at, [one.window.rows / one.window.seconds for one in lost])] if lost else []
+    return Chart(
+        "What the engine carries",
+        figure(
+            traces,
+            axis("rows waiting", rangemode="tozero", tickformat=",~r"),
+            axis("events/s", rangemode="tozero", tickformat=",~r"),
+            showlegend=True,
+        ),
+        _table(seen),
+        "One point per window; fainter points are the warm-up. The line is the fitted rate of a warm process.",
+    )
+
+
+def over_time(record: CellRecord) -> Chart:
+    """Charts the cost of each window over the time since its process began: relative to the fit, else in µs per row."""
+    seen = [one for one in _seen(record) if one.drawn]
+    found = estimates(record.search)
+    processes = _processes(seen)
+    relative = bool(processes) and all(process in found for process in processes)
+    values: list[float | None] = [_relative(one, found) if relative else 1e6 * one.seconds / one.rows for one in seen]
+    label = "cost relative to the fit (%)" if relative else "µs per row"
+    traces: list[Trace] = []
+    for nth, process in enumerate(processes):
+        own = [
+            (one, value)
+            for one, value in zip(seen, values, strict=True)
+            if one.window.process == process and not one.left_out
+        ]
+        symbols = [SYMBOLS[nth % len(SYMBOLS)] + ("-open" if _is_warm_up(one) else "") for one, _ in own]
+        traces.append(
+            line(
+                f"process {process}", [one.at_s for one, _ in own], [value for _, value in own], nth,
+                mode="lines+markers", line={"width": 1}, marker={"symbol": symbols, "size": 8},
+                text=[_named(one) for one, _ in own], hovertemplate="%{text}<br>at %{x:.0f} s: %{y:.4r}<extra></extra>",
+            )
+        )  # fmt: skip
+    lost = [(one, value) for one, value in zip(seen, values, strict=True) if one.left_out]
+    traces += [_left_out([one.at_s for one, _ in lost], [value for _, value in lost])] if lost else []
+    rows: list[list[Cell]] = [
+        [one.window.process, one.number, one.window.purpose, number(one.at_s), number(value), one.state]
+        for one, value in zip(seen, values, strict=True)
+    ]
+    note = "Hollow marks are the warm-up, filled ones the ladder."
+    if relative:
+        note += " At 100 % a window costs as much as the fit says for a warm process."
+    return Chart(
+        "Warm-up and ladder over time",
+        figure(
+            traces,
+            axis("seconds since the process began"),
+            axis(label, tickformat=",~r"),
+            showlegend=True,
+        ),
+        Table(["process", "window", "purpose", "at (s)", label, "state"], rows),
+        note,
+    )
+
+
+def processes(record: CellRecord) -> Table:
+    """Table of each process's estimate and of the quantities from which it follows."""
+    rows: list[list[Cell]] = []
+    for process, one in estimates(record.search).items():
+        fixed = None if one.batch_cost_s is None else 1000 * one.batch_cost_s
+        rows.append(
+            [
+                process,
+                number(one.rate_events_per_s),
+                between((one.low, one.high)),
+                number(fixed),
+                number(1e6 * one.row_cost_s),
+                count(one.cap_rows),
+                share(round(one.noise, 3)),
+                share(round(one.drift, 3)),
+                share(round(one.hiccups, 3)),
+                number(one.misfit),
+            ]
+        )
+    columns = ["process", "events/s", "90\u202f% interval of the fit", "batch cost (ms)", "row cost (µs)"]
+    columns += [
+        "batch cap (rows)",
+        "noise of a batch",
+        "remaining warm-up (share)",
+        "time added by hiccups (share)",
+        "misfit (errors)",
+    ]
+    return Table(columns, rows, folded="Estimates of each process: costs, noise, drift")
+
+
+def _seen(record: CellRecord) -> list[_Seen]:
+    """Windows in the order in which they were measured; those of a lost process are marked as left out of the fit."""
+    windows = [
+        (line.get("number", nth), Window.from_dict(line["window"])) for nth, line in enumerate(record.windows, 1)
+    ]
+    lives = {window.process: window.life for _, window in windows}  # the last life of each process
+    return [_Seen(number, window, _why_left_out(window, lives)) for number, window in windows]
+
+
+def _why_left_out(window: Window, lives: Mapping[int, int]) -> str:
+    if window.invalid:
+        return window.invalid
+    if window.life != lives[window.process]:
+        return "the process was lost and measured again from its warm-up"
+    return "" if window.rows else "no batch ended"
+
+
+def _processes(seen: Sequence[_Seen]) -> list[int]:
+    return sorted({one.window.process for one in seen})
+
+
+def _cost_points(name: str, nth: int, seen: Sequence[_Seen], faint: bool) -> Trace:
+    bars = [one.half_width or 0.0 for one in seen]
+    more: Json = {"error_y": {"type": "data", "array": bars, "thickness": 1.2, "width": 4}}
+    return _points(name, nth, [one.rows for one in seen], [one.seconds for one in seen], faint) | more
+
+
+def _points(name: str, nth: int, x: Sequence[float], y: Sequence[float], faint: bool) -> Trace:
+    """Trace with the marks of one process; only the ladder's marks are in the legend."""
+    marker = {"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9, "color": PALETTE[nth % len(PALETTE)]}
+    hover = f"{name}{', warm-up' if faint else ''}: %{{x:,.0f}} rows, %{{y:,.4r}}<extra></extra>"
+    return line(
+        name, x, y, nth, mode="markers", marker=marker, opacity=_FAINT if faint else 1, showlegend=not faint,
+        hovertemplate=hover,
+    )  # fmt: skip
+
+
+def _fitted(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
+    """Traces of the line a + b·n of a process, and of its limit."""
+    rows = [0, max([estimate.backlog_rows, *(one.rows for one in seen)])]
+    style = {"width": 1.5, "dash": DASHES[nth % len(DASHES)]}
+    fit = line("fit", rows, [batch_s(estimate, n) for n in rows], nth, line=style, showlegend=False, hoverinfo="skip")
+    limit = line(
+        "limit", [estimate.backlog_rows], [batch_s(estimate, estimate.backlog_rows)], nth, mode="markers",
+        marker={"symbol": "star", "size": 15, "color": PALETTE[nth % len(PALETTE)], "line": {"width": 1, "color": INK}},
+        showlegend=False, hovertemplate="the limit: %{x:,.0f} rows in %{y:.4r} s<extra></extra>",
+    )  # fmt: skip
+    return [fit, limit]
+
+
+def _left_out(x: Sequence[float], y: Sequence[float | None]) -> Trace:
+    """Trace with the marks of windows that the fit leaves out."""
+    marker = {"symbol": "x-thin-open", "size": 9, "color": GREY, "line": {"width": 2, "color": GREY}}
+    return line("left out of the fit", x, y, mode="markers", marker=marker)
+
+
+def _relative(one: _Seen, found: Mapping[int, Estimate]) -> float | None:
+    """A window's cost in percent of what the fit expects for its rows; None if the fit expects no cost."""
+    expected = batch_s(found[one.window.process], one.rows)
+    return 100 * one.seconds / expected if expected > 0 else None
+
+
+def _is_warm_up(one: _Seen) -> bool:
+    return one.window.purpose != "ladder"
+
+
+def _named(one: _Seen) -> str:
+    return f"window {one.number}, {one.window.purpose}, {count(one.window.held_rows)} rows waiting"
+
+
+def _table(seen: Sequence[_Seen]) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            one.window.process,
+            one.number,
+            one.window.purpose,
+            count(one.window.held_rows),
+            one.count,
+            count(one.rows) if one.drawn else MISSING,
+            number(one.seconds) if one.drawn else MISSING,
+            number(one.half_width) if one.drawn else MISSING,
+            number(one.at_s) if one.drawn else MISSING,
+            one.state,
+            one.left_out,
+        ]
+        for one in seen
+    ]
+    columns = ["process", "window", "purpose", "rows waiting", "batches", "rows a batch", "seconds a batch", "± (s)"]
+    return Table([*columns, "at (s)", "state", "why left out"], rows)

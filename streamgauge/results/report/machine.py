@@ -1,0 +1,122 @@
+"""The page's sections on the environment of a run and on its stages in time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from streamgauge.catalog.run_log import StageRecord
+from streamgauge.catalog.stages import BY_NAME
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, count, seconds
+from streamgauge.results.report.charts import BLUE, GREY, ORANGE, RED, SKY, axis, figure
+from streamgauge.results.report.run_records import Json, Records, one_line
+
+_NAMES = {
+    "cpu": "CPU",
+    "memory_gib": "memory (GiB)",
+    "os": "operating system",
+    "great_expectations": "Great Expectations",
+}
+_STATE: dict[str, State] = {"done": "good", "failed": "bad"}
+
+
+def environment(records: Records) -> Section:
+    blocks: list[Block] = []
+    for nth, found in enumerate(records.environments, 1):
+        rows: list[list[Cell]] = [
+            [_NAMES.get(key, key), str(value)]
+            for part in ("machine", "software")
+            for key, value in (found.get(part) or {}).items()
+            if value is not None
+        ]
+        blocks.append(Table(["what", "value"], rows, f"Environment {nth}" if len(records.environments) > 1 else ""))
+    return Section(
+        "environment", "Environment", "The machine and the software that made these figures.",
+        blocks or [Hole("No environment", "no stage has succeeded")],
+    )  # fmt: skip
+
+
+def timings(records: Records) -> Section:
+    """Charts every attempt at a stage, in the order of its start."""
+    if not records.stages:
+        return Section("timings", "Timings", blocks=[Hole("No stages", "nothing was recorded in this run")])
+    begin = min(_at(s) for s in records.stages)
+    rows: list[list[Cell]] = []
+    bars: dict[str, Json] = {}
+    for s in records.stages:
+        name = " ".join([s.stage, *s.scope.values()])
+        start, kind = _at(s) - begin, _kind(s)
+        rows.append(
+            [
+                name,
+                Text(
+                    "unfinished" if s.state == "started" else s.state,
+                    _STATE.get(s.state, "open"),
+                    hint=one_line(s.error),
+                ),
+                f"+{seconds(start)}",
+                seconds(s.seconds),
+                one_line(s.error) or ("reused, not built again" if s.outcome.get("reused") else ""),
+                _spark_log(s),
+            ]
+        )
+        colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED}.get(kind, GREY)
+        bar = bars.setdefault(
+            kind,
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": kind,
+                "x": [],
+                "y": [],
+                "base": [],
+                "marker": {"color": colour, "pattern": {"shape": "/" if kind == "failed" else ""}},
+            },
+        )
+        bar["x"].append(max(s.seconds or 0.0, 0.05))
+        bar["y"].append(name)
+        bar["base"].append(start)
+    names = list(dict.fromkeys(" ".join([s.stage, *s.scope.values()]) for s in records.stages))
+    y = {
+        "categoryorder": "array",
+        "categoryarray": names[::-1],
+        "automargin": True,
+        "ticksuffix": "  ",
+        "showgrid": False,
+    }
+    chart = Chart(
+        "Stages in time",
+        figure(
+            list(bars.values()),
+            axis("seconds since the run began", rangemode="tozero"),
+            y,
+            height=110 + 26 * len(names),
+            barmode="overlay",
+        ),
+        Table(["stage", "state", "start", "took", "remark", "Spark's log"], rows),
+        f"{count(len(rows))} attempts; {seconds(sum(s.seconds or 0 for s in records.stages))} in stages.",
+    )
+    return Section("timings", "Timings", blocks=[chart])
+
+
+def _spark_log(s: StageRecord) -> Cell:
+    """Link to the stage's page in the history server or, where none is known, the folder of the event log.
+
+    For a measurement, it is the log of the measured Spark. None without a log.
+    """
+    spark = s.outcome.get("system") or s.outcome.get("spark") or {}
+    if "events" not in spark:
+        return None
+    text = spark["id"] if spark.get("history") else f"{spark['id']} in {spark['events']}"
+    return Text(text, href=spark.get("history"), code=True)
+
+
+def _kind(s: StageRecord) -> str:
+    if s.state != "done":
+        return "unfinished" if s.state == "started" else s.state
+    if s.outcome.get("reused"):
+        return "reused"
+    return "measured" if s.stage in BY_NAME and BY_NAME[s.stage].measures else "built"
+
+
+def _at(s: StageRecord) -> float:
+    return datetime.fromisoformat(s.started_at).timestamp()

@@ -1,0 +1,78 @@
+"""Derives what the page shows of a cell's search: the cost of a batch, what limits the rate, the settled age."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+
+from streamgauge.bench.search import verdict
+from streamgauge.bench.search.estimate import geometric_mean
+from streamgauge.records.search import Constraint, Estimate, SearchAnswer
+from streamgauge.results.report.blocks import count, number
+from streamgauge.results.report.run_records import Json
+
+
+def estimates(search: SearchAnswer | None) -> dict[int, Estimate]:
+    """Maps the number of each process to its estimate; one without a finite rate and backlog is left out."""
+    return {
+        one.process or nth: one
+        for nth, one in enumerate(search.processes if search else (), 1)
+        if math.isfinite(one.rate_events_per_s) and math.isfinite(one.backlog_rows)
+    }
+
+
+def typical(search: SearchAnswer | None) -> Estimate | None:
+    """Merges the processes' estimates into one; None if there is none.
+
+    Costs and backlogs are means, the rate is the geometric mean, and the other fields are those of the last process.
+    """
+    found = list(estimates(search).values())
+    if not found:
+        return None
+    costs = [one.batch_cost_s for one in found if one.batch_cost_s is not None]
+    return dataclasses.replace(
+        found[-1],
+        rate_events_per_s=geometric_mean([one.rate_events_per_s for one in found]),
+        backlog_rows=statistics.fmean(one.backlog_rows for one in found),
+        batch_cost_s=statistics.fmean(costs) if costs else None,
+        row_cost_s=statistics.fmean(one.row_cost_s for one in found),
+    )
+
+
+def batch_s(estimate: Estimate, rows: float) -> float:
+    """Seconds that a warm process takes for a batch of this many rows."""
+    return (estimate.batch_cost_s or 0.0) + estimate.row_cost_s * rows
+
+
+def fixed_share(estimate: Estimate) -> float | None:
+    """Share (0 to 1) of the batch cost in a batch's time at the limit; None for an engine without micro-batches."""
+    whole = batch_s(estimate, estimate.backlog_rows)
+    return None if estimate.batch_cost_s is None or whole <= 0 else estimate.batch_cost_s / whole
+
+
+def limited_by(search: SearchAnswer | None) -> tuple[str, str]:
+    """The binding constraint in two or three words, and a phrase that explains it; both empty if it is unknown."""
+    if search is None or search.constraint is None:
+        return "", ""
+    caps = [one.cap_rows for one in search.processes if one.cap_rows]
+    cap = f" of {count(max(caps))} rows" if caps else ""
+    age = number(search.allowed_age_s, "s")
+    words: dict[Constraint, tuple[str, str]] = {
+        "age": ("allowed age", f"at a higher rate events would wait for longer than the allowed {age}"),
+        "batch cap": (
+            "batch cap",
+            f"the engine takes no larger batch than its cap{cap}; raise the system's batch_rows to see more",
+        ),
+        "queue memory": ("queue memory", "the driver's queues hold no more rows (replay.max_memory_mb)"),
+        "system": ("engine's speed", "the engine takes no more events per second, however many wait"),
+        "driver's ceiling": ("driver's ceiling", "more was not offered: the engine may carry more"),
+    }
+    return words[search.constraint]
+
+
+def settled_age(trial: Json) -> float | None:
+    """The median age in seconds over the second half of a trial's samples; None without samples."""
+    seen = trial.get("observation") or {}
+    samples = seen.get("samples") or seen.get("clock") or []
+    return verdict.settled_age([(sample["at_s"], sample["age_s"]) for sample in samples])

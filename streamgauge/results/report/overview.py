@@ -1,0 +1,220 @@
+"""The head of the page: what passed, what failed and why, what is missing; one row per experiment and per cell."""
+
+from __future__ import annotations
+
+from streamgauge.records.comparison import Comparison
+from streamgauge.records.search import Doubt
+from streamgauge.results.report.blocks import (
+    MISSING,
+    Cell,
+    Outcome,
+    Section,
+    State,
+    Table,
+    Text,
+    between,
+    count,
+    number,
+    percent,
+    share,
+)
+from streamgauge.results.report.degrees import comparisons, wanted
+from streamgauge.results.report.metric_names import for_people
+from streamgauge.results.report.model import limited_by
+from streamgauge.results.report.run_records import (
+    CellRecord,
+    Records,
+    Stream,
+    expected,
+    load_of,
+    one_line,
+)
+
+#: of how many cells the names stand in one line
+_FEW = 3
+_OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
+_NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
+_MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
+
+
+def outcome(records: Records) -> Outcome:
+    """Outcome of the run: good only if every stage is done, every stream is validated and no cell is in doubt."""
+    problems = [
+        (_MARK[s.outcome], s.what, s.reason)
+        for s in expected(records)
+        if s.outcome != "done" and not records.blocker(s)
+    ]
+    for stream in records.streams:
+        if stream.validate.outcome == "done" and stream.validated != "passed":
+            failed = (
+                [check.name for check in stream.validation.checks if not check.success] if stream.validation else []
+            )
+            reason = f"expectations failed: {', '.join(failed)}" if failed else "no result of the validation was found"
+            problems.append(("bad" if failed else "open", f"validate {stream.experiment.name}", reason))
+    problems += [problem for record in records.cells for problem in _doubts(record)]
+    problems += _notes(records.cells)
+    passed = sum(stream.validated == "passed" for stream in records.streams)
+    sentence = f"{_of(passed, len(records.streams), 'experiment')} validated"
+    if records.cells:
+        proven = sum(cell.proven for cell in records.cells)
+        sentence += f", {_of(proven, len(records.cells), 'rate')} proven"
+    sentence = sentence[0].upper() + sentence[1:]
+    states = {state for state, _, _ in problems}
+    state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
+    return Outcome(state, sentence, problems)
+
+
+def summary(records: Records) -> Section:
+    tables = [_experiments(records.streams)]
+    if records.cells:
+        tables.append(_cells(records.cells))
+    if compared := [one for cell in records.cells for one in comparisons(records, cell)]:
+        tables.append(_comparisons(compared))
+    return Section("summary", "Summary", blocks=list(tables))
+
+
+def _experiments(streams: list[Stream]) -> Table:
+    rows: list[list[Cell]] = []
+    for stream in streams:
+        e, m = stream.experiment, stream.manifest or {}
+        name = Text(e.name, href=f"#experiment-{e.name}")
+        achieved, target = m.get("achieved_out_of_order"), m.get("target_out_of_order")
+        digest = m.get("sha256")
+        rows.append(
+            [
+                name,
+                wanted(e),
+                _achieved(achieved, target, m.get("events")),
+                count(m.get("events")),
+                count(m.get("newly_delayed")),
+                Text(digest[:12], code=True, hint=digest) if digest else MISSING,
+                _validated(stream),
+            ]
+        )
+    columns = ["experiment", "target", "achieved", "events", "newly delayed", "sha256", "validation"]
+    return Table(columns, rows, "Experiments", cards=True)
+
+
+def _achieved(achieved: int | None, target: int | None, events: int | None) -> Cell:
+    if achieved is None:
+        return Text(MISSING, "open", hint="no stream")
+    text = percent(achieved, events)
+    if target is None:
+        return text
+    exact = achieved == target
+    return Text(
+        text,
+        "good" if exact else "open",
+        hint="exactly the target" if exact else f"target {count(target)}, achieved {count(achieved)} events",
+    )
+
+
+def _validated(stream: Stream) -> Text:
+    if stream.validated == "passed":
+        return Text("passed", "good")
+    if stream.generate.outcome == "failed":
+        return Text("no stream", "bad", hint=stream.generate.reason)
+    if stream.validated == "failed":
+        return Text("failed", "bad", hint=stream.validate.reason)
+    return Text("not run" if stream.validate.outcome == "missing" else "no result", "open", hint=stream.validate.reason)
+
+
+def _cells(cells: list[CellRecord]) -> Table:
+    rows: list[list[Cell]] = []
+    for record in cells:
+        cell, (limit, meaning) = record.cell, limited_by(record.search)
+        runs = [run for run in record.latency if run.is_sound] if record.rate else []
+        last = max(runs, key=lambda run: run.fraction, default=None)
+        p99 = last.event_latency.p99_ms if last else None
+        rows.append(
+            [
+                Text(cell.experiment, href=f"#cell-{cell.name}"),
+                cell.workload,
+                cell.system,
+                _rate(record) if record.rate else _no_rate(record),
+                record.claim.kind if record.search else MISSING,
+                " ".join([between(record.interval), *_covers(record)]),
+                Text(limit, hint=meaning) if limit else MISSING,
+                f"{number(p99, 'ms')} at\u00a0{share(last.fraction)}" if last else MISSING,
+                Text(record.output, _OUTPUT.get(record.output, "open")) if record.search else MISSING,
+            ]
+        )  # fmt: skip
+    columns = ["experiment", "workload", "system", "rate (events/s)", "claim", "90\u202f% interval"]
+    return Table([*columns, "limited by", "p99 latency", "output"], rows, "Cells", cards=True)
+
+
+def _comparisons(compared: list[Comparison]) -> Table:
+    """Ratios of figures that one process measured in turns."""
+    rows: list[list[Cell]] = []
+    for one in compared:
+        names = (one.experiment, one.against, one.workload, one.system, for_people(one.metric))
+        ends = (one.ratio, *(one.interval or (None, None)))
+        shown = (MISSING if end is None else f"{end:.4f}" for end in ends)
+        rows.append([*names, *shown, one.blocks, one.processes, one.reason or MISSING])
+    columns = ["experiment", "against", "workload", "system", "metric", "ratio", "90\u202f% from", "to"]
+    return Table([*columns, "blocks", "processes", "not known because"], rows, "Comparisons", cards=True)
+
+
+def _covers(record: CellRecord) -> list[str]:
+    """Coverage of the interval in one line; an empty list without an interval."""
+    return [f"of {record.interval_of}".replace(" ", "\u00a0")] if record.interval_of else []
+
+
+def _rate(record: CellRecord) -> Text:
+    return Text(number(record.rate), "good" if record.proven else "open", hint=record.claim.sentence)
+
+
+def _no_rate(record: CellRecord) -> Text:
+    status = record.search_status
+    state = "bad" if status.outcome == "done" else _MARK[status.outcome]  # it ended, and found none
+    return Text(MISSING, state, hint=status.reason or record.claim.sentence)
+
+
+def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
+    """Lists the problems of a finished cell: no rate or a doubtful one, a wrong output, an unusable latency run."""
+    name, found = record.cell.name, list[tuple[State, str, str]]()
+    if record.void:
+        found.append(("bad", f"search {name}", "the output of a recovery trial was wrong: the rate is void"))
+    elif record.search_status.outcome == "done" and not record.rate:
+        found.append(("bad", f"search {name}", record.claim.sentence))
+    elif record.rate and not record.proven:
+        found.append(("open", f"search {name}", record.claim.sentence))
+    for run in record.latency:
+        which = f"latency {name} at {load_of(run)}"
+        reason = one_line(run.reason)
+        if run.correct is False:
+            found.append(("bad", which, "the output differs from DuckDB's answer: the figure is void"))
+        elif not run.valid:
+            found.append(("open", which, reason or "invalid without a reason"))
+        elif not run.is_settled:
+            found.append(("open", which, f"{_NOT_SUSTAINED[run.outcome]}: {reason or 'no reason given'}"))
+    return found
+
+
+def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
+    """Lists the doubts that searches tell; cells with the same doubt share a line, and plain remarks come last."""
+    said: dict[Doubt, list[str]] = {}
+    for record in cells:
+        for doubt in record.search.doubts if record.search else ():
+            said.setdefault(doubt, []).append(record.cell.name)
+    lines: list[tuple[State, str, str]] = [
+        ("plain" if doubt.is_plain else "open", f"search {_listed(names, len(cells))}", one_line(doubt.sentence))
+        for doubt, names in said.items()
+    ]
+    return sorted(lines, key=lambda line: line[0] == "plain")
+
+
+def _listed(names: list[str], all_of_them: int) -> str:
+    """Names of some cells, in few words: "all 26 cells", "a, b" or "a, b, c and 5 more"."""
+    if len(names) == all_of_them > _FEW:
+        return f"all {all_of_them} cells"
+    rest = len(names) - _FEW
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:_FEW])} and {rest} more"
+
+
+def _of(part: int, whole: int, what: str) -> str:
+    if whole == 1:
+        return f"the {what} is" if part else f"the {what} is not"
+    if part == whole:
+        return f"all {whole} {what}s"
+    return f"{part or 'none'} of {whole} {what}s"

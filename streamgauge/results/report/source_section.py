@@ -1,0 +1,148 @@
+"""The page's section on the source's own disorder: counts, delays, frequency and watermark curve of its events."""
+
+from __future__ import annotations
+
+from streamgauge.base.units import Tick, show_ticks, ticks_per_second
+from streamgauge.records.profile import Profile, RecordedDelays
+from streamgauge.results.report.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Hole,
+    Note,
+    Section,
+    Table,
+    Tiles,
+    attempt,
+    count,
+    number,
+    percent,
+)
+from streamgauge.results.report.charts import axis, delay_axis, edges, figure, line, moment, moment_axis, steps
+from streamgauge.results.report.delay_format import QUANTILES, bin_rows, quantile_cells, sentence
+from streamgauge.results.report.run_records import Records
+
+#: units of the frequency, in seconds: the first in which the peak reaches 10 events is used
+_PER = (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))
+
+
+def section(records: Records) -> Section:
+    lead = "How disordered the source itself is, as it was read, before anything was delayed."
+    profile = records.profile
+    if profile is None:
+        why = records.why(records.status("analyze"))
+        return Section("source", "The source", lead, [Hole("No profile of the source", why)])
+    tick = profile.tick
+    blocks: list[Block] = [
+        attempt("Counts", _counts, profile, records.benchmark.source.order, tick),
+        attempt("Hints", _hints, profile),
+        attempt("Delay histogram", _delays, profile, tick),
+        attempt("Watermark curve", _watermark, profile, tick),
+        attempt("Frequency", _frequency, profile, tick),
+    ]
+    if profile.recorded_delay:
+        blocks.append(attempt("Recorded delay", _recorded, profile.recorded_delay, tick))
+    return Section("source", "The source", lead, blocks)
+
+
+def _hints(p: Profile) -> Block:
+    hints = p.in_file.hints
+    if not hints:
+        return Note("No hint: the times show no second unit, no clock that is off and no other order.")
+    rows: list[list[Cell]] = [[hint.kind.replace("_", " "), hint.text] for hint in hints]
+    return Table(["hint", "of the events as they are in the file"], rows, cards=True)
+
+
+def _counts(p: Profile, order: str, tick: Tick) -> Tiles:
+    events, in_file = p.events, p.in_file
+    as_in_file = f"; as in the file {percent(in_file.out_of_order, in_file.events)}" if order != "file" else ""
+    tiles = [
+        ("events", count(events), f"{count(p.quarantined)} lines in quarantine"),
+        ("out of order", percent(p.out_of_order, events), f"{count(p.out_of_order)} events{as_in_file}"),
+        ("adjacent descents", count(p.adjacent_descents), f"{count(p.runs)} ascending runs"),
+    ]
+    if p.inversions is not None:
+        remark = f"distance {count(p.distance)}, interleaved {count(p.interleaved)}"
+        tiles.append(("inversions", count(p.inversions), remark))
+    first, last = moment(p.event_time.min, tick), moment(p.event_time.max, tick)
+    remark = f"{first[:16]} to {last[:16]}" if isinstance(first, str) and isinstance(last, str) else "relative clock"
+    tiles.append(("time covered", show_ticks(p.event_time.max - p.event_time.min, tick), remark))
+    remark = {"file": "as in the file", "arrival": "sorted by arrival when read", "event_time": "sorted when read"}[
+        order
+    ]
+    return Tiles([*tiles, ("order", order.replace("_", " "), remark)])
+
+
+def _delays(p: Profile, tick: Tick) -> Block:
+    bins, per_second = p.delay_histogram, ticks_per_second(tick)
+    if not bins:
+        return Note("No event is out of order, so there are no delays to show.")
+    return Chart(
+        "Delays of the out-of-order events",
+        figure(
+            [steps("events", bins, per_second)],
+            delay_axis("delay behind the running maximum", edges(bins, per_second)),
+            axis("events per bin", rangemode="tozero"),
+        ),
+        Table(["from", "to", "events", "share of all events"], bin_rows(bins, tick, p.events)),
+        sentence(p.delay, tick),
+    )
+
+
+def _watermark(p: Profile, tick: Tick) -> Block:
+    events, per_second = p.events, ticks_per_second(tick)
+    curve = p.watermark_curve
+    if not curve[0][1]:
+        return Note("No event is late under any watermark delay.")
+    # of the first steps, which all have the same count, one is enough
+    unchanged = max(i for i, (_, late) in enumerate(curve) if late == curve[0][1])
+    shown = curve[max(unchanged, 1) :]
+    rows: list[list[Cell]] = [
+        [show_ticks(d, tick), count(late), percent(late, events)] for d, late in [curve[0], *shown]
+    ]
+    x, y = [d / per_second for d, _ in shown], [100 * late / events for _, late in shown]
+    enough = {share: show_ticks(delay, tick) for share, delay in p.enough_delay.items()}
+    return Chart(
+        "Events later than a watermark delay",
+        figure(
+            [line("late events", x, y, mode="lines+markers", fill="tozeroy")],
+            delay_axis("watermark delay", x),
+            axis("late events (%)", rangemode="tozero"),
+        ),
+        Table(["watermark delay", "late events", "share"], rows),
+        f"A watermark that waits {enough['1 %']} loses at most 1\u202f%, {enough['0.1 %']} at most 0.1\u202f%, "
+        f"{enough['none']} none; these are the smallest such delays.",
+    )
+
+
+def _frequency(p: Profile, tick: Tick) -> Block:
+    f = p.frequency
+    width = f.bin_ticks
+    x = [moment(f.start + i * width, tick) for i in range(len(f.counts))]
+    per_second = [events * ticks_per_second(tick) / width for events in f.counts]
+    # for a slow source, a rate per second would be close to zero
+    unit, long = next((u for u in _PER if max(per_second, default=0) * u[1] >= 10), _PER[-1])
+    y = [rate * long for rate in per_second]
+    rows: list[list[Cell]] = [
+        [t[:19] if isinstance(t, str) else number(t, "s"), count(events), number(rate)]
+        for t, events, rate in zip(x, f.counts, y, strict=True)
+    ]
+    end = moment(f.start + len(x) * width, tick)
+    mean, peak = (None if rate is None else rate * long for rate in (f.mean_per_s, f.peak_per_s))
+    return Chart(
+        "Frequency over event time",
+        figure(
+            [line("frequency", [*x, end], [*y, *y[-1:]], line={"shape": "hv"}, fill="tozeroy")],
+            moment_axis(f.start, tick),
+            axis(f"events per {unit}", rangemode="tozero"),
+        ),
+        Table(["from", "events", f"events/{unit}"], rows),
+        f"Mean {number(mean)}, peak {number(peak)} events/{unit} over bins of {show_ticks(width, tick)}; "
+        f"dispersion {number(f.dispersion)} (a Poisson stream has 1).",
+    )
+
+
+def _recorded(delay: RecordedDelays, tick: Tick) -> Table:
+    columns = [*QUANTILES, "negative", "no arrival"]
+    row = [*quantile_cells(delay, tick), count(delay.negative), count(delay.missing)]
+    return Table(columns, [row], "Recorded delay: arrival − event time", cards=True)

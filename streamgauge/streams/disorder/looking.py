@@ -1,0 +1,272 @@
+"""Looks for hints in the times of all events, in flat memory: most files take one pass."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamgauge.base.units import PS, Tick, moment, show_ticks, ticks_per_second
+from streamgauge.config import TimeColumn
+from streamgauge.records.profile import Hint, HintKind, InFile
+from streamgauge.streams.disorder.blocks import Blocks, Count, Kept, Region
+from streamgauge.streams.disorder.far_times import Far, far
+from streamgauge.streams.disorder.hints import LISTED, NONE_SKIPPED, UNIT_NAMES, Place, Skipped, named
+from streamgauge.streams.disorder.zones import offset_s, repeated_hours
+
+#: most events that are looked for as the few that make others late
+FEW = 10
+_ROUNDS = 5
+_WINDOW = 10_000
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The source of the events. places: the beginnings of its files, none for generated events."""
+
+    tick: Tick
+    time: TimeColumn
+    places: tuple[Place, ...] = ()
+    rows: bool = False
+    """rows of Parquet rather than lines"""
+    skipped: Skipped = NONE_SKIPPED
+
+
+def in_file(blocks: Blocks, origin: Origin) -> InFile:
+    """Measures the events in the order of their files, and gives hints."""
+    if not blocks.events:
+        return InFile(events=0, out_of_order=0)
+    return _Look(blocks, origin).result()
+
+
+class _Look:
+    """A look at all events. Each hint that leaves events out makes `_kept` and `_count` smaller for those after it."""
+
+    def __init__(self, blocks: Blocks, origin: Origin) -> None:
+        self._blocks, self._origin = blocks, origin
+        self._held = max(20, blocks.events // 100)
+        self._kept = Kept()
+        self._count = self._all = blocks.count(self._kept, self._held)
+        self._hints: list[Hint] = []
+
+    def result(self) -> InFile:
+        low, high = self._blocks.span
+        if low == high:
+            if (events := self._all.events) > 2:
+                self._add("constant_time", f"all {events:,} events are at {self._moment(low)}", events)
+        else:
+            newest_first = self._newest_first()
+            self._far(generic=not newest_first)
+            if not newest_first:
+                self._ahead()
+            self._hour_twice()
+            self._hour_skipped()
+            self._whole_days()
+        return InFile(events=self._all.events, out_of_order=self._all.out_of_order, hints=tuple(self._hints))
+
+    # -- kinds
+
+    def _newest_first(self) -> bool:
+        """Tells of a file with more falls than rises in which reading from its end halves the disorder."""
+        if self._all.falls <= self._all.rises or self._all.events < 3:
+            return False
+        backwards = self._blocks.backwards()
+        if 2 * backwards > self._all.out_of_order:
+            return False
+        self._add(
+            "newest_first",
+            f"the newest event comes first: time falls {self._all.falls:,} times and rises {self._all.rises:,} times; "
+            f"read from the end, {backwards:,} of {self._all.events:,} are out of order; "
+            "order: event_time sorts them",
+            self._all.events,
+            without=backwards,
+        )
+        return True
+
+    def _far(self, *, generic: bool) -> None:
+        for found in far(self._blocks, self._origin.tick, self._origin.time.unit):
+            if found.kind == "unit":
+                rows = self._blocks.rows(found.region, LISTED) if found.events < self._all.events else []
+                self._add("unit", self._unit_text(found, rows), found.events, rows)
+                continue
+            kept = Kept((*self._kept.regions, found.region), self._kept.rows)
+            count = self._blocks.count(kept, self._held)
+            if found.kind in ("far_behind", "far_ahead") and not (
+                generic and count.out_of_order < self._count.out_of_order
+            ):
+                continue
+            self._kept, self._count = kept, count
+            rows = self._blocks.rows(found.region, LISTED)
+            self._add(found.kind, self._far_text(found, rows), found.events, rows, count.out_of_order)
+
+    def _ahead(self) -> None:
+        """Tells of at most FEW events after which at least 1 % of all are late, and a third of the late ones.
+
+        An event is ahead if it is later than the next 1 % of the events, and few of those before it are.
+        """
+        first = count = self._count
+        rows: set[int] = set()
+        for _ in range(_ROUNDS):
+            if not count.holders or len(count.holders) > FEW:
+                break
+            more: set[int] = set()
+            for row, _late in count.holders:
+                floor = int(self._blocks.after(row, min(self._held, _WINDOW), self._with(rows)).max())
+                more |= set(self._blocks.rows(Region(floor + 1, 2**63 - 1), 2 * FEW, row + 1)) - rows
+            if not more or len(rows | more) > FEW:
+                break
+            rows |= more
+            count = self._blocks.count(self._with(rows), self._held)
+        made = first.out_of_order - count.out_of_order
+        if made < max(self._held, first.out_of_order // 3):
+            return
+        self._kept, self._count = self._with(rows), count
+        listed = sorted(rows)
+        ahead = int(self._blocks.times_at(listed[:1])[0]) - int(self._blocks.after(listed[0], 1, self._kept)[0])
+        one = len(rows) == 1
+        self._add(
+            "ahead",
+            f"{len(rows)} event{'' if one else 's'} ({self._lines(listed[:LISTED], len(rows))}) "
+            f"{'is' if one else 'are'} ahead, by {show_ticks(ahead, self._origin.tick)}"
+            f"{'' if one else ' the first of them'}, and {'makes' if one else 'make'} {made:,} later ones late; "
+            f"{self._without(count)}",
+            len(rows),
+            listed[:LISTED],
+            count.out_of_order,
+        )
+
+    def _hour_twice(self) -> None:
+        time = self._origin.time
+        if not time.is_local:
+            return
+        per_s = ticks_per_second(self._origin.tick)
+        low, high = self._blocks.span
+        hours = repeated_hours(time.zone, low // per_s, high // per_s)
+        firsts = [Region(h.begin_s * per_s, h.between_s * per_s - 1) for h in hours]
+        seconds = [Region(h.between_s * per_s, h.end_s * per_s - 1) for h in hours]
+        if any(self._blocks.number(region) for region in seconds):
+            return  # a local time is read as the first of two: these have an offset, or other times follow at once
+        for hour, region in zip(hours, firsts, strict=True):
+            if number := self._blocks.number(region):
+                rows = self._blocks.rows(region, LISTED)
+                self._add(
+                    "hour_twice",
+                    f"{number:,} times ({self._lines(rows, number)}) lie between {hour.local} in {time.zone}, an hour "
+                    "that the zone has twice; all are taken for the first",
+                    number,
+                    rows,
+                )
+
+    def _hour_skipped(self) -> None:
+        if number := self._origin.skipped.events:
+            placed = self._placed(self._origin.skipped.seqs)
+            do, them = ("time does", "it") if number == 1 else ("times do", "them")
+            text = (
+                f"{number:,} {do} not exist in {self._origin.time.zone} ({self._words(placed, number)}), as clocks are "
+                f"put forward over {them}; the offset before that is taken"
+            )
+            self._hints.append(self._hint("hour_skipped", text, number, placed))
+
+    def _whole_days(self) -> None:
+        """Tells of dates without a time of day, if there are at least two events for each day of the span."""
+        time, day = self._origin.time, 86400 * ticks_per_second(self._origin.tick)
+        low, high = self._blocks.span
+        if self._all.events < 2 * ((high - low) // day + 2) or time.unit not in (None, "s", "ms", "us", "ns"):
+            return
+        midnight = -offset_s(time.zone if time.unit is None else "UTC", low // (day // 86400)) * (day // 86400)
+        allowed = {(midnight + shift * day // 24) % day for shift in ((0,) if time.zone == "UTC" else (-1, 0, 1))}
+
+        def whole(k: int) -> bool:
+            times = self._blocks.times(k)  # most files differ at once
+            return all(np.isin(some % day, list(allowed)).all() for some in (times[:100], times))
+
+        if whole(0) and all(self._blocks.walk(whole, range(len(self._blocks.extents)))):
+            self._add(
+                "whole_days",
+                f"all times are whole days, from {self._moment(low)[:10]} to {self._moment(high)[:10]}: the events of "
+                "a day count as in order; is there a column with the time of day?",
+                self._all.events,
+            )
+
+    # -- words
+
+    def _far_text(self, found: Far, rows: list[int]) -> str:
+        lines = self._lines(rows, found.events)
+        without = self._without(self._count)
+        verb = "is" if found.events == 1 else "are"
+        own, main = self._years(found.low, found.high), self._years(found.main_low, found.main_high)
+        if found.kind == "two_units":
+            finer = self._origin.time.unit or ""
+            few, many = (found.unit, finer) if found.region_is_coarse else (finer, found.unit)
+            those = f"{UNIT_NAMES[few]}, not {UNIT_NAMES[many]}" if found.region_is_coarse else f"in {UNIT_NAMES[few]}"
+            rest = "" if found.region_is_coarse else f", while the others are {UNIT_NAMES[many]}"
+            counts = f"{found.main_events:,} times are in {main}, {found.events:,} in {own} ({lines})"
+            return f"{counts}, which are {those}{rest}; {without}"
+        what = f"{found.events:,} event{'' if found.events == 1 else 's'} ({lines}) {verb}"
+        if found.kind == "clock_at_1970":
+            at = self._moment(found.low) + ("" if found.low == found.high else f" to {self._moment(found.high)}")
+            return f"{what} at {at}, as of a clock that is not set, and the others in {main}; {without}"
+        if found.kind == "far_ahead":
+            apart, side = found.low - found.main_high, "after"
+        else:
+            apart, side = found.main_low - found.high, "before"
+        years = apart // (366 * 86400 * ticks_per_second(self._origin.tick))
+        return f"{what} in {own}, {years:,} year{'' if years == 1 else 's'} {side} all others; {without}"
+
+    def _unit_text(self, found: Far, rows: list[int]) -> str:
+        read, meant = self._origin.time.unit or "", found.unit
+        factor = PS[meant] // PS[read]
+        which, lines = ("", f"({self._lines(rows, found.events)}) ") if rows else ("all ", "")
+        years, others = self._years(found.low, found.high), self._years(found.low * factor, found.high * factor)
+        times = f"{which}{found.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
+        return f"{times}, and in {others} if they are {UNIT_NAMES[meant]}: is the unit {meant}?"
+
+    def _without(self, count: Count) -> str:
+        all_hints = "these and those above" if len(self._kept.regions) + bool(self._kept.rows) > 1 else "them"
+        one = count.events == self._all.events - 1
+        return f"without {'it' if one else all_hints} {count.out_of_order:,} of {count.events:,} are out of order"
+
+    def _years(self, low: int, high: int) -> str:
+        first, last = (self._moment(at).split("-")[0] if at >= 0 else self._moment(at)[:4] for at in (low, high))
+        return first if first == last else f"{first} to {last}"
+
+    def _moment(self, at: int) -> str:
+        return moment(at, self._origin.tick)
+
+    def _with(self, rows: Iterable[int]) -> Kept:
+        return Kept(self._kept.regions, tuple(sorted(rows)))
+
+    # -- lines
+
+    def _lines(self, rows: Sequence[int], events: int) -> str:
+        """Words for the lines of those rows, the first of so many events."""
+        return self._words(self._placed(self._blocks.seqs_at(rows)), events)
+
+    def _words(self, placed: Sequence[tuple[Place, int]], events: int) -> str:
+        lines = [(place.file, number) for place, number in placed]
+        word = "event" if not self._origin.places else "row" if self._origin.rows else "line"
+        return named(lines, events, word, several=len(self._origin.places) > 1)
+
+    def _placed(self, seqs: Sequence[int]) -> list[tuple[Place, int]]:
+        """File and number of the line of each event; of generated events, their number from 1."""
+        places = self._origin.places or (Place(file="", first_seq=0, first_line=1),)
+        begins = [place.first_seq for place in places]
+        found = []
+        for seq in seqs:
+            place = places[bisect_right(begins, seq) - 1]
+            found.append((place, seq - place.first_seq + place.first_line))
+        return found
+
+    def _add(
+        self, kind: HintKind, text: str, events: int, rows: Sequence[int] = (), without: int | None = None
+    ) -> None:
+        self._hints.append(self._hint(kind, text, events, self._placed(self._blocks.seqs_at(rows)), without))
+
+    def _hint(
+        self, kind: HintKind, text: str, events: int, placed: Sequence[tuple[Place, int]], without: int | None = None
+    ) -> Hint:
+        files = tuple(place.file for place, _ in placed) if len(self._origin.places) > 1 else ()
+        lines = tuple(line for _, line in placed)
+        return Hint(kind=kind, text=text, lines=lines, files=files, events=events, without=without)

@@ -1,0 +1,1 @@
+"""Connects to Kafka, and reads and writes its records."""

@@ -1,0 +1,226 @@
+"""Clients of a broker: their settings with secrets from the environment, and topics; every failure is one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgauge.base import variables
+from streamgauge.base.errors import UserError
+
+TIMEOUT_S = 10.0
+#: for requests that are repeated all the time
+LOOK_S = 3.0
+#: a broker that refuses the client is given up after this time; a silent one gets TIMEOUT_S
+FRUITLESS_S = 2.0
+#: a topic that was just made or removed is not known everywhere at once
+SETTLE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Access:
+    """Address of a broker, and settings of librdkafka for it; a value names environment variables as ${NAME}."""
+
+    bootstrap: str
+    security: Mapping[str, str] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """Settings for a client, with the secrets; they must not be shown. Raises UserError for a missing variable."""
+        # without a callback and with logging, librdkafka writes to standard error
+        quiet = {"log_level": 0, "error_cb": lambda _: None}
+        return {"bootstrap.servers": self.bootstrap, **quiet, **self._filled()}
+
+    def masked(self, text: str) -> str:
+        """The text without the values of the variables that the settings name."""
+        for value in self._secrets():
+            text = text.replace(value, "***")
+        return text
+
+    def _filled(self) -> dict[str, str]:
+        found = {}
+        for key, value in self.security.items():
+            found[key] = str(variables.filled(value, f"security.{key}"))
+        return found
+
+    def _secrets(self) -> list[str]:
+        names = {name for value in self.security.values() for name in variables.named(value)}
+        return sorted((os.environ[name] for name in names if os.environ.get(name)), key=len, reverse=True)
+
+
+@contextmanager
+def told(access: Access, what: str) -> Iterator[None]:
+    """Turns a failure of Kafka's client into one line without secrets: a UserError that begins with `what`."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as problem:
+        error = problem.args[0] if problem.args else problem
+        said = error.str() if hasattr(error, "str") else str(error)
+        raise UserError(access.masked(f"{what}: {said}")) from None
+    except TimeoutError:
+        raise UserError(f"{what}: the broker {access.bootstrap} does not answer") from None
+    except ValueError as problem:  # a setting that librdkafka does not know
+        raise UserError(access.masked(f"{what}: {problem}")) from None
+
+
+class Topics:
+    """Makes, looks at and removes topics of a broker. Every method raises UserError."""
+
+    def __init__(self, access: Access) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._access, self._reasons = access, list[str]()
+        settings = access.settings() | {"error_cb": lambda error: self._reasons.append(error.str())}
+        with told(access, "security"):
+            self._admin = AdminClient(settings)
+
+    def check(self) -> None:
+        """Raises UserError if the broker does not answer, with what the client found out."""
+        from confluent_kafka import KafkaException
+
+        begun = time.monotonic()
+        while True:
+            try:
+                self._admin.list_topics(timeout=1.0)
+                return
+            except KafkaException:
+                self._admin.poll(0.1)
+            why = [reason for reason in dict.fromkeys(self._reasons) if "brokers are down" not in reason]
+            if time.monotonic() - begun > (FRUITLESS_S if why else TIMEOUT_S):
+                said = why[-1] if why else "it does not answer"
+                told = f"the Kafka broker {self._access.bootstrap} cannot be used: {said}"
+                raise UserError(self._access.masked(f"bootstrap: {told}; start it, or correct bootstrap or security"))
+
+    def make(self, name: str, partitions: int) -> None:
+        """Makes a topic whose records bear the time at which the broker took them."""
+        from confluent_kafka.admin import NewTopic
+
+        settings = {"message.timestamp.type": "LogAppendTime"}
+        with told(self._access, f"the topic {name} cannot be made"):
+            self._admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result(TIMEOUT_S)
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline:
+            with told(self._access, f"the topic {name} cannot be read"):
+                found = self._admin.list_topics(name, timeout=TIMEOUT_S).topics[name]
+            if found.error is None and len(found.partitions) == partitions:
+                return
+            time.sleep(0.05)
+        raise UserError(f"the topic {name} was made, but has no leader after {SETTLE_S:.0f} s")
+
+    def delete(self, name: str) -> None:
+        """Removes a topic; a failure is told."""
+        with told(self._access, f"the topic {name} cannot be removed"):
+            self._admin.delete_topics([name])[name].result(TIMEOUT_S)
+
+    def remove(self, names: Collection[str], groups: Collection[str] = ()) -> bool:
+        """Removes topics and consumer groups, as far as they are there; False if a topic may still be there."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            self._admin.list_topics(timeout=LOOK_S)
+        except KafkaException:
+            return False
+        # there is none, or its owner alone may remove it
+        over = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        gone = True
+        for future in self._admin.delete_topics(list(names)).values() if names else ():
+            try:
+                future.result(TIMEOUT_S)
+            except TimeoutError:
+                gone = False
+            except KafkaException as problem:
+                gone = gone and problem.args[0].code() in over
+        if groups:
+            forget_groups(self._access, groups)
+        return gone
+
+    def names(self) -> set[str]:
+        """Names of all topics."""
+        with told(self._access, "the topics cannot be listed"):
+            return set(self._admin.list_topics(timeout=TIMEOUT_S).topics)
+
+    def assigned(self, group: str) -> Counter[str]:
+        """Number of partitions of each topic that members of a consumer group have."""
+        with told(self._access, f"the group {group} cannot be described"):
+            # deprecated, but describe_consumer_groups aborts the process when the coordinator leaves
+            groups = self._admin.list_groups(group, timeout=LOOK_S)
+        members = [member for group in groups if group.protocol_type == "consumer" for member in group.members]
+        taken = {place for member in members for place in members_share(member.assignment)}
+        return Counter(topic for topic, _ in taken)
+
+
+def forget_groups(access: Access, groups: Collection[str]) -> None:
+    """Removes consumer groups where it can; the broker forgets a group without members by itself, days later.
+
+    This is done in a process of its own: librdkafka aborts if the group's coordinator leaves meanwhile.
+    """
+    task = json.dumps({"bootstrap": access.bootstrap, "security": dict(access.security), "groups": sorted(groups)})
+    with suppress(subprocess.TimeoutExpired):
+        command = [sys.executable, "-m", "streamgauge.streams.kafka.groups"]
+        subprocess.run(command, input=task, text=True, capture_output=True, timeout=2 * TIMEOUT_S, check=False)
+
+
+def members_share(assignment: bytes) -> list[tuple[str, int]]:
+    """Topic and partition of each place in a member's assignment, which is Kafka's ConsumerProtocolAssignment.
+
+    A member that has none yet has no places.
+    """
+    view, share = memoryview(assignment), list[tuple[str, int]]()
+
+    def number(size: int) -> int:
+        nonlocal view
+        value, view = int.from_bytes(view[:size], "big", signed=True), view[size:]
+        return value
+
+    number(2)  # the version; what later ones add stands behind
+    for _ in range(number(4)):
+        length = number(2)
+        topic, view = str(view[:length], "utf-8", "replace"), view[length:]
+        share += [(topic, number(4)) for _ in range(number(4))]
+    return share
+
+
+def ends(access: Access, topic: str, partitions: int) -> list[int]:
+    """The number of records that each partition of a topic has had. Raises UserError."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    with told(access, f"the topic {topic} cannot be read"):
+        consumer = Consumer(access.settings() | {"group.id": f"{topic}-ends", "enable.auto.commit": False})
+        try:
+            places = [TopicPartition(topic, number) for number in range(partitions)]
+            return [consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1] for place in places]
+        finally:
+            consumer.close()
+
+
+class Offsets:
+    """Reads what a consumer group has committed, without joining it. Every method raises UserError.
+
+    This is no request of an AdminClient: repeated ones of those abort the process when the broker leaves.
+    """
+
+    def __init__(self, access: Access, group: str, topic: str, partitions: int) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self._access, self._group = access, group
+        with told(access, "the consumer cannot be made"):
+            self._consumer = Consumer(access.settings() | {"group.id": group, "enable.auto.commit": False})
+        self._places = [TopicPartition(topic, number) for number in range(partitions)]
+
+    def committed(self) -> dict[int, int]:
+        """Offsets of the partitions where there are some."""
+        with told(self._access, f"the offsets of the group {self._group} cannot be read"):
+            found = self._consumer.committed(self._places, timeout=LOOK_S)
+        return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def close(self) -> None:
+        self._consumer.close()

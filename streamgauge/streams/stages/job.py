@@ -1,0 +1,167 @@
+"""The shell that all spark-submit jobs share: arguments, configuration, session, record of the outcome."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge import config, metrics
+from streamgauge.base import printing
+from streamgauge.base.errors import Outage, Skipped, UserError
+from streamgauge.catalog.artifacts import Artifact, Store
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import BY_NAME, Stage, needed_before
+from streamgauge.metrics.pipeline import Pipeline
+from streamgauge.records.profile import InFile
+from streamgauge.streams.stages.tasks import OnSpark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("streamgauge")
+#: arguments that distinguish one run of a stage from another
+SCOPES = ("experiment", "workload", "system", "baseline", "candidate")
+
+
+@dataclass
+class Job:
+    """Configuration, store and workers of a running job. Call done() with its outcome."""
+
+    benchmark: config.Benchmark
+    store: Store
+    run_id: str
+    args: argparse.Namespace
+    run: RunLog
+    outcome: dict[str, Any]
+    pipeline: Pipeline
+    _session: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        if self._session is None:
+            from streamgauge.streams.stages.history import application
+            from streamgauge.streams.stages.session import batch_session
+
+            # a measuring stage only checks answers: it runs locally, as the cluster's cores belong to the system
+            self._session = batch_session(self.args.stage, "local[*]" if BY_NAME[self.args.stage].measures else None)
+            self.pipeline.attach(self._session)
+            self.outcome["spark"] = application(self._session)
+        return self._session
+
+    @property
+    def workers(self) -> OnSpark:
+        return OnSpark(self.spark)
+
+    @property
+    def experiment(self) -> config.Experiment:
+        return self.benchmark.experiment(self.args.experiment)
+
+    @property
+    def cell(self) -> config.Cell:
+        return config.Cell(experiment=self.args.experiment, workload=self.args.workload, system=self.args.system)
+
+    def succeeded(self, stage: str, experiment: str) -> bool:
+        """True if the stage has succeeded in this run for that experiment."""
+        found = self.run.latest(stage, experiment=experiment)
+        return found is not None and found.state == "done"
+
+    def require(self, stage: str) -> None:
+        """Raises Skipped unless the stage has succeeded in this run for the job's experiment."""
+        if not self.succeeded(stage, self.args.experiment):
+            raise Skipped(f"as {self._stopped_at(BY_NAME[stage], {'experiment': self.args.experiment})}")
+
+    def _stopped_at(self, stage: Stage, scope: dict[str, str]) -> str:
+        """Says which stage, this one or the first that it needs, has not succeeded."""
+        for earlier, narrower in needed_before(stage, scope):
+            found = self.run.latest(earlier.name, **narrower)
+            if found is None or found.state != "done":
+                return self._stopped_at(earlier, narrower)
+        found = self.run.latest(stage.name, **scope)
+        return f"{' '.join([stage.name, *scope.values()])} {'failed' if found else 'did not run'}"
+
+    def done(self, artifact: Artifact) -> None:
+        log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)
+        for doubt in artifact.manifest.get("doubts", []):
+            log.warning(doubt)
+        if "in_file" in artifact.manifest:
+            for hint in InFile.model_validate(artifact.manifest["in_file"]).hints:
+                log.warning("hint: %s", hint.text)
+        self.outcome |= {"artifact": artifact.kind, "key": artifact.key, "reused": artifact.reused}
+
+
+@contextmanager
+def job(stage: str) -> Iterator[Job]:
+    """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.workers, j.benchmark, j.store))`.
+
+    A UserError becomes one line on standard error and exit code 2; an Outage one line and exit code 3. Every outcome is
+    recorded in the run, with its cause: whoever started the job reads it there.
+    """
+    printing.arrange()
+    args = _arguments(stage)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    for noisy in ("py4j", "great_expectations"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    code = 0
+    current: Job | None = None
+    try:
+        store = Store(args.artifacts)
+        run = RunLog(store.run(args.run_id))
+        scope = {k: v for k in SCOPES if (v := getattr(args, k, None))}
+        try:
+            overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
+            benchmark = config.load(Path(args.config), overrides)
+            pipeline = Pipeline(benchmark.metrics, benchmark.name)
+        except UserError as problem:
+            run.failed(stage, scope, problem)
+            raise
+        current = Job(benchmark, store, args.run_id, args, run, {}, pipeline)
+        started = time.monotonic()
+        cpu = time.process_time()
+        with current.pipeline.start(), metrics.step(stage):
+            try:
+                with run.stage(stage, scope) as current.outcome:
+                    yield current
+                    current.outcome["python_cpu_seconds"] = round(time.process_time() - cpu, 3)
+            finally:
+                seconds = time.monotonic() - started
+                metrics.distribution("stage", "seconds").update(seconds)
+                log.info("%s took %.1f s", stage, seconds)
+    except UserError as problem:
+        print(f"streamgauge {stage}: {problem}", file=sys.stderr)
+        code = 2
+    except Outage as problem:
+        print(f"streamgauge {stage}: worth another try: {problem}", file=sys.stderr)
+        code = 3
+    finally:
+        if current is not None and current._session is not None:
+            from streamgauge.streams.stages.session import end
+
+            end(current._session)
+    if code:
+        sys.stderr.flush()
+        sys.exit(code)
+
+
+def _arguments(stage: str) -> argparse.Namespace:
+    scope = BY_NAME[stage].scope
+    parser = argparse.ArgumentParser(prog=f"{stage}.py", description=BY_NAME[stage].does)
+    parser.add_argument("--config", required=True, help="the benchmark file")
+    parser.add_argument("--artifacts", default=os.environ.get("STREAMGAUGE_ARTIFACTS", "artifacts"))
+    parser.add_argument("--run-id", required=True)
+    parser.add_argument("--overrides", default="{}", help="JSON: see config.Overrides")
+    if scope in ("experiment", "cell"):
+        parser.add_argument("--experiment", required=True)
+    for key in {"cell": ("workload", "system"), "pair": ("baseline", "candidate")}.get(scope, ()):
+        parser.add_argument(f"--{key}", required=True)
+    args = parser.parse_args()
+    args.stage = stage
+    return args

@@ -1,0 +1,279 @@
+"""Parses a block of text lines into events and bad lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.base.arrow import Ints, Mask, bools, int64s
+from streamgauge.base.errors import UserError
+from streamgauge.base.schemas import events_schema
+from streamgauge.base.units import ticks_per_second
+from streamgauge.config import Source, TimeColumn
+from streamgauge.streams.disorder.hints import LISTED, NONE_SKIPPED, Skipped
+from streamgauge.streams.disorder.zones import skipped_hours
+from streamgauge.streams.text import json_lines
+from streamgauge.streams.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Lines, spread, texts, with_points
+from streamgauge.streams.text.numbers import integers
+from streamgauge.streams.text.over_lines import UNBALANCED
+from streamgauge.streams.text.patterns import pieces
+from streamgauge.streams.text.ranges import LONGEST_LINE
+from streamgauge.streams.text.times import times
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Positions (0-based) of the needed fields in the lines of one file."""
+
+    source: Source
+    fields: int  # least number of fields in a complete line
+    time: tuple[int, ...]
+    arrival: tuple[int, ...]  # none without an arrival column
+    columns: tuple[int, ...]  # of source.columns, in their order
+    since_ns: int | None = None  # of times without a year: the year from here on is meant
+
+    @property
+    def schema(self) -> pa.Schema:
+        return events_schema(self.source.kinds, arrival=bool(self.arrival))
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        return *self.time, *self.arrival, *self.columns
+
+    def moved(self, places: Mapping[int, int]) -> Layout:
+        """The layout of lines in which each needed field stands at another place."""
+        time, arrival, columns = (
+            tuple(places[at] for at in fields) for fields in (self.time, self.arrival, self.columns)
+        )
+        return replace(self, fields=len(places), time=time, arrival=arrival, columns=columns)
+
+
+#: bad lines of a block; at: 0-based line in the block; text: all of it but the newline, or the beginning of a long one
+BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
+
+
+#: a zone whose clocks are never changed, and how much it is behind UTC
+_AWAY, _AWAY_S = "Etc/GMT+12", 12 * 3600
+
+COMMENT = "comment"
+TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
+#: bytes that the quarantine keeps of a line that is too long; file and line number tell where the rest is
+_SHOWN = 1024
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Result of parse() for one block."""
+
+    events: pa.Table  # schema of the layout
+    bad: pa.Table | None  # schema BAD, where there are any
+    skipped: Skipped = NONE_SKIPPED
+
+
+def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
+    """Finds the source's columns among the names of a file's fields; names is None if it has none. Raises UserError."""
+    time, arrival = (
+        tuple(_index(source, names, part, f"{key}.column", where) for part in (column.parts if column else ()))
+        for key, column in (("time", source.time), ("arrival", source.arrival))
+    )
+    columns = tuple(_index(source, names, place, "columns", where) for place in source.places.values())
+    for key, column in (("time", source.time), ("arrival", source.arrival)):
+        if column is not None and column.format is not None:
+            try:
+                pieces(column.format)
+            except UserError as problem:
+                raise UserError(f"source.{key}.{problem}") from None
+    needed = max(*time, *arrival, *columns, 0) + 1
+    return Layout(source, max(len(names or ()), needed), time, arrival, columns)
+
+
+def names_in(header: bytes, source: Source, where: str) -> list[str]:
+    """The names in a header line with its end, without blanks around them. Raises UserError if it is not UTF-8."""
+    try:
+        header.decode()
+    except UnicodeDecodeError as problem:
+        raise UserError(f"{where}: line 1: not UTF-8 ({problem.reason}); convert the file to UTF-8") from None
+    lines = Lines(header, source.separator, source.quote, 1, repeats=source.repeats)
+    if lines.unbalanced[0]:
+        raise UserError(
+            f"{where}: line 1: a quoted name goes on to line 2, allowed: a header of one line; put a blank in place of "
+            "the line end, or set source.quote: null if quotes mean nothing"
+        )
+    count = int(lines.field_counts[0])
+    return [texts(lines.buffer, *lines.field(k))[0].as_py().decode().strip() for k in range(count)]
+
+
+def _index(source: Source, names: list[str] | None, column: str | int, key: str, where: str) -> int:
+    if names is None:
+        if isinstance(column, int):
+            return column
+        raise UserError(
+            f"{where}: source.{key}: found the name {column!r}, but the file has no header; "
+            "give a 0-based index, or source.column_names"
+        )
+    found = column if isinstance(column, int) else names.index(column) if column in names else -1
+    if 0 <= found < len(names) and (isinstance(column, int) or names.count(column) == 1):
+        return found
+    if found >= 0 and not isinstance(column, int):
+        raise UserError(f"{where}: source.{key}: {names.count(column)} columns are named {column!r}; give an index")
+    hint = ""
+    if len(names) == 1 and source.format == "csv":
+        hint = f"; the separator {source.separator!r} does not occur there: check source.separator"
+    shown = ", ".join(repr(name[:60]) for name in names[:30])
+    raise UserError(f"{where}: source.{key}: no column {column!r}; found {len(names)}: {shown}{hint}")
+
+
+def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
+    """Parses lines, each ended by a newline (see ranges.ended); line i of the block has seq first_seq + i."""
+    return _Block(data, layout).parsed(first_seq)
+
+
+def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Lines, Mask]:
+    """(the lines of a block; the same lines with their fields; True for each that is no JSON object but should be)."""
+    source = layout.source
+    if source.format != "jsonl":
+        lines = Lines(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
+        return lines, lines, np.zeros(lines.count, bool)
+    lines = Lines(data, source.separator, None, 1)
+    values, bad = json_lines.values(data, json_lines.paths(source))
+    return lines, Lines(values, json_lines.SEPARATOR, json_lines.QUOTE, layout.fields, trim=False), bad
+
+
+class _Block:
+    def __init__(self, data: bytes, layout: Layout) -> None:
+        self._layout = layout
+        self._source = layout.source
+        self._lines, self._fields, self._no_object = lines_of(data, layout)
+        self._reasons = [""]
+        #: index in _reasons of each line's first fault, 0 for none
+        self._why: Bytes = np.zeros(self._lines.count, np.uint8)
+
+    def parsed(self, first_seq: int) -> Parsed:
+        lines, layout = self._lines, self._layout
+        long = lines.lengths > LONGEST_LINE
+        if self._source.comment is not None:
+            self._blame(lines.begin_with(self._source.comment.encode()), COMMENT)
+        self._blame(long, TOO_LONG)
+        self._blame(lines.not_utf8(), "not UTF-8")
+        self._blame(self._fields.unbalanced, UNBALANCED)
+        if lines.count and not lines.lengths.all():
+            self._blame(lines.lengths == 0, "empty line")
+        self._blame(self._no_object, "not a JSON object")
+        self._blame(~self._fields.complete, f"fewer than {layout.fields} fields")
+        columns: list[pa.Array] = [int64s(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
+        columns.append(lines.column())
+        if layout.arrival:
+            columns.append(self._arrival())
+        for (name, kind), index in zip(self._source.kinds.items(), layout.columns, strict=True):
+            columns.append(getattr(self, f"_{kind}")(name, index))
+        events = pa.Table.from_arrays(columns, schema=layout.schema)
+        at = np.flatnonzero(self._why)
+        skipped = self._skipped(first_seq, columns[1].to_numpy())
+        if not len(at):
+            return Parsed(events, None, skipped)
+        reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
+        shown = np.where(long, _SHOWN, np.diff(lines.offsets) - 1)
+        text = texts(lines.buffer, lines.offsets[:-1][at], shown[at])
+        bad = pa.Table.from_arrays([int64s(at), reasons, text], schema=BAD)
+        return Parsed(events.filter(bools(self._why == 0)), bad, skipped)
+
+    def _blame(self, lines: Mask, reason: str) -> None:
+        if lines.any():
+            self._why[lines & (self._why == 0)] = len(self._reasons)
+            self._reasons.append(reason)
+
+    def _field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:
+        """Start and length of that field in every line; its length is 0 in lines that are already bad."""
+        starts, lengths = self._fields.field(index, trim=trim)
+        return starts, np.where(self._why == 0, lengths, 0) if self._why.any() else lengths
+
+    def _times(self, column: TimeColumn, parts: tuple[int, ...]) -> tuple[Ints, Ints, Bytes]:
+        """Lengths of the fields, ticks and codes."""
+        buffer = self._fields.buffer
+        if len(parts) == 1 and self._source.decimal == "point":
+            # blanks around times are seldom, and the look for them costs more than the rest
+            starts, lengths = self._field(parts[0], trim=False)
+            values, codes = times(column, self._source.tick, buffer, starts, lengths, self._layout.since_ns)
+            if not codes.any() or np.array_equal(self._field(parts[0])[1], lengths):
+                return lengths, values, codes
+        starts, lengths = self._field(parts[0])
+        if len(parts) > 1:
+            fields = [texts(buffer, *self._field(part)) for part in parts]
+            buffer, starts, lengths = spread(pc.binary_join_element_wise(*fields, b" "))
+            lengths = np.where(lengths > len(parts) - 1, lengths, 0)
+        elif column.unit is not None and self._source.decimal == "comma":
+            buffer, starts, lengths = spread(with_points(texts(buffer, starts, lengths)))
+        values, codes = times(column, self._source.tick, buffer, starts, lengths, self._layout.since_ns)
+        return lengths, values, codes
+
+    def _event_time(self) -> pa.Array:
+        lengths, values, codes = self._times(self._source.time, self._layout.time)
+        if codes.any():
+            column = self._source.time
+            wanted = f"a number of {column.unit}" if column.unit else column.format or "ISO-8601"
+            self._blame(lengths == 0, "empty time")
+            self._blame(codes == UNREADABLE, f"time is not {wanted}")
+            self._blame(codes == OUT_OF_RANGE, f"time does not fit into 64-bit {self._source.tick}")
+        return int64s(values)
+
+    def _skipped(self, first_seq: int, times: Ints) -> Skipped:
+        """The events of an hour that the zone does not have; a midnight may be a date alone."""
+        column, per_s, good = self._source.time, ticks_per_second(self._source.tick), self._why == 0
+        if not (column.is_local and good.any()):
+            return NONE_SKIPPED
+        hours = skipped_hours(column.zone, int(times[good].min()) // per_s, int(times[good].max()) // per_s)
+        if not hours:
+            return NONE_SKIPPED
+        # read as of another zone, the times without an offset tell what is written, and the others are the same
+        _, elsewhere, _ = self._times(column.model_copy(update={"zone": _AWAY}), self._layout.time)
+        local_s = elsewhere // per_s - _AWAY_S
+        within = np.logical_or.reduce([(local_s >= first) & (local_s < end) for first, end in hours])
+        skipped = np.flatnonzero(
+            good & within & (elsewhere != times) & (elsewhere % (86400 * per_s) != _AWAY_S * per_s)
+        )
+        return Skipped(events=len(skipped), seqs=(skipped[:LISTED] + first_seq).tolist())
+
+    def _arrival(self) -> pa.Array:
+        assert self._source.arrival is not None
+        _, values, codes = self._times(self._source.arrival, self._layout.arrival)
+        return int64s(values, codes == 0)
+
+    def _int64(self, name: str, index: int) -> pa.Array:
+        starts, lengths = self._field(index)
+        values, codes = integers(self._fields.buffer, starts, lengths)
+        empty = lengths == 0
+        self._blame((codes != 0) & ~empty, f"{name} is not an int64")
+        return int64s(values, codes == 0)
+
+    def _float64(self, name: str, index: int) -> pa.Array:
+        found = self._string(name, index)
+        if self._source.decimal == "comma":
+            found = with_points(found.view(pa.binary())).view(pa.string())
+        try:
+            return found.cast(pa.float64())
+        except pa.ArrowInvalid:
+            encoded = found.dictionary_encode()
+            values = pa.array([_float(text) for text in encoded.dictionary.to_pylist()], pa.float64())
+            read = values.take(encoded.indices)
+            bad = pc.and_(found.is_valid(), read.is_null())
+            self._blame(bad.to_numpy(zero_copy_only=False), f"{name} is not a number")
+            return read
+
+    def _string(self, _: str, index: int) -> pa.Array:
+        starts, lengths = self._field(index)
+        found = texts(self._fields.buffer, starts, lengths).view(pa.string())
+        quote = json_lines.QUOTE if self._source.format == "jsonl" else self._source.quote
+        if self._fields.quoted and quote is not None:
+            found = pc.replace_substring(found, quote * 2, quote)
+        return pc.if_else(bools(lengths == 0), pa.nulls(len(found), pa.string()), found)  # pa.scalar imports pandas
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(pa.scalar(text).cast(pa.float64()).as_py())
+    except pa.ArrowInvalid:
+        return None

@@ -1,0 +1,169 @@
+"""Cuts a source into splits: consecutive pieces of its files, each of which a task can read on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import opened, place
+from streamgauge.catalog.source_files import stat_source
+from streamgauge.config import Source, TimeColumn
+from streamgauge.streams.text import json_lines, parquet, ranges, rows
+from streamgauge.streams.text.parse import Layout, layout_of, names_in, parse
+from streamgauge.streams.text.times import without_year
+
+#: how far before a source's first time a later one may lie, if times have no year
+_LATE_NS = 31 * 86400 * 10**9
+
+
+@dataclass(frozen=True)
+class Split:
+    """Lines of one file. text: those that begin in bytes [low, high); packed: all; parquet: of row group `low`."""
+
+    path: str
+    file: int  # position among the source's files
+    kind: Literal["text", "packed", "parquet"]
+    start: int  # first byte of data, after BOM and header
+    low: int
+    high: int
+    layout: Layout
+    mark: tuple[int, int]  # size and mtime of the file when the split was made
+    columns: parquet.Kept | None = None  # parquet: the fields of a line
+    first_line: int = 1  # 1-based number of the file's first line of data
+
+    def count(self) -> int:
+        """Number of lines, counted in bounded memory."""
+        if self.kind == "packed":
+            return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
+        if self.kind == "parquet":
+            return int(pq.read_metadata(opened(self.path)).row_group(self.low).num_rows)
+        return ranges.count_lines(self.path, self.start, self.low, self.high)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Yields its lines, each ended by a newline; of packed files and Parquet about `size` bytes at a time."""
+        if self.kind == "packed":
+            yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
+        elif self.kind == "parquet":
+            assert self.columns is not None
+            source = self.layout.source
+            yield from parquet.blocks(self.path, self.low, self.columns, size, source.separator, source.quote)
+        elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
+            yield ranges.ended(data)
+
+    def changed(self) -> bool:
+        """True if the file is no longer the one that the split was made for, by size and mtime."""
+        return mark_of(self.path) != self.mark
+
+
+def mark_of(path: str) -> tuple[int, int]:
+    """(size, mtime in ns) of a source file. Raises UserError."""
+    stat = stat_source(path)
+    return stat.st_size, stat.st_mtime_ns
+
+
+def header(source: Source) -> bytes:
+    """The first file's header line with its end; empty without one. Raises UserError if the files' headers differ."""
+    first, *others = source.files
+    own = _header(first, source)
+    for path in others:
+        if _header(path, source).rstrip(b"\r\n") != own.rstrip(b"\r\n"):
+            raise UserError(
+                f"{path}: its header is not that of {first}, and a CSV stream has one header; make them alike, "
+                "or leave csv out"
+            )
+    return own
+
+
+def _header(path: str, source: Source) -> bytes:
+    if source.format == "jsonl":
+        return b"json\n"
+    if source.format == "parquet":
+        schema = pq.read_schema(opened(path))
+        _, columns = _parquet_layout(schema, source, path)
+        names = [pa.array([name]) for name in columns.names]
+        row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
+        return rows.lines(row, source.separator, source.quote, path)
+    return ranges.ended(ranges.first_line(path, source.comment).line) if source.header else b""
+
+
+def source_splits(source: Source, split_bytes: int) -> list[Split]:
+    """Lists the splits in the order of their lines. Raises UserError for files that cannot be read as described."""
+    found: list[Split] = []
+    for number, name in enumerate(source.files):
+        path = str(place(name))
+        mark = mark_of(path)
+        if mark[0] == 0:
+            raise UserError(f"{path}: the file is empty; name a file with data")
+        try:
+            found += (_parquet if source.format == "parquet" else _text)(path, number, source, split_bytes, mark)
+        except OSError as problem:
+            raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    if not found or not any(column is not None and without_year(column) for column in (source.time, source.arrival)):
+        return found
+    first = parse(next(found[0].blocks(1 << 20), b""), found[0].layout, 0).events["event_time"]
+    since_ns = int(first[0].as_py()) - _LATE_NS if len(first) else None
+    return [replace(split, layout=replace(split.layout, since_ns=since_ns)) for split in found]
+
+
+def _text(path: str, file: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:
+    start, header, number = ranges.first_line(path, source.comment if source.header else None)
+    names = list(source.column_names) if source.column_names is not None else None
+    if source.header:
+        start, number = start + len(header), number + 1
+        names = names or names_in(ranges.ended(header), source, path)
+    if source.format == "jsonl":
+        names = json_lines.paths(source)
+        json_lines.check(header, lambda: ranges.first_of(path, start, 1000), source, path)
+    layout = layout_of(source, names, path)
+    if ranges.packing(path) is not None:
+        return [Split(path, file, "packed", start, 0, 0, layout, mark, first_line=number)]
+    return [
+        Split(path, file, "text", start, low, high, layout, mark, first_line=number)
+        for low, high in ranges.splits(start, mark[0], split_bytes)
+    ]
+
+
+def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, int]) -> list[Split]:
+    try:
+        with pq.ParquetFile(opened(path)) as file:
+            schema, groups = file.schema_arrow, file.num_row_groups
+    except pa.ArrowInvalid as problem:
+        raise UserError(f"{path}: not a Parquet file: {problem}; check source.format") from None
+    layout, columns = _parquet_layout(schema, source, path)
+    return [Split(path, number, "parquet", 0, group, group + 1, layout, mark, columns) for group in range(groups)]
+
+
+def _parquet_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layout, parquet.Kept]:
+    """(places of the needed fields in a line, the columns that a line holds). Raises UserError."""
+    flat = rows.flat_schema(schema)
+    layout = layout_of(source, flat.names, path)
+    for index in layout.needed:
+        if not rows.writable(flat.field(index).type):
+            field = flat.field(index)
+            raise UserError(f"{path}: column {field.name} ({field.type}) has no text form; name another column")
+    for column, parts, key in (
+        (source.time, layout.time, "time"), (source.arrival, layout.arrival, "arrival")
+    ):  # fmt: skip
+        if column is not None and len(parts) == 1:
+            _check_type(column, flat.field(parts[0]), f"{path}: source.{key}")
+    columns = parquet.kept(schema, layout.needed)
+    return layout.moved({field: place for place, field in enumerate(columns.fields)}), columns
+
+
+def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
+    """Checks the type of a Parquet time column: a timestamp needs no description, a number needs its unit.
+
+    Raises UserError.
+    """
+    kind = field.type
+    if pa.types.is_temporal(kind) and not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        raise UserError(f"{where}: {field.name} is a {kind}, which is no moment; name a column of timestamps or dates")
+    if pa.types.is_temporal(kind) and not column.is_iso:
+        raise UserError(f"{where}: {field.name} is a {kind}; leave out unit and format")
+    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.unit is None:
+        raise UserError(f"{where}: {field.name} is a number ({kind}); give its unit")
