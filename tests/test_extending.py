@@ -138,6 +138,7 @@ def test_a_stage_is_a_row_and_a_job(checkout: Path) -> None:
     stages = checkout / "streamgauge" / "catalog" / "stages.py"
     insert(stages, '    Stage("report", ', example("A stage", 1), before=True)
     shutil.copytree(ROOT / "jobs", checkout / "jobs")
+    (checkout / "configs").mkdir()
     (checkout / "jobs" / "sizes.py").write_text(example("A stage"))
     bench = write_bench(checkout, capacity=4000)
     arguments = ("--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r")

@@ -14,8 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge import config, workloads
+from streamgauge import config
 from streamgauge.base.errors import UserError
+from streamgauge.bench import workloads
 from streamgauge.bench.driver.system import Unsupported
 from streamgauge.bench.engines.flink import queries as flink
 from streamgauge.bench.engines.spark import queries as spark
