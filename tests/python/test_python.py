@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from streamgauge.config import keep
 from tests.command import Call, run
 from tests.example_run import CELLS, RUN, benchmark, profile, record_cells, record_example
 
-PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "python.md"
 
 
 @pytest.fixture
@@ -49,6 +51,18 @@ def test_the_code_of_the_page_runs(flights: Path, monkeypatch: pytest.MonkeyPatc
     assert [Path(file).exists() for file in named["stream"].files] == [True]
     assert list(named["frame"]["claim"]) == [rate.claim for rate in named["run"].rates]
     assert named["table"].num_rows == len(named["run"].latencies)
+
+
+def test_the_notebook_runs_and_its_stream_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    named: dict[str, Any] = {}
+    for cell in json.loads((ROOT / "examples" / "notebook.ipynb").read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), named)
+    stream, events = named["stream"], named["profile"].events
+    assert (stream.events, stream.achieved_out_of_order) == (events, round(0.2 * events))
+    assert (events, named["profile"].out_of_order) == (26_475, 14_878), "the figures of the README"
 
 
 def test_a_stream_is_that_of_the_command(flights: Path) -> None:

@@ -36,7 +36,7 @@ class Reading:
         typer.Option("--time", help="event time: a column's name, path or 0-based index, or two such as date,time"),
     ] = None
     unit: Annotated[str | None, typer.Option(help="unit of times that are whole numbers: ps, ns, us, ms or s")] = None
-    pattern: Annotated[
+    format: Annotated[
         str | None, typer.Option("--format", help="times follow this pattern: %Y-%m-%d or yyyy-MM-dd")
     ] = None
     iso: Annotated[bool, typer.Option("--iso", help="times are ISO-8601 (the default)")] = False
@@ -67,7 +67,7 @@ class Reading:
     @property
     def written(self) -> dict[str, Any]:
         """Keys of `source.time` that say how event times are written."""
-        return {"unit": self.unit, "format": self.pattern, "iso": self.iso, "year": self.year, "zone": self.zone}
+        return {"unit": self.unit, "format": self.format, "iso": self.iso, "year": self.year, "zone": self.zone}
 
     def event_time(self) -> GuessedTime | None:
         """The event time, if options say how it is written. Raises UserError."""
@@ -134,7 +134,7 @@ def source(files: list[str], given: Reading) -> config.Source:
     if given.dataset is not None:
         from streamgauge.config import datasets as known
 
-        described = {"--time": given.time, "--unit": given.unit, "--format": given.pattern, "--iso": given.iso,
+        described = {"--time": given.time, "--unit": given.unit, "--format": given.format, "--iso": given.iso,
                      "--year": given.year, "--arrival": given.arrival, "--arrival-unit": given.arrival_unit,
                      "--arrival-format": given.arrival_format, "--arrival-iso": given.arrival_iso,
                      "--no-header": given.no_header, "--separator": given.separator != ",",
