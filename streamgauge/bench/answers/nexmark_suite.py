@@ -89,7 +89,7 @@ def in_streaming(spark: SparkSession, spec: Spec, query: Query, events: Events, 
 
     That answer leaves out exactly the rows that the run's offsets and watermarks let it drop.
     """
-    if "partitioned file sink" in query.features:
+    if query.to_files:
         output, seconds = to_files(spark, spec, events.batches(batches), work)
         return _judged(query, "streaming", output, ask(spec, (events.plain,)), seconds, events)
     run = stream(spark, spec, query, events.batches(batches), work)

@@ -90,8 +90,7 @@ def suite(queries: Iterable[Query], watermark_ms: int = WATERMARK_MS) -> list[Sp
     found = []
     for query in queries:
         spec = standard(query, watermark_ms)
-        clock = "processing-time window" in query.features
-        found.append(replace(spec, window_us=CLOCK_WINDOW_US) if clock else spec)
+        found.append(replace(spec, window_us=CLOCK_WINDOW_US) if query.by_clock else spec)
     return found
 
 
@@ -181,7 +180,7 @@ def _trial(
         while not talk.status()["finished"] and system.alive() and time.monotonic() < deadline:
             time.sleep(LOOK_S)
         talk.stop()
-        if "processing-time window" in query.features:
+        if query.by_clock:
             time.sleep(spec.window_us / 1e6 + 1)
         figures = system.end_trial(PATIENCE_S)
         seen = talk.observe()

@@ -89,7 +89,7 @@ def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[d
         for number, rows in enumerate(frames):
             base.register(f"frame{number}", rows)
         if query.reads:
-            _nexmark(base, query, sql, told)
+            _nexmark(base, query, told)
         else:
             for number, side in enumerate(("",) if len(frames) == 1 else ("left_", "right_")):
                 base.execute(
@@ -102,7 +102,7 @@ def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[d
             raise ValueError(f"{spec.query}: {str(problem).splitlines()[0]}") from None
 
 
-def _nexmark(base: duckdb.DuckDBPyConnection, query: Query, sql: str, told: dict[str, object]) -> None:
+def _nexmark(base: duckdb.DuckDBPyConnection, query: Query, told: dict[str, object]) -> None:
     for number, reads in enumerate(query.reads):
         for kind in reads["kind"]:
             base.execute(
@@ -110,7 +110,7 @@ def _nexmark(base: duckdb.DuckDBPyConnection, query: Query, sql: str, told: dict
             )
     if any("bid" in reads["kind"] for reads in query.reads):
         base.execute(_WINDOWS.format(side="", events="bid", **told))
-    if "winner" in sql:
+    if query.of_winners:
         base.execute(_WINNER)
 
 

@@ -50,6 +50,9 @@ class Query:
     lags: tuple[int, ...] = ()
     groups_first: bool = False  # events are grouped before late ones are dropped
     own_state: bool = False  # its state is kept by code (Spark's transformWithState), not by an operator of the engine
+    of_winners: bool = False  # its question is about the winning bid of each auction
+    by_clock: bool = False  # its windows are those of the engine's clock
+    to_files: bool = False  # its answer is a folder of files
     multiple: int = 0  # the largest multiple of a bid's price that it forms in 64 bits
     rule: Rule = Rule()
     features: tuple[str, ...] = ()
