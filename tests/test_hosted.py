@@ -1,4 +1,4 @@
-"""What a hosted repository reads, by its published schemas, and the commands that its workflow runs."""
+"""Checks what a hosted repository reads by its published schemas, and the commands that its workflow runs."""
 
 from __future__ import annotations
 
