@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("--comparisons", type=int, default=2, help="of each process")
     parser.add_argument("--blocks", type=int, default=6, help="of a comparison")
     parser.add_argument("--long", type=int, default=2000, help="characters")
-    parser.add_argument("--markdown", action="store_true", help="for docs/comparisons.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     args = parser.parse_args()
     table = Table("process", "rate with 10 % more text", "90 % interval", "expected", "interval holds it")
     with tempfile.TemporaryDirectory() as folder:

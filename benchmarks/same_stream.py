@@ -96,7 +96,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--comparisons", type=int, default=5, help="of each process")
     parser.add_argument("--blocks", type=int, default=6, help="of a comparison")
-    parser.add_argument("--markdown", action="store_true", help="for docs/comparisons.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     args = parser.parse_args()
     benchmark, store = twice(load(args.file), args), Store(args.artifacts)
     table, all_ratios = Table("process", "ratio", "90 % interval", "holds 1"), list[Ratio]()

@@ -43,7 +43,7 @@ MOST_BIAS, COVERAGE, MOST_SECONDS = 0.02, (0.85, 0.95), 150.0
 OLD = """
 import json, math, random, sys
 from streamgauge.config import Search
-from streamgauge.bench.search import Rate, next_step
+from streamgauge.search import Rate, next_step
 from streamgauge.trial import Sample, TrialObservation
 from streamgauge.verdict import carried, judge
 

@@ -4,7 +4,7 @@
 python=$1
 fail() { echo "streamgauge: $1" >&2; exit 1; }
 
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+"$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null ||
     fail "Python: found $("$python" --version 2>&1), allowed: 3.11 to 3.13; set PYTHON=/path/to/python3.11"
 "$python" -c 'import venv, ensurepip' 2>/dev/null ||
     fail "Python: $python has no venv module; install it (Debian: python3-venv)"

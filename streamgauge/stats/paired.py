@@ -17,7 +17,7 @@ import numpy as np
 
 CONFIDENCE = 0.90
 #: standard deviation of how much a process favours one side, in logarithms. One process does not show it, so it is
-#: assumed; A against A on real engines keeps to it (docs/comparisons.md)
+#: assumed; `python -m benchmarks.same_stream` compares a stream with itself on a real engine
 FAVOUR = 0.005
 #: from so many blocks on, an interval of 90 % is possible
 LEAST_BLOCKS = 5

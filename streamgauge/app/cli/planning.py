@@ -336,5 +336,5 @@ def _airflow_runner() -> Any:
     try:
         from streamgauge.app.airflow import dag_run
     except ImportError as problem:
-        raise UserError(f"Airflow is not installed here ({problem}); {INSTALL}") from None
+        raise UserError(f"a package is not installed here ({problem}); {INSTALL}") from None
     return dag_run

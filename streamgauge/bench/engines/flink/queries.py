@@ -110,6 +110,8 @@ def _lacks(spec: Spec) -> str | None:
         return None
     if not query.results:
         return "its package does not name the columns of its answer (results)"
+    if spec.slide_us is not None:
+        return "its windows slide, for which the text of a package's query has no parameter"
     if query.late == "session":
         return "its sessions would be in SQL, of which Flink does not count the late events"
     try:
