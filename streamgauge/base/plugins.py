@@ -99,6 +99,6 @@ def _found(kind: str, _path: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]
     """Reads the entry points of a kind from the metadata on this path: name -> place -> package."""
     found: dict[str, dict[str, str]] = {}
     for point in entry_points(group=f"streamgauge.{kind}"):
-        place, package = re.sub(r"\s", "", point.value), point.dist.name if point.dist else "a package"
+        place, package = re.sub(r"\s", "", point.value), (point.dist.name if point.dist else None) or "a package"
         found.setdefault(point.name, {}).setdefault(place, package)
     return found

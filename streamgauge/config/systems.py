@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,6 +158,10 @@ def resolved(base: Path, **names: str | None) -> dict[str, str]:
     return {key: os.path.normpath(base.absolute() / name) for key, name in names.items() if name and "/" in name}
 
 
+#: what a pattern reads as more than itself; JSON Schema's patterns take no other escape
+_SPECIAL, _ESCAPED = re.compile(r"[\\.*+?()\[\]{}|^$]"), r"\\\g<0>"
+
+
 def _own(engine: str) -> str:
     if ENGINES.outside(engine) is None:
         raise ValueError(f"found {engine!r}, allowed: {', '.join(ENGINES.names())}, or {OWN}")
@@ -166,7 +171,7 @@ def _own(engine: str) -> str:
 def _add_pattern(schema: dict[str, JsonValue]) -> None:
     """Adds the places of code, and the names that packages register now."""
     names = ENGINES.names()[len(ENGINES.built_in) :]
-    schema["pattern"] = "|".join((".:.", *(f"^{name.replace('.', '[.]')}$" for name in names)))
+    schema["pattern"] = "|".join((".:.", *(f"^{_SPECIAL.sub(_ESCAPED, name)}$" for name in names)))
 
 
 class OwnSettings(System):

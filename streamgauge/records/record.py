@@ -34,7 +34,8 @@ class Record(Part):
     @classmethod
     def of(cls, told: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
         """Reads a record from its JSON object. Raises Damaged, which names `where` and the first wrong key."""
-        if (version := told.get("version", VERSION)) != VERSION:
+        version = told.get("version", VERSION)
+        if type(version) is not int or version != VERSION:
             raise Damaged(where, f"version: found {version!r}, allowed: {VERSION}", todo)
         try:
             return cls.model_validate(told)

@@ -11,11 +11,17 @@ from streamgauge.records.record import Record
 from streamgauge.records.search import SearchAnswer
 
 RECORDS: dict[str, type[Record]] = {"search": SearchAnswer, "latency": LatencyRun, "profile": Profile}
+#: their files hold a list of them
+_LISTS = {"latency"}
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """JSON Schema of a record. Raises UserError."""
+    """JSON Schema of the file in which a record is written: of latency, a list. Raises UserError."""
     if name not in RECORDS:
         raise UserError(f"--record: found {name!r}, allowed: {', '.join(RECORDS)}")
     schema = RECORDS[name].model_json_schema(mode="serialization")
+    schema["properties"]["crc32"] = {"type": "string", "description": "checksum of the other keys"}
+    if name in _LISTS:
+        parts = schema.pop("$defs", {})
+        schema = {"type": "array", "items": schema, "$defs": parts}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -163,6 +163,15 @@ def test_a_closed_loop_takes_back_the_rows_of_which_the_system_has_not_heard(
     assert read(queues, left, queues.latest(60)[0], 60) == list(range(100, 105))
 
 
+def test_a_change_of_stream_after_the_end_leaves_the_sentinels() -> None:
+    queues = Queues(1, 100, hold=10)
+    queues.append(0, *rows(0, [0] * 10))
+    queues.latest(1)
+    queues.finish(1, rows(10, [0])[0])
+    assert queues.cut(2) == 11
+    assert queues.latest(2) == [11]
+
+
 def test_a_backlog_is_offered_at_the_start_and_not_before() -> None:
     queues = Queues(1, 100)
     queues.append(0, *rows(0, [1, 2, 3, 12]))

@@ -6,12 +6,16 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import streamgauge
+from streamgauge.app.python.run import Latency, Rows
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import keep
@@ -88,6 +92,23 @@ def test_rates_and_latencies_are_those_of_the_records(measured: Path) -> None:
     assert frame["p99_ms"].max() == pytest.approx(3 * 120 / 0.15)
     assert found.profile is not None
     assert found.profile.out_of_order == profile()["out_of_order"]
+
+
+def test_a_stream_of_parquet_has_its_columns_as_that_of_the_command_has(tmp_path: Path) -> None:
+    times = [1000 + n - 5 * (n % 10 == 9) for n in range(100)]
+    pq.write_table(pa.table({"t": times, "k": [f"k{n % 3}" for n in range(100)]}), tmp_path / "e.parquet")
+    reading = streamgauge.Reading(time="t", unit="us")
+    stream = streamgauge.generate(
+        [tmp_path / "e.parquet"], reading, target_percent=20, seed=1, out=tmp_path / "out", delay={"max": "9us"}
+    )
+    assert {"t", "k"} <= set(pq.read_schema(stream.files[0]).names)
+    with pytest.raises(UserError, match="found none, allowed: one or more event files"):
+        streamgauge.analyze([], reading)
+
+
+def test_a_frame_without_rows_has_its_columns() -> None:
+    frame = Rows.of(Latency, []).pandas()
+    assert list(frame.columns) == [one.name for one in fields(Latency)]
 
 
 def test_what_is_no_run_or_damaged_is_told_in_one_line(measured: Path) -> None:

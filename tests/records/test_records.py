@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import write_record
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.registry import schema_of
 from streamgauge.records.search import Doubt, SearchAnswer
 from tests.command import Call, run
 from tests.example_run import latency
@@ -82,6 +83,15 @@ def test_a_schema_takes_what_a_stage_writes_and_nothing_else() -> None:
     assert list(check.iter_errors(json.loads(json.dumps(SearchAnswer.of(TOLD, "").to_json())))) == []
     assert [error.message for error in check.iter_errors(TOLD | {"outcome": "fine"})] != []
     assert [error.message for error in check.iter_errors({})] == ["'outcome' is a required property"]
+
+
+def test_the_schemas_are_those_of_the_files(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    SearchAnswer.of(TOLD, "").write(file)
+    Draft202012Validator(schema_of("search")).validate(json.loads(file.read_text()))
+    run_ = {"fraction": 0.5, "rate_events_per_s": 10.0, "valid": True, "outcome": "sustainable"}
+    LatencyRun.write_all(file, [LatencyRun.of(run_, "")])
+    Draft202012Validator(schema_of("latency")).validate(json.loads(file.read_text()))
 
 
 def test_a_record_that_nobody_writes_has_no_schema() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Row = TypeVar("Row", bound="Rate | Latency")
+_ARROW = {"str": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,17 @@ class Latency:
 class Rows(tuple[Row, ...]):
     """Typed rows, which are also a table of Arrow and a frame of pandas."""
 
+    _schema: pa.Schema
+
+    @classmethod
+    def of(cls, kind: type[Row], rows: Iterable[Row]) -> Rows[Row]:
+        """Rows of a kind, whose columns are its fields, however few rows there are."""
+        made = cls(rows)
+        made._schema = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(kind)])
+        return made
+
     def arrow(self) -> pa.Table:
-        return pa.Table.from_pylist([asdict(row) for row in self])
+        return pa.Table.from_pylist([asdict(row) for row in self], self._schema)
 
     def pandas(self) -> DataFrame:
         frame: DataFrame = self.arrow().to_pandas()
@@ -75,26 +86,32 @@ class Run:
         if self.path.parent.name != "runs":
             raise UserError(f"{path}: found no run, allowed: a folder in artifacts/runs")
         self.benchmark = of_run(self.path)
-        self._records = Records(self.benchmark, Store(self.path.parents[1]), self.path.name)
+        self._store = Store(self.path.parents[1])
 
     @cached_property
     def cells(self) -> list[CellRecord]:
         """The cells with the records of their searches and latency runs. Raises UserError if one is damaged."""
-        cells = self._records.cells
-        self._records.require_sound()
+        records = self._records()
+        cells = records.cells
+        records.require_sound()
         return cells
 
     @cached_property
     def profile(self) -> Profile | None:
         """The source's profile; None without one. Raises UserError if it is damaged."""
-        profile = self._records.profile
-        self._records.require_sound()
+        records = self._records()
+        profile = records.profile
+        records.require_sound()
         return profile
+
+    def _records(self) -> Records:
+        """Reads the records afresh: what is damaged in one kind says nothing of another."""
+        return Records(self.benchmark, self._store, self.path.name)
 
     @property
     def rates(self) -> Rows[Rate]:
         """The rate of each cell."""
-        return Rows(
+        rates = (
             Rate(
                 **one.cell.model_dump(),
                 rate_events_per_s=one.rate,
@@ -105,11 +122,12 @@ class Run:
             )
             for one in self.cells
         )
+        return Rows.of(Rate, rates)
 
     @property
     def latencies(self) -> Rows[Latency]:
         """The latency runs of each cell."""
-        return Rows(
+        latencies = (
             Latency(
                 **one.cell.model_dump(),
                 fraction=run.fraction,
@@ -128,3 +146,4 @@ class Run:
             for one in self.cells
             for run in one.latency
         )
+        return Rows.of(Latency, latencies)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,9 +10,10 @@ from streamgauge import config
 from streamgauge.app.cli import event_files, source_options
 from streamgauge.app.cli.event_files import Generated
 from streamgauge.app.cli.source_options import Reading
+from streamgauge.base.errors import UserError
 from streamgauge.records.profile import Profile
 
-Files = str | Path | list[str | Path]
+Files = str | Path | Sequence[str | Path]
 
 
 def analyze(files: Files, reading: Reading | None = None, *, full: bool = False) -> Profile:
@@ -32,18 +33,22 @@ def generate(
     seed: int,
     out: str | Path,
     delay: Mapping[str, str | float] | None = None,
+    columns: str | None = None,
 ) -> Generated:
     """Generates a stream with exactly that part of the events out of order, in a new folder. Raises UserError.
 
-    delay: keys of `delay` as in a benchmark file, such as {"max": "2h"}.
+    delay: keys of `delay` as in a benchmark file, such as {"max": "2h"}. columns: those to keep, as in the command.
     """
     raw = {"name": "stream", "target_percent": target_percent, "seed": seed, "delay": dict(delay or {})}
     experiment = config.parse(config.Experiment, raw, "generate")
-    return event_files.streamed(_source(files, reading), experiment, Path(out))[0]
+    source = source_options.with_columns(_source(files, reading), columns)
+    return event_files.streamed(source, experiment, Path(out))[0]
 
 
 def _source(files: Files, reading: Reading | None) -> config.Source:
     with suppress(ImportError):
         import pandas  # noqa: F401  -- the command keeps it from pyarrow for as long as its process lives
-    names = files if isinstance(files, list) else [files]
+    names = [files] if isinstance(files, str | Path) else files
+    if not names:
+        raise UserError("files: found none, allowed: one or more event files")
     return source_options.source([str(name) for name in names], reading or Reading())

@@ -83,8 +83,11 @@ class Queues:
         """Removes the rows that have not been offered yet; returns how many were offered, over all queues.
 
         A closed loop also takes back those that wait, unless the system knows of them: they would take it a batch.
+        Nothing is removed once the offering has ended.
         """
         with self._changed:
+            if self.finished:
+                return sum(queue.offered for queue in self._queues)
             self._reveal(now_ns)
             for queue in self._queues:
                 if self._hold is not None:

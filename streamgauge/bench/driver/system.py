@@ -150,6 +150,8 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
         if not callable(adapter):
             raise TypeError("it is no class")
         made = adapter(_declared(system, adapter), work)
+        if not isinstance(getattr(made, "capabilities", None), Capabilities):
+            raise TypeError("it has no capabilities of streamgauge.bench.driver.system; derive it from Adapter")
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 
-from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.errors import Damaged, Outage, UserError
 from streamgauge.base.places import here
 from streamgauge.bench.measure import latency, search_stage, shared_latency, shared_search, timing
 from streamgauge.bench.measure.cell import ready
@@ -100,5 +100,5 @@ def _plan_of(directory: Path) -> str | None:
     """The plan whose answer search.json holds; None without one."""
     try:
         return search_of(directory).plan
-    except OSError:
+    except (OSError, Damaged):  # it is written again
         return None

@@ -138,6 +138,8 @@ def find(name: str, where: str = "query") -> Query:
     query = WORKLOADS.load(name, key)
     if not isinstance(query, Query):
         raise UserError(f"{key}: {WORKLOADS.outside(name)} is no Query of streamgauge.bench.workloads")
+    if name not in WORKLOADS.built_in and not query.question:
+        raise UserError(f"{key}: {name}: question is missing; name the file of its question in SQL")
     if query.name != name:
         raise UserError(f"{key}: {WORKLOADS.outside(name)} is named {query.name}, but registered as {name}")
     return query
