@@ -169,7 +169,7 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
         ("no.such:Thing", "no.such:Thing cannot be loaded: ModuleNotFoundError: No module named 'no'"),
         ("streamgauge.bench.engines.known.known_system:Nobody", "cannot be loaded: AttributeError: "),
         ("json:JSONDecoder", "json:JSONDecoder cannot be made: TypeError: "),
-        ("no_system:Engine", "no_system:Engine does not implement SystemUnderTest; see docs/driver.md"),
+        ("no_system:Engine", "no_system:Engine does not implement SystemUnderTest; see docs/engines.md"),
         ("broken_engine:Engine", "broken_engine:Engine cannot be loaded: RuntimeError: at import"),
     ],
 )

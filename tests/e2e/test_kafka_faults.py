@@ -233,5 +233,5 @@ def test_a_search_whose_broker_dies_goes_on_after_its_last_measurement(tmp_path:
     after = read_jsonl(windows)
     assert after[: len(before)] == before
     assert [record["number"] for record in after] == list(range(1, len(after) + 1))
-    assert found["windows"] == len(after) > len(before)
+    assert found.windows == len(after) > len(before)
     assert topics(mortal.broker) == set()

@@ -150,14 +150,12 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
         if not callable(adapter):
             raise TypeError("it is no class")
         made = adapter(_declared(system, adapter), work)
-        if not isinstance(getattr(made, "capabilities", None), Capabilities):
-            raise TypeError("it has no capabilities of streamgauge.bench.driver.system; derive it from Adapter")
+        if not isinstance(made, SystemUnderTest) or not isinstance(made.capabilities, Capabilities):
+            raise UserError(f"{where}: {target} does not implement SystemUnderTest; see docs/engines.md")
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
         raise UserError(f"{where}: {target} cannot be made: {type(problem).__name__}: {problem}") from None
-    if not isinstance(made, SystemUnderTest):
-        raise UserError(f"{where}: {target} does not implement SystemUnderTest; see docs/engines.md")
     return made
 
 
