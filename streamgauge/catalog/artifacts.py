@@ -198,7 +198,7 @@ class Store:
     def runs(self) -> list[Path]:
         """Directories of all runs, sorted by run id."""
         runs = self.root / "runs"
-        return sorted(runs.iterdir()) if runs.exists() else []
+        return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.exists() else []
 
     def require_space(self, byte_count: int, other: str = OTHER_ARTIFACTS) -> None:
         """Raises UserError if the disk has less free than byte_count, or if the remote store does not answer.

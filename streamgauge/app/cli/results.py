@@ -149,7 +149,7 @@ def rebuild(
     as_json: AsJson = False,
 ) -> None:
     """Empty the index and fill it from the records (JSON lines) of all runs, all or nothing."""
-    if not (runs := _runs(artifacts)):
+    if not (runs := store_at(artifacts).runs()):
         raise UserError(
             f"{artifacts}/runs: found no run; rebuilding would empty the index; name the folder with --artifacts"
         )
@@ -164,7 +164,7 @@ def rebuild(
 @results.command()
 def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False) -> None:
     """Add results that the records of all runs hold and the index lacks; nothing is removed."""
-    if not (runs := _runs(artifacts)):
+    if not (runs := store_at(artifacts).runs()):
         raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
     index = _index(artifacts, database)
     count = sum(index.add_run(run) for run in runs)
@@ -246,11 +246,6 @@ def gc(
     typer.echo(
         f"{found.bytes_before / 2**20:.1f} MiB before, {found.bytes_after / 2**20:.1f} MiB after, budget {budget}"
     )
-
-
-def _runs(artifacts: Path) -> list[Path]:
-
-    return [path for path in store_at(artifacts).runs() if path.is_dir()]
 
 
 def _index(artifacts: Path, database: str | None) -> Index:

@@ -36,7 +36,9 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, the oldest first: when each began, how its stages ended, and what it measured."""
-    found = sorted(filter(None, map(summary, _runs(artifacts))), key=lambda run: str(run["started_at"]))[-limit:]
+    found = sorted(filter(None, map(summary, store_at(artifacts).runs())), key=lambda run: str(run["started_at"]))[
+        -limit:
+    ]
     if as_json:
         typer.echo(json.dumps({"runs": found}))
         return
@@ -50,7 +52,7 @@ def list_(
 @runs.command()
 def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Show the stages of a run with their times and what made them fail, its figures, and its page."""
-    path = known_run(_runs(artifacts), run)
+    path = known_run(store_at(artifacts).runs(), run)
     stages, figures = last_attempts(path), results.read(path)
     if as_json:
         shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
@@ -81,7 +83,7 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
 
     Use `streamgauge release-check` for a verdict.
     """
-    one, other = (run_summary.figures(known_run(_runs(artifacts), name)) for name in (before, after))
+    one, other = (run_summary.figures(known_run(store_at(artifacts).runs(), name)) for name in (before, after))
     if not (shared := run_summary.shared(one, other)):
         raise UserError(_nothing_shared(before, after, artifacts))
     rows = [
@@ -99,7 +101,7 @@ def _nothing_shared(before: str, after: str, artifacts: Path) -> str:
     void = [
         f"{_name(figure)} is void in {name}: {figure.reason or 'no reason was recorded'}"
         for name in dict.fromkeys((before, after))
-        for figure in results.read(known_run(_runs(artifacts), name))
+        for figure in results.read(known_run(store_at(artifacts).runs(), name))
         if not figure.valid
     ]
     why = "; ".join(dict.fromkeys(void)) or "compare two runs of one benchmark on one machine"
@@ -112,13 +114,13 @@ def open_(
 ) -> None:
     """Open the page of a run in the browser, and print where it is."""
     if run is not None:
-        page = known_run(_runs(artifacts), run) / PAGE
+        page = known_run(store_at(artifacts).runs(), run) / PAGE
         if not page.exists():
             raise UserError(
                 f"{run}: this run has no page, as its stage report has not ended; see `streamgauge runs show`"
             )
     else:
-        pages = [path / PAGE for path in _runs(artifacts) if (path / PAGE).exists()]
+        pages = [path / PAGE for path in store_at(artifacts).runs() if (path / PAGE).exists()]
         if not pages:
             raise UserError(f"{artifacts}/runs: found no run with a page; `streamgauge run` makes one")
         page = max(pages, key=lambda page: page.stat().st_mtime)
@@ -140,7 +142,7 @@ def export(
     from streamgauge.results.report import bundle
 
     store = store_at(artifacts)
-    path = known_run(_runs(artifacts), run)
+    path = known_run(store_at(artifacts).runs(), run)
     folder = out or Path(f"{run}-export")
     made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
     tell(f"{len(made)} files: {folder}", {"folder": folder, "files": made}, as_json)
@@ -161,10 +163,6 @@ def serve(
     port = free_port(port, host)
     typer.echo(f"http://{host}:{port}/  Ctrl-C stops it")
     page_server.serve(store_at(artifacts).root, host, port)
-
-
-def _runs(artifacts: Path) -> list[Path]:
-    return [path for path in store_at(artifacts).runs() if path.is_dir()]
 
 
 def _name(one: results.Result) -> str:

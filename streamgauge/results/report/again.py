@@ -69,7 +69,7 @@ def _before(records: Records) -> Block:
     """Table of the figures that this run shares with the newest earlier run of the benchmark."""
     mine = run_summary.figures(records.directory)
     began = run_summary.began(records.directory)
-    runs = [(run_summary.began(path), path) for path in records.store.runs() if path.is_dir()]
+    runs = [(run_summary.began(path), path) for path in records.store.runs()]
     found = [(at, path) for at, path in runs if at and at < (began or "~")]
     for _, path in sorted(found, reverse=True):
         theirs = run_summary.figures(path)
