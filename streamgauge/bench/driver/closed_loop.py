@@ -91,7 +91,7 @@ class ClosedLoop:
         stream: number of the fleet's stream. The query goes on where it changes, and the window begins once rows and
         state of the stream before it have left.
         """
-        self._held = rows
+        self._held, settling = rows, 0
         try:
             if not self._begun:
                 self._begun, self._stream = True, stream
@@ -99,8 +99,9 @@ class ClosedLoop:
             else:
                 if stream != self._stream:
                     self._turn_to(stream, rows, longest_s)
+                    settling = 0 if self._continuous else 1
                 self._talk.hold(rows)
-            return self._watch(enough, longest_s)
+            return self._watch(enough, longest_s, settling)
         except (Ended, WireError) as problem:
             self.invalid = self._talk.whose_fault(problem)
             return ()
@@ -109,6 +110,8 @@ class ClosedLoop:
         """Returns once the system works on that stream alone, and the state of the one before it has left.
 
         A batch moves the watermark, and the one after it drops what that has closed: both are small, and not counted.
+        Nor is the first of the window's own batches: it drops only the state that a small one has closed, and took a
+        sixth less than those after it (Spark, 480,000 rows).
         """
         small = rows if self._continuous else min(rows, TURN_ROWS)
         begin = self._talk.turn_to(stream, small)
@@ -134,7 +137,10 @@ class ClosedLoop:
         """Ends the query whatever it is doing; its output is not checked."""
         return self._talk.run(self._request, lambda: None, self._talk.cut)
 
-    def _watch(self, enough: Callable[[Sequence[Batch]], bool], longest_s: float) -> tuple[Batch, ...]:
+    def _watch(
+        self, enough: Callable[[Sequence[Batch]], bool], longest_s: float, settling: int
+    ) -> tuple[Batch, ...]:
+        """Returns the batches of a window; settling: number of first batches that do not count."""
         deadline = time.monotonic() + longest_s
         since = max(status["wall_ns"] for status in self._talk.status())
         seen: list[tuple[int, int]] = []  # (wall, rows taken before), of the first driver process's instants
@@ -148,7 +154,7 @@ class ClosedLoop:
                 since = found[-1][0]
                 seen += changes(found, before) if self._continuous else found
                 before = found[-1][1]
-            batches = self._batches(seen, min(s["start_wall_ns"] for s in told))
+            batches = self._batches(seen[settling:], min(s["start_wall_ns"] for s in told))
             if enough(batches):
                 return batches
             time.sleep(LOOK_S / 2)
