@@ -216,7 +216,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kinds", default="", help="only those whose name holds this text")
     parser.add_argument("--before", default="f9da74f", help="commit of the search as it was; '' for none")
-    parser.add_argument("--markdown", action="store_true", help="for docs/driver.md")
+    parser.add_argument("--markdown", action="store_true", help="for docs/known.md")
     args = parser.parse_args()
     wanted = {name: behaviour for name, behaviour in kinds().items() if args.kinds in name}
     table = Table(
