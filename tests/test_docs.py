@@ -18,9 +18,11 @@ import typer
 
 from streamgauge.app import cli
 from tests.command import Call, run
+from tests.test_floors import FILES, WINGS, imports, name_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -82,6 +84,30 @@ def test_a_named_command_and_its_options_exist(arguments: str) -> None:
         if not hasattr(command, "commands"):
             break
         command = command.commands[words.pop(0)]
+
+
+def section(wing: str) -> str:
+    return ARCHITECTURE.read_text().split(f"\n### {wing}\n")[1].split("\n##")[0]
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_a_wing_s_section_names_all_that_it_imports_and_all_its_rooms(wing: str) -> None:
+    may = re.search(r"^- \*\*May import\*\* (.*)", section(wing), re.MULTILINE)
+    assert may is not None
+    above = list(WINGS)[: list(WINGS).index(wing)]
+    allowed = set(above) if "all wings above it" in may[1] else set(re.findall(r"`(\w+)`", may[1]))
+    imported = {module for file in FILES if name_of(file).split(".")[1:2] == [wing] for module in imports(file)}
+    wings = {other for other in WINGS for module in imported if f"{module}.".startswith(f"streamgauge.{other}.")}
+    assert wings - {wing} <= allowed <= set(above)
+    assert re.findall(r"^\| `(\w+)/` \|", section(wing), re.MULTILINE) == list(WINGS[wing])
+
+
+def test_streams_works_alone_as_its_section_says(tmp_path: Path) -> None:
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    script, printed = re.findall(r"```(?:python|text)\n(.*?)```", section("streams"), re.DOTALL)
+    script += "import sys\nprint({'pyspark', 'airflow', 'streamgauge.app'} & set(sys.modules))\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == f"{printed}set()\n"
 
 
 @pytest.mark.parametrize(
