@@ -137,9 +137,7 @@ class ClosedLoop:
         """Ends the query whatever it is doing; its output is not checked."""
         return self._talk.run(self._request, lambda: None, self._talk.cut)
 
-    def _watch(
-        self, enough: Callable[[Sequence[Batch]], bool], longest_s: float, settling: int
-    ) -> tuple[Batch, ...]:
+    def _watch(self, enough: Callable[[Sequence[Batch]], bool], longest_s: float, settling: int) -> tuple[Batch, ...]:
         """Returns the batches of a window; settling: number of first batches that do not count."""
         deadline = time.monotonic() + longest_s
         since = max(status["wall_ns"] for status in self._talk.status())
