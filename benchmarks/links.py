@@ -38,9 +38,9 @@ from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import Searcher
 from streamgauge.bench.publish.broker import HOME as KAFKA
 from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.search.records import Window
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
+from streamgauge.records.measurement import Window
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,8 +24,8 @@ from rich.table import Table
 
 from benchmarks.kept import Kept
 from streamgauge import config
-from streamgauge.bench.search.records import Sample, TrialObservation
 from streamgauge.bench.search.verdict import judge
+from streamgauge.records.measurement import Sample, TrialObservation
 
 TOLERANCE = 0.2
 Json = dict[str, Any]

@@ -25,11 +25,10 @@ from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import earlier, measurements
 from streamgauge.bench.measure.settings_hash import plan_key
-from streamgauge.bench.search.records import Window
 from streamgauge.bench.search.shared import Measured, ratio
-from streamgauge.bench.search.steps import Limits
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell, load
+from streamgauge.records.measurement import Limits, Window
 from streamgauge.stats.paired import Ratio
 
 

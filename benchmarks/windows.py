@@ -23,11 +23,11 @@ from rich.table import Table
 
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.lock import measuring
-from streamgauge.bench.search.records import Purpose, Window
 from streamgauge.bench.search.shared import block_order
 from streamgauge.bench.search.steps import Hold
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, load
+from streamgauge.records.measurement import Purpose, Window
 
 _WARM_UP = 8
 

@@ -34,16 +34,16 @@ class Comparison(Part):
 
     @classmethod
     def of(
-        cls, cell: Cell, base: Cell, found: Ratio | None, metric: str = RATE,
+        cls, cell: Cell, base: Cell, ratio: Ratio | None, metric: str = RATE,
         reason: str = "too few windows in turns were measured",
     ) -> Comparison:  # fmt: skip
-        """The comparison of two cells. reason: why it is not known, if nothing was found."""
+        """The comparison of two cells. reason: why it is not known, if there is no ratio."""
         names = {"experiment": cell.experiment, "workload": cell.workload, "system": cell.system}
         about = cls(**names, against=base.experiment, metric=metric)
-        if found is None:
+        if ratio is None:
             return about.model_copy(update={"reason": reason})
-        told = {"ratio": found.ratio, "interval": (found.low, found.high)}
-        return about.model_copy(update=told | {"blocks": found.blocks, "processes": found.processes})
+        values = {"ratio": ratio.ratio, "interval": (ratio.low, ratio.high)}
+        return about.model_copy(update=values | {"blocks": ratio.blocks, "processes": ratio.processes})
 
     def among(self, claims: Mapping[str, Claim]) -> Self:
         """Itself; without its ratio if a rate of the two does not count. claims: those of all cells, by their names."""

@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import Outcome
 from streamgauge.records.record import Part, Record
 
-Outcome = Literal["sustainable", "unsustainable", "inconclusive"]
 DropKind = Literal["late", "before the first watermark", "by its own count"]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamgauge.base.errors import Damaged
-from streamgauge.base.jsonl import read_record, read_records, write_record, write_records
+from streamgauge.base.jsonl import append_json, read_jsonl, read_record, read_records, write_record, write_records
 
 VERSION: Literal[1] = 1
 #: what is said of a record that is not what was written
@@ -32,13 +32,13 @@ class Record(Part):
     version: Literal[1] = VERSION
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
+    def of(cls, record: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
         """Reads a record from its JSON object. Raises Damaged, which names `where` and the first wrong key."""
-        version = told.get("version", VERSION)
+        version = record.get("version", VERSION)
         if type(version) is not int or version != VERSION:
             raise Damaged(where, f"version: found {version!r}, allowed: {VERSION}", todo)
         try:
-            return cls.model_validate(told)
+            return cls.model_validate(record)
         except ValidationError as problem:
             first = problem.errors(include_url=False)[0]
             key, given = ".".join(map(str, first["loc"])), first["input"]
@@ -62,4 +62,20 @@ class Record(Part):
     @classmethod
     def read_all(cls, path: Path, todo: str = AGAIN) -> list[Self]:
         """Reads what `write_all` wrote. Raises OSError, or Damaged."""
-        return [cls.of(told, path, todo) for told in read_records(path, todo)]
+        return [cls.of(record, path, todo) for record in read_records(path, todo)]
+
+
+class Line(Record):
+    """A line of a log. Fields that were not given are not written."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": self.version, **self.model_dump(mode="json", exclude_unset=True)}
+
+    def append(self, path: Path) -> None:
+        """Appends the line to a log, with its checksum."""
+        append_json(path, self.to_json())
+
+    @classmethod
+    def read_log(cls, path: Path) -> list[Self]:
+        """Reads a log, whose last line may be torn. Raises Damaged."""
+        return [cls.of(line, path) for line in read_jsonl(path)]

@@ -9,14 +9,23 @@ from streamgauge.records.latency import LatencyRun
 from streamgauge.records.profile import Profile
 from streamgauge.records.record import Record
 from streamgauge.records.search import SearchAnswer
+from streamgauge.records.trial import LatencyTrial, MeasuredTrial, MeasuredWindow, TurnLatencies
 
-RECORDS: dict[str, type[Record]] = {"search": SearchAnswer, "latency": LatencyRun, "profile": Profile}
+RECORDS: dict[str, type[Record]] = {
+    "search": SearchAnswer,
+    "windows": MeasuredWindow,
+    "trials": MeasuredTrial,
+    "latency": LatencyRun,
+    "latency-trials": LatencyTrial,
+    "latency-turns": TurnLatencies,
+    "profile": Profile,
+}
 #: their files hold a list of them
 _LISTS = {"latency"}
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """JSON Schema of the file in which a record is written: of latency, a list. Raises UserError."""
+    """JSON Schema of the file in which a record is written, or of a line of its log. Raises UserError."""
     if name not in RECORDS:
         raise UserError(f"--record: found {name!r}, allowed: {', '.join(RECORDS)}")
     schema = RECORDS[name].model_json_schema(mode="serialization")

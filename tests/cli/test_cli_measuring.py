@@ -188,7 +188,7 @@ def test_an_engine_that_is_no_system(
 # -- verdict functions
 
 VERDICTS = """
-from streamgauge.bench.search.records import Verdict
+from streamgauge.records.measurement import Verdict
 def raises(observation, search): return 1 / 0
 def nonsense(observation, search): return 42
 def maybe(observation, search): return Verdict("maybe", "who knows")
@@ -225,7 +225,7 @@ def test_a_verdict_function_that_cannot_be_had_is_told_before_anything_starts(
     ("name", "told"),
     [
         ("raises", "my_verdicts:raises raised ZeroDivisionError: division by zero"),
-        ("nonsense", "my_verdicts:nonsense returned int 42, allowed: streamgauge.bench.search.records.Verdict"),
+        ("nonsense", "my_verdicts:nonsense returned int 42, allowed: streamgauge.records.measurement.Verdict"),
         ("maybe", "my_verdicts:maybe returned the outcome 'maybe'"),
     ],
 )

@@ -21,10 +21,10 @@ from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.latency import figures_of
 from streamgauge.bench.measure.measured import Measured
-from streamgauge.bench.search.records import Window
 from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Cell, load
+from streamgauge.records.measurement import Window
 from tests.measure.benches import CELL, Bench, write_bench
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamgauge.bench.measure.latency import _cpu_between
-from streamgauge.bench.search.records import Sample, TrialObservation
+from streamgauge.records.measurement import Sample, TrialObservation
 
 RATE, SECONDS, BEGAN_S = 1_000.0, 20.0, 0.3
 TRUTH_US = 300.0

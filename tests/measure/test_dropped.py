@@ -11,7 +11,7 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure.dropped import dropped
 from streamgauge.bench.oracle.batches import Rules
-from streamgauge.bench.search.records import TrialObservation
+from streamgauge.records.measurement import TrialObservation
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.continuous import FIRST_ROWS, carried, is_flat, near_the_top, warm_up_rows
-from streamgauge.bench.search.records import Batch, Window
 from streamgauge.bench.search.simulate import calibrate
 from streamgauge.config import Search
+from streamgauge.records.measurement import Batch, Window
 
 
 def window(held: int, rate: float, looks: int = 10) -> Window:

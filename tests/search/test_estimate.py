@@ -12,7 +12,7 @@ from scipy import stats
 
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.estimate import fit, geometric_mean, interval
-from streamgauge.bench.search.records import Batch, Purpose, Window
+from streamgauge.records.measurement import Batch, Purpose, Window
 from streamgauge.records.search import Estimate
 
 A, B, AGE = 0.5, 1e-6, 10.0

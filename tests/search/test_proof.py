@@ -12,8 +12,8 @@ from MLRsearch.target_spec import TargetSpec
 from MLRsearch.target_stat import TargetStat
 
 from streamgauge.bench.search.proof import LOOKS, classify, loads_of, refuted
-from streamgauge.bench.search.records import Outcome, Purpose, TrialRecord, Verdict, Window
 from streamgauge.config import Search
+from streamgauge.records.measurement import Outcome, Purpose, TrialRecord, Verdict, Window
 
 RATE = 1000.0
 

@@ -10,11 +10,11 @@ from itertools import pairwise
 import pytest
 
 from streamgauge.bench.search.behaviour import Behaviour
-from streamgauge.bench.search.records import Batch, Measurement, Window
 from streamgauge.bench.search.shared import AllDone, Measured, Turn, block_order, next_turn, ratio, whole_blocks
 from streamgauge.bench.search.simulate import shared_search
-from streamgauge.bench.search.steps import Hold, Limits
+from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Search
+from streamgauge.records.measurement import Batch, Limits, Measurement, Window
 
 CAPPED = Behaviour(1e6, 0.05, 200_000, noise=0.05, between=0.05)
 SETTINGS = Search(proof_steps=0, warmup_seconds=30)

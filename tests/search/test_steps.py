@@ -14,11 +14,11 @@ from streamgauge.base.units import Duration
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.loop import next_step, run_search
 from streamgauge.bench.search.proof import classify
-from streamgauge.bench.search.records import Measurement, Outcome, Purpose, TrialRecord, Verdict, Window
 from streamgauge.bench.search.simulate import VirtualProcess
-from streamgauge.bench.search.steps import Done, Hold, Limits, Recover
+from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Search
+from streamgauge.records.measurement import Limits, Measurement, Outcome, Purpose, TrialRecord, Verdict, Window
 
 QUIET = Behaviour(capacity=1e6, batch_cost_s=0.3, batch_rows=200_000, noise=0.05)
 

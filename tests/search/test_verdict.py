@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
-from streamgauge.bench.search.records import Sample, TrialObservation, Verdict
 from streamgauge.bench.search.verdict import judge, load, recovery, slope_interval
 from streamgauge.config import Search
+from streamgauge.records.measurement import Sample, TrialObservation, Verdict
 
 PLAN = Search(max_age=Duration.parse("10s"))
 
@@ -190,7 +190,7 @@ def test_the_interval_holds_the_true_slope_about_as_often_as_it_says(correlation
 def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     def write(body: str) -> str:
         (tmp_path / "my_verdicts.py").write_text(
-            f"from streamgauge.bench.search.records import Verdict\ndef mine(observation, search):\n    {body}\n"
+            f"from streamgauge.records.measurement import Verdict\ndef mine(observation, search):\n    {body}\n"
         )
         return "my_verdicts:mine"
 
@@ -209,7 +209,7 @@ def test_a_users_own_function_decides(user_module: Callable[[str], str]) -> None
     ("body", "message"),
     [
         ("raise KeyError('age')", "search.verdict: my_verdicts:mine raised KeyError: 'age'"),
-        ("return True", "my_verdicts:mine returned bool True, allowed: streamgauge.bench.search.records.Verdict"),
+        ("return True", "my_verdicts:mine returned bool True, allowed: streamgauge.records.measurement.Verdict"),
         ("return None", "my_verdicts:mine returned NoneType None"),
         ("return Verdict('fine', 'x')", "returned the outcome 'fine', allowed"),
         ("return Verdict([], 'x')", "returned the outcome []"),

@@ -16,9 +16,9 @@ from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, ne
 from streamgauge.bench.driver.replay import LARGEST
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
-from streamgauge.bench.search.records import Batch
 from streamgauge.bench.workloads import find
 from streamgauge.config import Workload
+from streamgauge.records.measurement import Batch
 
 #: events/s offered in a closed loop: more than any system takes, so that what it takes decides
 OVERLOAD = 1e8

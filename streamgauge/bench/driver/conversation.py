@@ -17,7 +17,7 @@ from streamgauge.bench.driver.fleet import Drivers
 from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation, stepped
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
-from streamgauge.bench.search.records import TrialObservation
+from streamgauge.records.measurement import TrialObservation
 
 START_DELAY_NS = NS // 2
 LOOK_S = 0.2

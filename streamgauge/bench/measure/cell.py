@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.bench.driver.ceiling import Ceiling, ceiling
+from streamgauge.bench.driver.ceiling import ceiling
 from streamgauge.bench.driver.closed_loop import LONGEST_WINDOW_S, OVERLOAD, ClosedLoop
 from streamgauge.bench.driver.fleet import Drivers, DriversMaker, drivers
 from streamgauge.bench.driver.marking import Marking
@@ -32,13 +32,13 @@ from streamgauge.bench.measure.overflow import refuse_overflow
 from streamgauge.bench.measure.own_speed import own_speed
 from streamgauge.bench.measure.telemetry import Progress
 from streamgauge.bench.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
-from streamgauge.bench.search.records import TrialObservation, Window
-from streamgauge.bench.search.steps import Hold, Limits
+from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.search.verdict import judge
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import Ceiling, Limits, TrialObservation, Window
 from streamgauge.records.search import Declared
 from streamgauge.streams.keys import stream_key
 

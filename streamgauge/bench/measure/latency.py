@@ -19,7 +19,6 @@ from streamgauge.bench.measure.measured import Measured, application_of, softwar
 from streamgauge.bench.measure.search_stage import cell_directory, publish
 from streamgauge.bench.measure.settings_hash import settings_hash
 from streamgauge.bench.search.claims import claim_of
-from streamgauge.bench.search.records import TrialObservation
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
@@ -27,6 +26,7 @@ from streamgauge.catalog.run_log import environment
 from streamgauge.catalog.run_summary import LATENCY, search_of
 from streamgauge.config import Benchmark, Cell
 from streamgauge.records.latency import LatencyRun, Quantiles
+from streamgauge.records.measurement import TrialObservation
 
 log = logging.getLogger("streamgauge")
 #: of fewer, one that is early or late weighs too much

@@ -9,11 +9,11 @@ from typing import Any
 
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure.dropped import dropped
-from streamgauge.bench.search.records import TrialObservation, Verdict
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Search
 from streamgauge.records.latency import Dropped
 from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import TrialObservation, Verdict
 
 
 @dataclass(frozen=True)

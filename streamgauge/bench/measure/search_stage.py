@@ -16,7 +16,7 @@ from streamgauge.bench.measure.searcher import Searcher, measurements
 from streamgauge.bench.measure.settings_hash import plan_key, settings_hash
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.bench.search.loop import next_step
-from streamgauge.bench.search.steps import Done, Limits
+from streamgauge.bench.search.steps import Done
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
@@ -25,6 +25,7 @@ from streamgauge.catalog.run_summary import SEARCH
 from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.records.claim import Claim
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.measurement import Limits
 from streamgauge.records.search import SearchAnswer
 
 log = logging.getLogger("streamgauge")

@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from streamgauge.base.jsonl import append_json, read_jsonl
-from streamgauge.bench.driver.ceiling import Ceiling
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.measured import application_of, software_of
 from streamgauge.bench.measure.yardstick import Yard, Yardstick, moved, steal
 from streamgauge.bench.search.ladder import small_rows, warm_up_step
 from streamgauge.bench.search.loop import run_turn
-from streamgauge.bench.search.records import Measurement, TrialRecord, Window
-from streamgauge.bench.search.steps import Done, Hold, Limits, Recover
+from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.config import Search
+from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Window
 from streamgauge.records.search import Doubt, ProcessEstimate, SearchAnswer
 
 log = logging.getLogger("streamgauge")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.searcher import Going, Searcher, measurements
-from streamgauge.bench.search.records import Measurement
 from streamgauge.bench.search.shared import AllDone, Compared, Measured, Turn, run_shared
 from streamgauge.config import Cell, Search
 from streamgauge.records.comparison import Comparison
+from streamgauge.records.measurement import Measurement
 from streamgauge.records.search import SearchAnswer
 
 log = logging.getLogger("streamgauge")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamgauge.bench.search.point import Point
-from streamgauge.bench.search.records import Window
+from streamgauge.records.measurement import Window
 
 #: first backlog of a warm-up, and the factor to the next one while the rate still grows
 FIRST_ROWS, _STEP = 20_000, 4

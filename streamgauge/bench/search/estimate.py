@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 
 from streamgauge.bench.search.continuous import near_the_top
 from streamgauge.bench.search.point import FLOOR, Point
-from streamgauge.bench.search.records import Batch, Window
+from streamgauge.records.measurement import Batch, Window
 from streamgauge.records.search import Constraint, Estimate
 
 Floats = NDArray[np.float64]

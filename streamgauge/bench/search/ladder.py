@@ -12,9 +12,9 @@ from streamgauge.bench.search import continuous
 from streamgauge.bench.search.estimate import best_rows, excesses, fit
 from streamgauge.bench.search.point import Point
 from streamgauge.bench.search.proof import refuted
-from streamgauge.bench.search.records import Measurement, Window
-from streamgauge.bench.search.steps import LEAST_BATCHES, Hold, Limits
+from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
 from streamgauge.config import Search
+from streamgauge.records.measurement import Limits, Measurement, Window
 from streamgauge.records.search import Estimate
 
 #: rows held while a process warms up, in turns: small batches, whose batch cost is compiled last, and large ones, whose

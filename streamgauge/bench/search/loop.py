@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from streamgauge.bench.search.estimate import geometric_mean, interval
 from streamgauge.bench.search.ladder import estimates, next_window, small_rows, windows_of
 from streamgauge.bench.search.proof import classify, loads_of, refuted
-from streamgauge.bench.search.records import Measurement, Window
 from streamgauge.bench.search.recovery import has_room_above, next_recovery
-from streamgauge.bench.search.steps import Done, Hold, Limits, Recover, Step
+from streamgauge.bench.search.steps import Done, Hold, Recover, Step
 from streamgauge.config import Search
+from streamgauge.records.measurement import Limits, Measurement, Window
 from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcome
 
 _GIVE_UP = 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamgauge.bench.search.records import Window
+from streamgauge.records.measurement import Window
 
 #: relative difference of windows of one process beyond the noise of their batches
 FLOOR = 0.01

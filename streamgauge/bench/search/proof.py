@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.bench.search.records import Measurement, TrialRecord, Window
 from streamgauge.config import Search
+from streamgauge.records.measurement import Measurement, TrialRecord, Window
 
 #: looks at a load: the ladder's prediction, and two trials
 LOOKS = 3

@@ -20,9 +20,9 @@ from streamgauge.bench.search.estimate import fit
 from streamgauge.bench.search.ladder import windows_of
 from streamgauge.bench.search.loop import next_step
 from streamgauge.bench.search.point import Point
-from streamgauge.bench.search.records import Measurement, Purpose, Window
-from streamgauge.bench.search.steps import LEAST_BATCHES, Done, Hold, Limits, Recover, Step
+from streamgauge.bench.search.steps import LEAST_BATCHES, Done, Hold, Recover, Step
 from streamgauge.config import Search
+from streamgauge.records.measurement import Limits, Measurement, Purpose, Window
 from streamgauge.records.search import Estimate
 from streamgauge.stats.paired import Ratio, ratio_of
 

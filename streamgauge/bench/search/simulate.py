@@ -13,11 +13,11 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.bench.search.behaviour import Behaviour, Process
 from streamgauge.bench.search.latency_turns import QUANTILES, order, ratio
 from streamgauge.bench.search.loop import run_search
-from streamgauge.bench.search.records import Batch, Measurement, Sample, TrialObservation, TrialRecord, Window
 from streamgauge.bench.search.shared import AllDone, Turn, run_shared
-from streamgauge.bench.search.steps import Done, Hold, Limits, Recover
+from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Search
+from streamgauge.records.measurement import Batch, Limits, Measurement, Sample, TrialObservation, TrialRecord, Window
 from streamgauge.stats.paired import Ratio
 
 #: seconds between two samples of an engine without micro-batches

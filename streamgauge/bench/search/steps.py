@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgauge.bench.search.estimate import relative_error
-from streamgauge.bench.search.records import Batch, Purpose
+from streamgauge.records.measurement import Batch, Purpose
 from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcome
 
 #: batches of a window at least

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.base.errors import UserError
-from streamgauge.bench.search.records import Outcome, Sample, TrialObservation, Verdict
 from streamgauge.config import Search
 from streamgauge.config.measuring import VERDICTS
+from streamgauge.records.measurement import Outcome, Sample, TrialObservation, Verdict
 
 VerdictFunction = Callable[[TrialObservation, Search], Verdict]
 Floats = NDArray[np.float64]
@@ -63,7 +63,7 @@ def judge(observation: TrialObservation, search: Search) -> Verdict:
     if nonsense:
         raise UserError(
             f"search.verdict: {search.verdict} returned {nonsense}, "
-            f"allowed: streamgauge.bench.search.records.Verdict "
+            f"allowed: streamgauge.records.measurement.Verdict "
             f"with an outcome of {', '.join(get_args(Outcome))}, a reason, and finite figures"
         )
     return verdict

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scipy.special import stdtrit
 
 from streamgauge.bench.search.estimate import CONFIDENCE
-from streamgauge.bench.search.records import Window
+from streamgauge.records.measurement import Window
 from streamgauge.records.search import Estimate
 from streamgauge.results.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
 from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.engines.spark.connections import clock_offset, endpoints_of, once_more
 from streamgauge.bench.oracle.checksum import checksum, result_columns
-from streamgauge.bench.search.records import worst_clock
+from streamgauge.records.measurement import worst_clock
 
 
 @dataclass

@@ -1,13 +1,13 @@
-"""Records of what was measured and what was concluded; frozen, and readable from their own JSON.
+"""What a search measures, and what it concludes: windows, trials, verdicts; frozen, and parts of a run's logs.
 
 Wall times are int64 nanoseconds since the epoch; ages, times since a begin and costs are seconds here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 Outcome = Literal["sustainable", "unsustainable", "inconclusive"]
 Purpose = Literal["compile", "warm-up", "ladder", "pair", "below", "above"]
@@ -87,22 +87,6 @@ class Window:
         """Rows that its batches took."""
         return sum(batch.rows for batch in self.batches)
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Window:
-        """The window that `dataclasses.asdict` wrote."""
-        yardstick = record.get("yardstick")
-        return cls(
-            record["process"],
-            record["purpose"],
-            record["held_rows"],
-            tuple(Batch(**batch) for batch in record["batches"]),
-            record.get("invalid"),
-            record.get("life", 0),
-            None if yardstick is None else (yardstick[0], yardstick[1]),
-            record.get("steal"),
-            record.get("block", 0),
-        )
-
 
 @dataclass(frozen=True)
 class TrialRecord:
@@ -117,15 +101,27 @@ class TrialRecord:
     correct: bool | None = None  # None: its output was not compared
     life: int = 0  # which start of the system it belongs to, as a window's; 0: not known
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> TrialRecord:
-        """The trial that `dataclasses.asdict` wrote."""
-        return cls(**{**record, "verdict": Verdict(**record["verdict"])})
-
 
 Measurement = Window | TrialRecord
 
 
-def worst_clock(offsets: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
-    """The pair (offset, error bound) that may be furthest from 0; None without any."""
-    return max(offsets, key=lambda clock: abs(clock[0]) + clock[1], default=None)
+@dataclass(frozen=True)
+class Limits:
+    """Limits that the driver sets: its own ceiling, and the rows that may wait: half of what its queues hold."""
+
+    max_rate: float = math.inf
+    most_rows: float = math.inf
+    continuous: bool = False  # the engine has no micro-batches
+    pinned: bool = False  # the system keeps to some CPUs once it has compiled
+    lasts: bool = True  # a process goes on from a recovery trial to the next window
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The driver's delivery to a consumer in the controller. A trial at a rate near it measures the driver."""
+
+    events_per_s: float
+    driver_cpu_us_per_event: float
+    consumer_cpu_us_per_event: float
+    seconds: float
+    processes: int

@@ -1,0 +1,119 @@
+"""What a driver process tells of a trial over the wire (docs/protocol.md), key by key; plain dicts at run time."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict  # before Python 3.12, pydantic reads no other
+
+#: (wall clock in ns, age in s, backlog, rows taken before), as `queues.Taken` on the wire
+QueueSample = tuple[int, float, int, int]
+
+
+class Slip(TypedDict):
+    """Quantiles of what the driver's schedule slipped, ns."""
+
+    p50: int | None
+    p99: int | None
+    max: int | None
+
+
+class AttemptState(TypedDict):
+    """State of the trial, without its queues."""
+
+    attempt: str
+    state: str  # open, started, stopped, overflow, failed
+    hold: bool
+    behind_s: float
+    failure: str | None
+    ready: bool
+    start_wall_ns: int
+    stream: int
+    latest: int  # the latest time of all loops that were begun, in ticks
+    soon: int
+    clock_step_ns: int
+    slip_ns: Slip
+
+
+class QueuesState(TypedDict):
+    """State of the queues; lists have a figure for each queue, sentinels included."""
+
+    offered: list[int]
+    planned: list[int]
+    committed: list[int]
+    backlog: int
+    age_s: float
+    overflow: bool
+    uncommitted: bool
+    finished: bool
+    capacity_rows: int
+    batches: int
+    plans_after_end: int
+
+
+class LapsState(TypedDict):
+    """Loops and ids that were offered; `out_of_order` counts events of the first loop."""
+
+    loops: int
+    lap_rows: list[int]
+    out_of_order: int
+    ids: dict[str, int]
+    round: int
+
+
+class DriverFigures(AttemptState, QueuesState, LapsState):
+    """Status of a driver process; once the trial has ended, it is kept in the trial's record."""
+
+    memory_rows: int
+    wall_ns: int
+    partitions: int
+    stream_seconds_per_second: float
+    cpu_seconds: float
+    memory_bytes: int
+    peak_memory_bytes: int
+    final: NotRequired[QueueSample | None]  # at the end of the offering
+    refused: NotRequired[str | None]  # what was wrong with the first report that was refused
+
+
+class DriverSamples(DriverFigures):
+    """Status with samples of the queues: one for each hand-over, and one every 100 ms."""
+
+    samples: list[QueueSample]
+    clock: list[QueueSample]
+
+
+class ReportBody(TypedDict):
+    """The report of one epoch, as the driver has checked it; histograms are those of `base.histogram`."""
+
+    rows: int
+    event_latency: dict[str, Any]
+    processing_latency: dict[str, Any]
+    negative: NotRequired[int]
+    least_ns: NotRequired[int | None]
+    checksum: NotRequired[int | None]
+    emitted_wall_ns: NotRequired[list[int] | None]
+    emitted_mean_wall_ns: NotRequired[int | None]
+    clock_offset_ns: NotRequired[list[int] | None]
+    batch: NotRequired[dict[str, Any] | None]
+    split: NotRequired[bool]
+
+
+class EpochReport(TypedDict):
+    """A report and its epoch."""
+
+    epoch: int
+    body: ReportBody
+
+
+class Observed(DriverSamples):
+    """All that a driver process saw of a trial that has ended."""
+
+    reports: list[EpochReport]
+    slip: dict[str, Any]  # a histogram
+
+
+class TrialStatus(TypedDict):
+    """State of a trial that runs, for whoever watches."""
+
+    attempt: str
+    drivers: list[DriverSamples]
