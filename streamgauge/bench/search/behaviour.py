@@ -46,15 +46,16 @@ class Behaviour:
 
     def check(self) -> None:
         """Raises UserError for settings that no system can have."""
-        ranges = {"noise": 1.0, "hiccups": 1.0, "between": 1.0, "wander": 1.0}
         if self.capacity is not None and not 0 < self.capacity < math.inf:
             raise UserError(f"capacity: found {self.capacity:g}, allowed: a number of events per second above 0")
-        for name, top in ranges.items():
-            if not 0 <= (found := getattr(self, name)) < top:
-                raise UserError(f"{name}: found {found:g}, allowed: from 0 to below {top:g}, such as 0.1")
-        for name in ("batch_cost_s", "compile_s", "pipeline_s"):
-            if not 0 <= (found := getattr(self, name)) < math.inf:
-                raise UserError(f"{name}: found {found:g}, allowed: seconds, 0 or more")
+        parts = {"noise": self.noise, "hiccups": self.hiccups, "between": self.between, "wander": self.wander}
+        for name, part in parts.items():
+            if not 0 <= part < 1:
+                raise UserError(f"{name}: found {part:g}, allowed: from 0 to below 1, such as 0.1")
+        times = {"batch_cost_s": self.batch_cost_s, "compile_s": self.compile_s, "pipeline_s": self.pipeline_s}
+        for name, seconds in times.items():
+            if not 0 <= seconds < math.inf:
+                raise UserError(f"{name}: found {seconds:g}, allowed: seconds, 0 or more")
         if self.batch_rows < 1:
             raise UserError(f"batch_rows: found {self.batch_rows}, allowed: 1 or more")
 

@@ -58,13 +58,13 @@ def warm_up_rows(windows: Sequence[Window], allowed_age_s: float, most_rows: flo
     Half of the allowed age is enough once more rows did not bring as much more. Until then a slow engine and a long
     pipeline look alike, so the backlog grows on, but for rows that needed more than the allowed age.
     """
-    told = [window for window in windows if window.batches]
-    if not told:
+    begun = [window for window in windows if window.batches]
+    if not begun:
         return int(min(FIRST_ROWS, most_rows))
-    highest = max(told, key=lambda window: window.held_rows)
-    if is_flat(told):
+    highest = max(begun, key=lambda window: window.held_rows)
+    if is_flat(begun):
         return highest.held_rows
-    exponent = growth(told)
+    exponent = growth(begun)
     rows = float(_STEP * highest.held_rows)
     is_proportional = exponent is None or exponent > _PROPORTIONAL
     if not is_proportional or highest.held_rows > carried(highest) * allowed_age_s:
@@ -75,5 +75,5 @@ def warm_up_rows(windows: Sequence[Window], allowed_age_s: float, most_rows: flo
 def costs(points: Sequence[Point]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Cost of a row in each window, relative to the median, on logarithms."""
     cost = np.log(np.array([point.seconds / point.rows for point in points]))
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = cost - np.median(cost)
-    return found
+    relative: np.ndarray[tuple[int], np.dtype[np.float64]] = cost - np.median(cost)
+    return relative

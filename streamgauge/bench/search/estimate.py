@@ -56,22 +56,22 @@ def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, mo
     if continuous:
         points = [Point.of(window) for window in near_the_top(sound)]
         return _carried(points, allowed_age_s, _pooled(points), taus)
-    found = _best(points, taus)
+    line = _best(points, taus)
     for _ in range(_LOOKS):
-        looked = [Point.of(w, found.seconds(p)) for w, p in zip(sound, points, strict=True)]
+        looked = [Point.of(w, line.seconds(p)) for w, p in zip(sound, points, strict=True)]
         if looked == points:
             break
-        points, found = looked, _best(looked, taus)
+        points, line = looked, _best(looked, taus)
     noise = _pooled(points)
     hiccups, error = _hiccups(points)
-    a, b = found.a * (1 + hiccups), found.b * (1 + hiccups)
+    a, b = line.a * (1 + hiccups), line.b * (1 + hiccups)
     rate, constraint, backlog = _limit(a, b, cap, allowed_age_s, most_rows)
     if rate <= 0:
         return None
-    spread = math.hypot(_spread(found, points, cap, allowed_age_s, most_rows), _NORMAL * error)
+    spread = math.hypot(_spread(line, points, cap, allowed_age_s, most_rows), _NORMAL * error)
     return Estimate(
         rate, rate * math.exp(-spread), rate * math.exp(spread), constraint, backlog,
-        a, b, cap, _whole_noise(points, noise), found.excess(max(p.at_s for p in points)), hiccups, found.misfit,
+        a, b, cap, _whole_noise(points, noise), line.excess(max(p.at_s for p in points)), hiccups, line.misfit,
     )  # fmt: skip
 
 
@@ -87,8 +87,8 @@ def excesses(points: Sequence[Point]) -> Floats:
     """Excess of a batch's time in each window over the line a + b·n through all of them, on logarithms."""
     n, t = np.array([p.rows for p in points]), np.array([p.seconds for p in points])
     a, b = _line(n, t, 1 / (t * np.array([p.error for p in points])))
-    found: Floats = np.log(t / (a + b * n))
-    return found
+    excess: Floats = np.log(t / (a + b * n))
+    return excess
 
 
 def best_rows(estimate: Estimate, allowed_age_s: float, part: float) -> float:
@@ -147,7 +147,7 @@ def _solve(points: Sequence[Point], tau: float | None, noise: float) -> _Fit:
 
 
 def _free(n: Floats, tau: float | None) -> list[int]:
-    """Indices of those of (a, b, c) that can be told apart: a line needs batches of two sizes."""
+    """Indices of those of (a, b, c) that can be separated: a line needs batches of two sizes."""
     line = [0, 1] if n.max() > 1.1 * n.min() else [1]
     return line if tau is None else [*line, 2]
 
@@ -201,17 +201,17 @@ def _limit(
     return min(limits, key=lambda limit: limit[0])
 
 
-def _spread(found: _Fit, points: Sequence[Point], cap: int | None, allowed_age_s: float, most_rows: float) -> float:
+def _spread(line: _Fit, points: Sequence[Point], cap: int | None, allowed_age_s: float, most_rows: float) -> float:
     """Half the width of the interval of the logarithm of the rate: the delta method, t for the few windows."""
-    if not math.isfinite(_limit(found.a, found.b, cap, allowed_age_s, most_rows)[0]):
+    if not math.isfinite(_limit(line.a, line.b, cap, allowed_age_s, most_rows)[0]):
         return 0.0  # no growth was seen yet
-    norm = _norm(found.jacobian)
-    scaled = found.jacobian / norm
-    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True) * found.scale / np.outer(norm, norm)
+    norm = _norm(line.jacobian)
+    scaled = line.jacobian / norm
+    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True) * line.scale / np.outer(norm, norm)
     gradient = np.zeros(len(norm))
-    low = _limit(found.a, found.b, cap, allowed_age_s, most_rows)[0]
-    for place, parameter in enumerate(found.free):
-        up = [found.a, found.b, 0.0]
+    low = _limit(line.a, line.b, cap, allowed_age_s, most_rows)[0]
+    for place, parameter in enumerate(line.free):
+        up = [line.a, line.b, 0.0]
         step = 1e-3 * up[parameter] + 1e-12
         up[parameter] += step
         high = _limit(up[0], up[1], cap, allowed_age_s, most_rows)[0]
@@ -225,15 +225,15 @@ def _spread(found: _Fit, points: Sequence[Point], cap: int | None, allowed_age_s
 def _carried(points: Sequence[Point], allowed_age_s: float, noise: float, taus: Sequence[float | None]) -> Estimate:
     """The rate that an engine without micro-batches carries while it is behind, once warm."""
     flat = [replace(p, rows=1.0, seconds=p.seconds / p.rows) for p in points]  # seconds of one row
-    found = _best(flat, taus)
+    line = _best(flat, taus)
     hiccups, lost = _hiccups(points)
-    cost = (found.a + found.b) * (1 + hiccups)
-    error = math.sqrt(found.scale / sum(p.error**-2 for p in flat))
+    cost = (line.a + line.b) * (1 + hiccups)
+    error = math.sqrt(line.scale / sum(p.error**-2 for p in flat))
     spread = math.hypot(float(stdtrit(max(2, len(flat) - 1), (1 + CONFIDENCE) / 2)) * error, _NORMAL * lost)
     rate = 1 / cost
     return Estimate(
         rate, rate * math.exp(-spread), rate * math.exp(spread), "system", rate * allowed_age_s,
-        None, cost, None, _whole_noise(points, noise), found.excess(max(p.at_s for p in points)), hiccups, found.misfit,
+        None, cost, None, _whole_noise(points, noise), line.excess(max(p.at_s for p in points)), hiccups, line.misfit,
     )  # fmt: skip
 
 

@@ -194,16 +194,16 @@ def is_warm(settings: Search, warm: Sequence[Window], *, is_continuous: bool) ->
     trend = float((weight * centre * cost).sum()) / information * _TREND_S
     if abs(trend) + _TREND_S / math.sqrt(information) > _STEADY:
         return False
-    found = fit(warm, settings.max_age.seconds, continuous=is_continuous, most_rows=math.inf)
-    return found is not None and abs(found.drift) <= _STEADY
+    estimate = fit(warm, settings.max_age.seconds, continuous=is_continuous, most_rows=math.inf)
+    return estimate is not None and abs(estimate.drift) <= _STEADY
 
 
 def estimates(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> list[Estimate]:
     """The estimate of each process that has one."""
-    found = []
+    fitted = []
     for process in range(1, settings.processes + 1):
         windows = windows_of(measured, process)
         one = fit(windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
         if one is not None:
-            found.append(one)
-    return found
+            fitted.append(one)
+    return fitted

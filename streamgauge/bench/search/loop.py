@@ -86,16 +86,16 @@ def _gives_up(settings: Search, measured: Sequence[Measurement]) -> str | None:
 
 
 def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], stop: str | None) -> Done:
-    found = estimates(settings, limits, measured)
+    estimated = estimates(settings, limits, measured)
     loads = loads_of(settings, measured)
     passed = [load.rate_events_per_s for load in loads if classify(load.trials) == "recovers"]
     failed = [load.rate_events_per_s for load in loads if classify(load.trials) == "falls behind"]
     proven = (max(passed, default=None), min(failed, default=None))
-    if not found:
+    if not estimated:
         reason = stop or _no_fit(settings, measured)
         return Done(0.0, None, "fit", proven, "inconclusive", reason, None, ())
-    rates = [one.rate_events_per_s for one in found]
-    rate, own = geometric_mean(rates), found[-1]
+    rates = [one.rate_events_per_s for one in estimated]
+    rate, own = geometric_mean(rates), estimated[-1]
     between = interval(rates)
     constraint: Constraint = own.constraint
     outcome: SearchOutcome = "found"
@@ -107,7 +107,7 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     missing = [side for side, bound in zip(("below", "above"), proven, strict=True) if bound is None]
     if outcome == "all_sustained":
         missing = [side for side in missing if side == "below"]
-    doubts = _doubts(settings, found)
+    doubts = _doubts(settings, estimated)
     if settings.proof_steps and "above" in missing and not has_room_above(settings, limits, own):
         missing.remove("above")
         doubts += (Doubt("no room above", _NO_ROOM_ABOVE),)
@@ -123,7 +123,7 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
         reason = why(own, constraint, settings)
     low_high = between if between else (min(own.low, rate), max(own.high, rate))
     return Done(
-        rate, low_high, "processes" if between else "fit", proven, outcome, reason, constraint, tuple(found), doubts
+        rate, low_high, "processes" if between else "fit", proven, outcome, reason, constraint, tuple(estimated), doubts
     )
 
 
@@ -153,14 +153,14 @@ def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
     return "limited by what the engine carries"
 
 
-def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[Doubt, ...]:
+def _doubts(settings: Search, estimated: Sequence[Estimate]) -> tuple[Doubt, ...]:
     """Doubts that a reader should know before trusting the figure."""
     doubts = []
-    if len(found) == 1:
+    if len(estimated) == 1:
         doubts.append(Doubt("one process", _ONE_PROCESS))
     if not settings.proof_steps:
         doubts.append(Doubt("no proof", _NO_PROOF))
-    drift = max((one.drift for one in found), key=abs, default=0.0)
+    drift = max((one.drift for one in estimated), key=abs, default=0.0)
     if abs(drift) > settings.max_drift:
         compared = "more" if drift > 0 else "less"
         sentence = (
@@ -168,9 +168,9 @@ def _doubts(settings: Search, found: Sequence[Estimate]) -> tuple[Doubt, ...]:
             "the rate is estimated; raise search.warmup_seconds"
         )
         doubts.append(Doubt("drift", sentence))
-    if any(one.misfit > 4 for one in found):
-        told = "the cost of a batch is no straight line over its rows"
-        if all(one.batch_cost_s is None for one in found):
-            told = "windows at about the same backlog differ by more than their noise"
-        doubts.append(Doubt("misfit", f"{told}: the estimate may be off"))
+    if any(one.misfit > 4 for one in estimated):
+        misfit = "the cost of a batch is no straight line over its rows"
+        if all(one.batch_cost_s is None for one in estimated):
+            misfit = "windows at about the same backlog differ by more than their noise"
+        doubts.append(Doubt("misfit", f"{misfit}: the estimate may be off"))
     return tuple(doubts)

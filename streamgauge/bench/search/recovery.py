@@ -14,7 +14,7 @@ from streamgauge.records.search import Estimate
 
 #: a trial is worth its time if the expected drift is this many of its standard deviations: the verdict needs 2.5, and
 #: with two more nearly every trial reaches that
-_TOLD = 4.5
+_CLEAR = 4.5
 
 
 def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:
@@ -23,10 +23,10 @@ def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measureme
     A trial that agrees with the ladder settles its load. One that contradicts it is repeated, and the majority decides.
     A load that stays undecided is followed by one twice as far from the estimate.
     """
-    found = estimates(settings, limits, measured)
-    if len(found) < settings.processes:
+    fits = estimates(settings, limits, measured)
+    if len(fits) < settings.processes:
         return None
-    own, loads = found[-1], loads_of(settings, measured)
+    own, loads = fits[-1], loads_of(settings, measured)
     rate = min(own.rate_now, limits.max_rate)
     sides: tuple[tuple[Purpose, float], ...] = (("below", -1.0), ("above", 1.0))
     for purpose, sign in sides:
@@ -80,7 +80,7 @@ def _first_load(settings: Search, own: Estimate) -> tuple[float, int]:
     """
     a, b = own.batch_cost_s or 0.0, own.row_cost_s
     batch_s = 0.0 if own.batch_cost_s is None else min(settings.max_age.seconds, a + b * own.backlog_rows)
-    least = _TOLD * own.noise * math.sqrt(batch_s / settings.recovery_seconds)
+    least = _CLEAR * own.noise * math.sqrt(batch_s / settings.recovery_seconds)
     away, steps = settings.margin, settings.proof_steps
     while away < least and steps > 1:
         away, steps = 2 * away, steps - 1

@@ -122,7 +122,7 @@ class Calibration:
 
     @property
     def errors(self) -> list[float]:
-        """found/truth − 1 of each search."""
+        """rate/truth − 1 of each search."""
         return [done.rate_events_per_s / self.truth_events_per_s - 1 for done in self.searches]
 
     @property
@@ -154,8 +154,8 @@ def calibrate(behaviour: Behaviour, settings: Search, seeds: int, first_seed: in
         raise UserError(
             f"batch_cost_s: found {behaviour.batch_cost_s:g}, allowed: less than the allowed age of {settings.max_age}"
         )
-    found = [_search(behaviour, settings, seed) for seed in range(first_seed, first_seed + seeds)]
-    return Calibration(truth, tuple(done for done, _ in found), tuple(seconds for _, seconds in found))
+    searches = [_search(behaviour, settings, seed) for seed in range(first_seed, first_seed + seeds)]
+    return Calibration(truth, tuple(done for done, _ in searches), tuple(seconds for _, seconds in searches))
 
 
 def _search(behaviour: Behaviour, settings: Search, seed: int) -> tuple[Done, float]:
@@ -236,5 +236,5 @@ def paced_turns(
             process.pace(rate, SETTLE_S)
             last = turn
         latencies.append(process.pace(rate, seconds))
-    found = {name: ratio([(turns, latencies)], 1, quantile) for name, quantile in QUANTILES.items()}
-    return found, process.clock_s - settings.warmup_seconds
+    ratios = {name: ratio([(turns, latencies)], 1, quantile) for name, quantile in QUANTILES.items()}
+    return ratios, process.clock_s - settings.warmup_seconds

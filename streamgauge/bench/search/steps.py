@@ -1,8 +1,7 @@
-"""The steps of a search: hold a backlog, recover from one, or done; and the limits that the driver sets."""
+"""The steps of a search: hold a backlog, recover from one, or done."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,17 +12,6 @@ from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcom
 
 #: batches of a window at least
 LEAST_BATCHES = 4
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits that the driver sets: its own ceiling, and the rows that may wait: half of what its queues hold."""
-
-    max_rate: float = math.inf
-    most_rows: float = math.inf
-    continuous: bool = False  # the engine has no micro-batches
-    pinned: bool = False  # the system keeps to some CPUs once it has compiled
-    lasts: bool = True  # a process goes on from a recovery trial to the next window
 
 
 @dataclass(frozen=True)

@@ -135,13 +135,13 @@ def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
         "age_slope": total / float(lasted.sum()),
         "drift_in_errors": total / error if error > 0 else math.copysign(1e3, total),
     }
-    found = f"age {age[0]:.2f} s to {age[-1]:.2f} s in {lasted.sum():.1f} s"
+    drift = f"age {age[0]:.2f} s to {age[-1]:.2f} s in {lasted.sum():.1f} s"
     # a system that catches up fast is idle afterwards, which looks like noise; but no hiccup removes half of a backlog
     if total < -bar * error or age[-1] <= _HALF * age[0]:
-        return Verdict("sustainable", f"it catches up: {found}", figures)
+        return Verdict("sustainable", f"it catches up: {drift}", figures)
     if total > bar * error:
-        return Verdict("unsustainable", f"it falls further behind: {found}", figures)
-    return Verdict("inconclusive", f"the sign is not clear: {found}, error {error:.2f} s", figures)
+        return Verdict("unsustainable", f"it falls further behind: {drift}", figures)
+    return Verdict("inconclusive", f"the sign is not clear: {drift}, error {error:.2f} s", figures)
 
 
 def _t_quantile(degrees: int) -> float:
@@ -167,11 +167,11 @@ def _growth(looks: Sequence[Sample], search: Search) -> Verdict:
     figures |= {"age_slope": slope, "age_slope_low": low, "age_slope_high": high}
     if not math.isfinite(slope):
         return Verdict("inconclusive", "all samples were taken at one instant")
-    found = f"age grows by {slope:+.3f} s/s, {_CONFIDENCE:.0%} interval {low:+.3f} to {high:+.3f}"
+    growth = f"age grows by {slope:+.3f} s/s, {_CONFIDENCE:.0%} interval {low:+.3f} to {high:+.3f}"
     gained = low * (looks[-1].at_s - looks[0].at_s)
     if high <= _STEADY_SLOPE and gained <= _STILL_GROWS * statistics.median(s.age_s for s in looks):
-        return Verdict("sustainable", f"{found}, at most {_STEADY_SLOPE:g}", figures)
-    return Verdict("inconclusive", f"{found}: it still settles, or is too fast; run a longer trial", figures)
+        return Verdict("sustainable", f"{growth}, at most {_STEADY_SLOPE:g}", figures)
+    return Verdict("inconclusive", f"{growth}: it still settles, or is too fast; run a longer trial", figures)
 
 
 def slope_interval(at: Sequence[float], value: Sequence[float]) -> tuple[float, float, float]:
