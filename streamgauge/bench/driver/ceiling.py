@@ -5,27 +5,16 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from dataclasses import dataclass
 
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.bench.driver.client import Connection, RefusedError, WireError
 from streamgauge.bench.driver.fleet import Drivers
 from streamgauge.bench.driver.system import Endpoint
+from streamgauge.records.measurement import Ceiling
 
 OVERLOAD = 1e8  # events/s offered: more than any driver delivers; full queues hold the rest back
 LONGEST_S = 60.0
 HELD_ROWS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """The driver's delivery to a consumer in this process. A trial at a rate near it measures the driver."""
-
-    events_per_s: float
-    driver_cpu_us_per_event: float
-    consumer_cpu_us_per_event: float
-    seconds: float
-    processes: int
 
 
 def ceiling(fleet: Drivers, seconds: float = 1.0) -> Ceiling:
@@ -34,7 +23,7 @@ def ceiling(fleet: Drivers, seconds: float = 1.0) -> Ceiling:
     Raises Outage when a driver leaves, UserError when it refuses.
     """
     attempt = f"ceiling-{uuid.uuid4().hex[:8]}"
-    found: list[Ceiling] = []
+    delivered: list[Ceiling] = []
     failures: list[WireError] = []
 
     def consume(endpoint: Endpoint) -> None:
@@ -42,7 +31,7 @@ def ceiling(fleet: Drivers, seconds: float = 1.0) -> Ceiling:
             with Connection(endpoint) as control:
                 control.open(attempt, OVERLOAD, seconds + 2 * LONGEST_S, hold=HELD_ROWS)
                 control.start()
-                found.append(_consume(control, seconds))
+                delivered.append(_consume(control, seconds))
                 control.stop()
         except WireError as problem:
             failures.append(problem)
@@ -52,22 +41,22 @@ def ceiling(fleet: Drivers, seconds: float = 1.0) -> Ceiling:
         thread.start()
     for thread in threads:
         thread.join(seconds + 2 * LONGEST_S)
-    if failures or len(found) < len(threads):
+    if failures or len(delivered) < len(threads):
         refused = [problem for problem in failures if isinstance(problem, RefusedError)]
         if refused and fleet.dead() is None:
             raise UserError(f"driver self-test: {refused[0]}")
         raise Outage(f"driver self-test: {_dead(fleet) or (failures[0] if failures else 'it did not finish in time')}")
-    total = sum(c.events_per_s for c in found)
+    total = sum(c.events_per_s for c in delivered)
 
     def mean(values: list[float]) -> float:
-        return sum(v * c.events_per_s for v, c in zip(values, found, strict=True)) / total
+        return sum(v * c.events_per_s for v, c in zip(values, delivered, strict=True)) / total
 
     return Ceiling(
         total,
-        mean([c.driver_cpu_us_per_event for c in found]),
-        mean([c.consumer_cpu_us_per_event for c in found]),
-        max(c.seconds for c in found),
-        len(found),
+        mean([c.driver_cpu_us_per_event for c in delivered]),
+        mean([c.consumer_cpu_us_per_event for c in delivered]),
+        max(c.seconds for c in delivered),
+        len(delivered),
     )
 
 

@@ -13,6 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +25,7 @@ from streamgauge.bench.driver.system import Endpoint
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
     from streamgauge.bench.driver.serving import Serving
+    from streamgauge.records.driver import DriverFigures, DriverSamples, Observed
 
 LOAD_SECONDS = 120.0
 
@@ -69,20 +71,25 @@ class Connection:
     def __init__(self, endpoint: Endpoint, attempt: str = "", timeout_s: float = 30.0) -> None:
         self.endpoint, self._timeout_s = endpoint, timeout_s
         self._socket: socket.socket | None = None
+        self._opened = ExitStack()
         try:
-            self._socket = socket.create_connection((endpoint.host, endpoint.port), timeout=timeout_s)
+            self._socket = self._opened.enter_context(
+                socket.create_connection((endpoint.host, endpoint.port), timeout=timeout_s)
+            )
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if endpoint.cafile is not None:
                 context = ssl.create_default_context(cafile=endpoint.cafile)
-                self._socket = context.wrap_socket(self._socket, server_hostname=endpoint.host)
+                self._socket = self._opened.enter_context(
+                    context.wrap_socket(self._socket, server_hostname=endpoint.host)
+                )
         except (OSError, ValueError) as problem:
             self.close()
             raise WireError(f"driver {endpoint.address}: {problem}") from None
-        self._reader = _Reader(self._socket)
+        self._reader = self._opened.enter_context(_Reader(self._socket))
         hello = self._ask("hello", version=VERSION, token=endpoint.token, attempt=attempt)
         self.partitions = int(hello["partitions"])
         self.attempt = str(hello["attempt"])
-        self.serves: dict[str, Any] | None = hello.get("serves")
+        self.serves: Mapping[str, object] | None = hello.get("serves")
         self.agent = bool(hello.get("agent"))  # it obeys the verb `serve`
         self.schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(hello["schema"])))
 
@@ -93,11 +100,8 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            if hasattr(self, "_reader"):
-                self._reader.close()
-            self._socket = None
+        self._socket = None
+        self._opened.close()
 
     @property
     def closed(self) -> bool:
@@ -106,8 +110,8 @@ class Connection:
     # -- a system under test
 
     def latest(self) -> Latest:
-        found = self._ask("latest")
-        return Latest(tuple(found["rows"]), found["finished"], found["wall_ns"])
+        answer = self._ask("latest")
+        return Latest(tuple(answer["rows"]), answer["finished"], answer["wall_ns"])
 
     def read(
         self, partition: int, start: int, end: int | None = None, *, max_rows: int = 2**20, wait_s: float = 0.0
@@ -136,7 +140,7 @@ class Connection:
     def ready(self, attempt: str) -> None:
         self._ask("ready", attempt=attempt)
 
-    def report(self, attempt: str, epoch: int, body: Mapping[str, Any]) -> None:
+    def report(self, attempt: str, epoch: int, body: Mapping[str, object]) -> None:
         self._ask("report", attempt=attempt, epoch=epoch, body=dict(body))
 
     def clock_offset(self, rounds: int = 8) -> tuple[int, int]:
@@ -154,7 +158,7 @@ class Connection:
 
     def serve(self, key: str, serving: Serving) -> None:
         """Tells an agent which stream of its store to load, and how it is replayed."""
-        self._send({"verb": "serve", "key": key, "serving": serving.told()}, extra_s=LOAD_SECONDS)
+        self._send({"verb": "serve", "key": key, "serving": serving.to_json()}, extra_s=LOAD_SECONDS)
         self.serves = self._line()["serves"]
 
     def open(
@@ -168,14 +172,14 @@ class Connection:
         beyond_us: int = 0,
         marking: Marking = UNMARKED,
         stream: int = 0,
-    ) -> dict[str, Any]:
+    ) -> None:
         """Opens a trial. rate and hold are those of all driver processes together.
 
         hold: keeps so many rows waiting, whatever the rate. behind_s: age of the backlog at the start, seconds.
         beyond_us: least distance from the last event to the sentinel, µs. marking: the ids, and whose values they take.
         stream: which one of several that the driver serves.
         """
-        return self._ask(
+        self._ask(
             "open",
             attempt=attempt,
             rate=rate,
@@ -194,28 +198,30 @@ class Connection:
         rows: None in an open loop, which goes on at its rate. first: no time of another stream is below it, ticks.
         Returns the row, over all queues of this process, from which on rows are of the stream.
         """
-        return int(self._ask("hold", rows=rows, stream=stream, first=first).get("from", 0))
+        return int(self._ask("hold", rows=rows, stream=stream, first=first)["from"])
 
-    def samples(self, since_ns: int = 0) -> dict[str, Any]:
+    def samples(self, since_ns: int = 0) -> DriverSamples:
         """Returns the status, with the samples taken after that instant."""
-        return self._ask("samples", since_ns=since_ns)
+        samples: DriverSamples = self._ask("samples", since_ns=since_ns)
+        return samples
 
     def start(self, start_wall_ns: int | None = None) -> int:
-        at = {} if start_wall_ns is None else {"start_wall_ns": start_wall_ns}
-        return int(self._ask("start", **at)["start_wall_ns"])
+        return int(self._ask("start", start_wall_ns=start_wall_ns)["start_wall_ns"])
 
     def stop(self) -> None:
         self._ask("stop")
 
-    def status(self) -> dict[str, Any]:
-        return self._ask("status")
+    def status(self) -> DriverFigures:
+        status: DriverFigures = self._ask("status")
+        return status
 
-    def observe(self) -> dict[str, Any]:
-        return self._ask("observe")
+    def observe(self) -> Observed:
+        observed: Observed = self._ask("observe")
+        return observed
 
     # -- the wire
 
-    def _ask(self, verb: str, **fields: Any) -> dict[str, Any]:
+    def _ask(self, verb: str, **fields: object) -> Any:
         self._send({"verb": verb, **fields})
         return self._line()
 
@@ -223,7 +229,7 @@ class Connection:
         self, partition: int, start: int, end: int | None, max_rows: int, wait_s: float
     ) -> Iterator[pa.RecordBatch]:
         """Yields the batches of one answer, and checks their row count against its END."""
-        fields = {"partition": partition, "from": start}
+        fields: dict[str, object] = {"partition": partition, "from": start}
         fields |= {"max_rows": max_rows, "wait_ms": round(wait_s * 1000)} if end is None else {"to": end}
         self._send({"verb": "read", **fields}, extra_s=wait_s)
         self._line()
@@ -233,9 +239,10 @@ class Connection:
                 for batch in batches:
                     rows += batch.num_rows
                     yield batch
-            told = self._line()
-            if not told.get("end") or told.get("rows") != rows:
-                ending = f"END reports {told.get('rows')}" if told.get("end") else "no END followed"
+            end_of_answer = self._line()
+            if not end_of_answer.get("end") or end_of_answer.get("rows") != rows:
+                reported = end_of_answer.get("rows")
+                ending = f"END reports {reported}" if end_of_answer.get("end") else "no END followed"
                 raise self._broken(f"received {rows} rows, but {ending}")
             whole = True
         except (OSError, pa.ArrowException) as problem:
@@ -244,7 +251,7 @@ class Connection:
             if not whole:
                 self.close()
 
-    def _send(self, request: dict[str, Any], extra_s: float = 0.0) -> None:
+    def _send(self, request: Mapping[str, object], extra_s: float = 0.0) -> None:
         if self._socket is None:
             raise WireError(f"driver {self.endpoint.address}: this connection is closed")
         try:
@@ -253,7 +260,8 @@ class Connection:
         except OSError as problem:
             raise self._broken(str(problem)) from None
 
-    def _line(self) -> dict[str, Any]:
+    def _line(self) -> Any:
+        """The JSON object of an answer."""
         try:
             line = self._reader.readline(MAX_ANSWER)
             answer = json.loads(line) if line.endswith(b"\n") else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 #: how exactly two clocks are read together; smaller differences are no steps
 LEAST_NS = 5_000_000
@@ -31,8 +31,13 @@ class Clock:
 
     def _lead(self) -> int:
         """Lead of the wall clock, ns, by the reading between whose halves least time passed."""
-        found: list[tuple[int, int]] = []
-        while len(found) < _READINGS and (not found or found[-1][0] > _SURE_NS):
+        readings: list[tuple[int, int]] = []
+        while len(readings) < _READINGS and (not readings or readings[-1][0] > _SURE_NS):
             before, wall, after = self._steady(), self.wall(), self._steady()
-            found.append((after - before, wall - (before + after) // 2))
-        return min(found)[1]
+            readings.append((after - before, wall - (before + after) // 2))
+        return min(readings)[1]
+
+
+def worst_clock(offsets: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+    """The pair (offset, error bound) that may be furthest from 0; None without any."""
+    return max(offsets, key=lambda clock: abs(clock[0]) + clock[1], default=None)

@@ -9,10 +9,11 @@ from itertools import combinations
 from typing import Any
 
 from streamgauge.base.histogram import Histogram
+from streamgauge.bench.driver.clock import worst_clock
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.split import Plans, batch_log, overall
 from streamgauge.config import Replay, Search
-from streamgauge.records.measurement import Sample, TrialObservation, worst_clock
+from streamgauge.records.measurement import Sample, TrialObservation
 
 #: no trial lasts so long, nor the backlog before it
 LONGEST_LATENCY_NS = 366 * 86_400 * NS

@@ -20,9 +20,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from streamgauge.base.histogram import Histogram
+from streamgauge.bench.driver.clock import worst_clock
 from streamgauge.bench.engines.spark.connections import clock_offset, endpoints_of, once_more
 from streamgauge.bench.oracle.checksum import checksum, result_columns
-from streamgauge.records.measurement import worst_clock
 
 
 @dataclass
