@@ -81,11 +81,11 @@ class Compared(TypedDict):
     """Comparison of the output with the right answer; only `wrong` is known of an adapter that compares by itself."""
 
     wrong: str | None
-    expected_late: NotRequired[int]
+    expected_late: NotRequired[int | None]
     reported_late: NotRequired[int | None]
-    late_counted: NotRequired[str]
-    late_events: NotRequired[int]
-    early_events: NotRequired[int]
+    late_counted: NotRequired[str | None]
+    late_events: NotRequired[int | None]
+    early_events: NotRequired[int | None]
 
 
 @with_config(_OPEN)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.parquet import parquet_file
 from streamgauge.base.schemas import COLUMN_TYPES, STREAM
+from streamgauge.bench.driver import requests
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.replay import DAY_PS, load_stream, memory_of_each
-from streamgauge.bench.driver.server import Refused
+from streamgauge.bench.driver.server import Answer, Refused
 from streamgauge.catalog.artifacts import Store
 
 
@@ -70,40 +70,38 @@ class Agent:
         self._driver: Driver | None = None
         self._lock = threading.Lock()
         #: set by process.py: closes the connections of other attempts
-        self.drop_others: Any = lambda _name: None
+        self.drop_others: Callable[[str], None] = lambda _name: None
 
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([]) if self._driver is None else self._driver.schema
 
-    def hello(self) -> dict[str, Any]:
+    def hello(self) -> Answer:
         nothing = {"partitions": 0, "attempt": "", "serves": None}
-        return (nothing if self._driver is None else self._driver.hello()) | {"agent": True}
+        return {**(nothing if self._driver is None else self._driver.hello()), "agent": True}
 
-    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
+    def read(self, request: requests.Read) -> list[pa.RecordBatch]:
         return self._current().read(request)
 
-    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
-        return self._serve(request) if name == "serve" else self._current().verb(name, request)
+    def answer(self, request: requests.Request) -> Answer:
+        return self._serve(request) if isinstance(request, requests.Serve) else self._current().answer(request)
 
     def refused(self, why: str) -> None:
         self._current().refused(why)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Answer:
         return {"store": str(self._store.root)}
 
-    def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
-        key, wanted = str(request["key"]), request["serving"]
-        if not re.fullmatch(r"[0-9a-f]{8,64}", key) or not isinstance(wanted, dict):
-            raise Refused(f"serve: found key {key!r}, allowed: a stream's key and what to serve of it")
+    def _serve(self, request: requests.Serve) -> Answer:
+        wanted = request.serving
         with self._lock:
-            if self._driver is None or self._driver.serving.told() != wanted:
+            if self._driver is None or self._driver.serving.to_json() != wanted:
                 if self._driver is not None:
                     self._driver.end()
                 self._driver = None  # frees its memory for the next one
-                self._driver = self._made(key, wanted)
+                self._driver = self._made(request.key, wanted)
                 self.drop_others("")
-            return {"serves": self._driver.serving.told()}
+            return {"serves": self._driver.serving.to_json()}
 
     def _made(self, key: str, wanted: dict[str, Any]) -> Driver:
         keys = ("mode", "profile", "partitions", "densify", "queue_seconds", "max_memory_mb")
@@ -125,11 +123,11 @@ class Agent:
 def _columns(files: Sequence[Path], names: Sequence[str] | None) -> dict[str, str]:
     """Maps declared columns to their types: those named, or all if None. Raises UserError for an unknown name."""
     with parquet_file(files[0]) as first:
-        found = first.schema_arrow
+        schema = first.schema_arrow
     kinds = {kind: name for name, kind in COLUMN_TYPES.items()}
     declared = {
         field.name: kinds[field.type]
-        for field in found
+        for field in schema
         if field.name not in {*STREAM.names, "arrival_time"} and field.type in kinds
     }
     for name in names or ():

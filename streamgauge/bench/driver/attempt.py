@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from streamgauge import config
@@ -14,6 +14,7 @@ from streamgauge.bench.driver.marking import UNMARKED, Marking
 from streamgauge.bench.driver.queues import Queues
 from streamgauge.bench.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.bench.driver.schedule import Schedule, schedule
+from streamgauge.records.driver import AttemptState, LapsState
 
 #: rows that a process takes in a second at most, whatever the rate of a closed loop
 _MOST_PER_S = 1e6
@@ -83,7 +84,7 @@ class Attempt:
         loops = 1 + min(self.rate, _MOST_PER_S) // max(1, sum(self.lap_rows))
         return self.latest + int(loops) * self.replay.loop.shift
 
-    def about(self) -> dict[str, object]:
+    def about(self) -> AttemptState:
         """State of the trial, without its queues."""
         slip = self.slip
         return {
@@ -99,15 +100,14 @@ class Attempt:
             "soon": self.soon,
             "clock_step_ns": self.clock.stepped_ns() - self._stepped_before_ns,
             "slip_ns": {"p50": slip.quantile(0.5), "p99": slip.quantile(0.99), "max": slip.max},
-            "reports": len(self.reports),
         }
 
-    def laps(self) -> dict[str, object]:
+    def laps(self) -> LapsState:
         """Figures of the loops and ids that were offered; `out_of_order` counts those of the first loop."""
         offered = list(zip(self.feeds, self.events(), strict=False))
         return {
             "loops": max((feed.loops(rows) for feed, rows in offered), default=0),
-            "lap_rows": self.lap_rows,
+            "lap_rows": list(self.lap_rows),
             "out_of_order": sum(feed.out_of_order(rows) for feed, rows in offered),
             "ids": dict(self.ids.steps),
             "round": self.marking.round,
@@ -117,9 +117,9 @@ class Attempt:
         """Samples, reports and slips of the whole trial."""
         queues = self.queues
         return {
-            "samples": [astuple(sample) for sample in list(queues.samples)],
-            "clock": [astuple(sample) for sample in list(queues.clock)],
-            "final": astuple(queues.final) if queues.final else None,
+            "samples": [*queues.samples],
+            "clock": [*queues.clock],
+            "final": queues.final,
             "reports": [{"epoch": epoch, "body": body} for epoch, body in sorted(self.reports.copy().items())],
             "refused": self.refused,
             "slip": self.slip.to_dict(),

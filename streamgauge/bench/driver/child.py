@@ -36,8 +36,8 @@ def pin(cpus: str | None) -> None:
         return
     try:
         os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
-    except (AttributeError, ValueError, OSError) as problem:
-        allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "none on this system"
+    except (ValueError, OSError) as problem:
+        allowed = sorted(os.sched_getaffinity(0))
         raise UserError(f"--cpus: found {cpus!r} ({problem}), allowed: some of {allowed}") from None
 
 

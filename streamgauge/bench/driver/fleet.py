@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import NotRequired, Protocol, Self, TypedDict, Unpack
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.client import Connection, RefusedError, WireError
-from streamgauge.bench.driver.process import TOKEN, Settings
+from streamgauge.bench.driver.process import TOKEN, Listening, Settings
 from streamgauge.bench.driver.serving import Serving
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.catalog.artifacts import Artifact
@@ -77,6 +77,16 @@ def drivers(
     return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted, others=rest)
 
 
+class Sent(TypedDict):
+    """What `drivers` takes besides stream and replay."""
+
+    tick: Tick
+    columns: dict[str, str]
+    line: NotRequired[bool]
+    salted: NotRequired[Sequence[str]]
+    others: NotRequired[Sequence[Artifact]]
+
+
 class KeptDrivers:
     """Driver processes that measurements share one after the other: `with KeptDrivers() as kept: kept(stream, …)`.
 
@@ -94,7 +104,7 @@ class KeptDrivers:
         self._kept.clear()
         self._stack.close()
 
-    def __call__(self, stream: Artifact, replay: Replay, **sent: Any) -> AbstractContextManager[Drivers]:
+    def __call__(self, stream: Artifact, replay: Replay, **sent: Unpack[Sent]) -> AbstractContextManager[Drivers]:
         """Returns a block around the processes, which goes on without ending them. As `drivers`."""
         key = repr((stream.path, replay, sent))
         if key not in self._kept:
@@ -215,7 +225,6 @@ class Fleet:
         self._commands = [_command(streams, replay, i, columns, line, salted) for i in range(replay.processes)]
         self._processes: list[subprocess.Popen[bytes]] = []
         self._endpoints: list[Endpoint] = []
-        self.about: list[dict[str, Any]] = []  # what each process said of itself when it started
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -244,7 +253,6 @@ class Fleet:
                 )
             for process in self._processes:
                 about = _hear(process)
-                self.about.append(about)
                 self._endpoints.append(Endpoint(about["host"], about["port"], about["partitions"], token))
         except BaseException:
             self.stop()
@@ -264,7 +272,7 @@ class Fleet:
     def stop(self) -> None:
         """Ends all processes. Safe to call twice."""
         processes, self._processes = self._processes, []
-        self._endpoints, self.about = [], []
+        self._endpoints = []
         for process in processes:
             process.terminate()
         for process in processes:
@@ -297,7 +305,7 @@ def _command(
     return [sys.executable, "-m", "streamgauge.bench.driver", json.dumps(asdict(settings))]
 
 
-def _hear(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+def _hear(process: subprocess.Popen[bytes]) -> Listening:
     """Reads the JSON line that a process prints once it listens. Raises UserError if it does not start."""
     assert process.stdout is not None
     assert process.stderr is not None
@@ -309,5 +317,5 @@ def _hear(process: subprocess.Popen[bytes]) -> dict[str, Any]:
         said = process.stderr.read().decode(errors="replace").strip().splitlines()
         reason = said[-1] if said else f"no answer within {START_SECONDS:g} s"
         raise UserError(f"the driver process did not start: {reason}")
-    about: dict[str, Any] = json.loads(line)
+    about: Listening = json.loads(line)
     return about

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import astuple
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import psutil
@@ -17,14 +15,16 @@ from numpy.typing import NDArray
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
+from streamgauge.bench.driver import requests
 from streamgauge.bench.driver.attempt import Attempt, schedule_of
 from streamgauge.bench.driver.clock import Clock
 from streamgauge.bench.driver.marking import Marking
 from streamgauge.bench.driver.queues import Queues, fitting_rows
 from streamgauge.bench.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.bench.driver.schedule import NS, check_rate, check_seconds, schedule
-from streamgauge.bench.driver.server import Refused
+from streamgauge.bench.driver.server import Answer, Refused
 from streamgauge.bench.driver.serving import Serving
+from streamgauge.records.driver import DriverFigures, DriverSamples
 
 CLOCK_NS = 100_000_000  # between samples by the clock
 TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
@@ -65,9 +65,9 @@ class Driver:
         # a process's first batch loads code: make it now, not within a trial
         Feed(self._replays[0], schedule(1, 1, self._replays[0].loop), 0, 0, replay.partitions).next_batch(1)
         #: set by process.py: closes the connections of other attempts
-        self.drop_others: Any = lambda _name: None
+        self.drop_others: Callable[[str], None] = lambda _name: None
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Answer:
         """Returns the sizes of what is replayed: a stream that is too large is cut to a prefix, which loops."""
         stream = self._replays[0].stream
         return {
@@ -88,40 +88,52 @@ class Driver:
     def schema(self) -> pa.Schema:
         return self._replays[0].stream.schema
 
-    def hello(self) -> dict[str, Any]:
-        attempt = self._attempt
-        told = {"partitions": len(self.partitions), "attempt": attempt.name if attempt else ""}
-        return {**told, "serves": self.serving.told()}
+    def hello(self) -> Answer:
+        attempt = "" if self._attempt is None else self._attempt.name
+        return {"partitions": len(self.partitions), "attempt": attempt, "serves": self.serving.to_json()}
 
-    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
-        queues = self._current().queues
-        partition, start = request["partition"], request["from"]
-        if request.get("to") is not None:
-            return queues.read(partition, start, request["to"], self._clock.wall())
-        deadline = time.monotonic() + min(MAX_WAIT_S, request.get("wait_ms", 0) / 1000)
+    def read(self, request: requests.Read) -> list[pa.RecordBatch]:
+        queues, partition, start = self._current().queues, request.partition, request.start
+        if request.to is not None:
+            return queues.read(partition, start, request.to, self._clock.wall())
+        deadline = time.monotonic() + min(MAX_WAIT_S, request.wait_ms / 1000)
         while (nap := queues.wait(partition, start, self._clock.wall(), deadline - time.monotonic())) is not None:
             queues.pause(nap)
-        rows = 2**20 if request.get("max_rows") is None else request["max_rows"]
+        rows = 2**20 if request.max_rows is None else request.max_rows
         return queues.read_offered(partition, start, rows, self._clock.wall())
 
-    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
-        verbs = {
-            "latest": self._latest,
-            "planned": self._planned,
-            "commit": self._commit,
-            "ready": self._ready,
-            "report": self._report,
-            "open": self._open,
-            "start": self._start,
-            "hold": self._hold,
-            "samples": self._samples,
-            "stop": self._stop,
-            "status": self._status,
-            "observe": self._observe,
-        }
-        if name not in verbs:
-            raise Refused(f"verb: found {name!r}, allowed: hello, read, {', '.join(verbs)}")
-        return verbs[name](request)
+    def answer(self, request: requests.Request) -> Answer:
+        match request:
+            case requests.Latest():
+                return self._latest()
+            case requests.Commit():
+                self._current().queues.commit(request.rows, self._clock.wall())
+            case requests.Planned():
+                self._current().queues.plan(request.rows, self._clock.wall())
+            case requests.Report():
+                self._report(request)
+            case requests.Ready():
+                self._named(request).ready = True
+            case requests.Open():
+                return self._open(request)
+            case requests.Start():
+                return self._start(request)
+            case requests.Hold():
+                return self._hold(request)
+            case requests.Samples():
+                return self._samples(request.since_ns)
+            case requests.Stop():
+                self._end(self._current(), self._clock.wall())
+            case requests.Status():
+                return {**self._status(), "reports": len(self._current().reports)}
+            case requests.Observe():
+                with self._lock:
+                    return {**self._status(), **self._current().observed()}
+            case _:
+                raise Refused(
+                    f"verb: found {request.verb!r}, allowed: {', '.join(v for v in requests.VERBS if v != 'serve')}"
+                )
+        return {}
 
     def refused(self, why: str) -> None:
         if self._attempt is not None and self._attempt.refused is None:
@@ -129,42 +141,28 @@ class Driver:
 
     # -- what a system says
 
-    def _latest(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _latest(self) -> Answer:
         queues, now = self._current().queues, self._clock.wall()
         return {"rows": queues.latest(now), "finished": queues.finished, "wall_ns": now}
 
-    def _planned(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._current().queues.plan(_offsets(request), self._clock.wall())
-        return {}
-
-    def _commit(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._current().queues.commit(_offsets(request), self._clock.wall())
-        return {}
-
-    def _ready(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._named(request).ready = True
-        return {}
-
-    def _report(self, request: dict[str, Any]) -> dict[str, Any]:
-        reports, epoch, body = self._named(request).reports, request["epoch"], request["body"]
-        if len(reports) >= MAX_REPORTS and epoch not in reports:
+    def _report(self, request: requests.Report) -> None:
+        reports = self._named(request).reports
+        if len(reports) >= MAX_REPORTS and request.epoch not in reports:
             raise Refused(f"more than {MAX_REPORTS} reports; report less often")
-        reports[epoch] = body
-        return {}
+        reports[request.epoch] = request.body
 
     # -- what the controller says
 
-    def _open(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _open(self, request: requests.Open) -> Answer:
         share = len(self.partitions) / self._settings.partitions
-        rate, seconds = check_rate(request.get("rate", 0)), check_seconds(request.get("seconds", 0))
-        name, settings = request.get("attempt", ""), self._settings
+        rate, seconds, settings = check_rate(request.rate), check_seconds(request.seconds), self._settings
         fits = fitting_rows(settings.max_memory_mb)
-        behind_s = check_seconds(request["behind_s"]) if request.get("behind_s") else 0.0
-        replay = self._replay_of(number := request.get("stream", 0))
+        behind_s = check_seconds(request.behind_s) if request.behind_s else 0.0
+        replay = self._replay_of(request.stream)
         plan = schedule_of(settings, replay, rate, seconds, behind_s)
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
-        hold = None if request.get("hold") is None else self._share_of(request["hold"])
-        marking = Marking(tuple(request.get("ids", ())), request.get("round", 0))
+        hold = None if request.hold is None else self._share_of(request.hold)
+        marking = Marking(tuple(request.ids), request.round)
         try:
             ids = replay.ids(marking.columns)
         except UserError as problem:
@@ -174,18 +172,18 @@ class Driver:
             if self._attempt is not None:
                 self._end(self._attempt, self._clock.wall())
             queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
-            horizon = max(self._horizon_ps, request.get("beyond_us", 0) * PS["us"])
+            horizon = max(self._horizon_ps, request.beyond_us * PS["us"])
             self._attempt = Attempt(
-                name, rate * share, seconds, plan, queues, replay, self.partitions, settings.partitions, number,
-                hold is not None, behind_s, marking=marking, ids=ids, lap_rows=lap_rows, horizon_ps=horizon,
-                clock=self._clock,
+                request.attempt, rate * share, seconds, plan, queues, replay, self.partitions, settings.partitions,
+                request.stream, hold is not None, behind_s, marking=marking, ids=ids, lap_rows=lap_rows,
+                horizon_ps=horizon, clock=self._clock,
             )  # fmt: skip
-        self.drop_others(name)
+        self.drop_others(request.attempt)
         return {"wall_ns": self._clock.wall()}
 
-    def _start(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _start(self, request: requests.Start) -> Answer:
         attempt, now = self._current(), self._clock.wall()
-        at = now + LOOKAHEAD_NS if request.get("start_wall_ns") is None else request["start_wall_ns"]
+        at = now + LOOKAHEAD_NS if request.start_wall_ns is None else request.start_wall_ns
         # a backlog takes a while to prepare
         latest = now + 60 * NS + round(attempt.behind_s * attempt.rate / 1e6 * NS)
         if not now - NS < at < latest:
@@ -203,15 +201,17 @@ class Driver:
         threading.Thread(target=self._keep_pace, args=(attempt,), name="pace", daemon=True).start()
         return {"start_wall_ns": at}
 
-    def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _hold(self, request: requests.Hold) -> Answer:
         """Keeps so many rows waiting, or goes on at the rate, with that stream; returns its first row of all queues."""
-        attempt, number, first = self._current(), request.get("stream"), request.get("first", 0)
-        if (rows := request.get("rows")) is not None:
-            attempt.queues.hold(self._share_of(rows))
+        attempt, number = self._current(), request.stream
+        if request.rows is not None:
+            attempt.queues.hold(self._share_of(request.rows))
         if number is not None and number != attempt.stream:
-            if first <= (latest := attempt.latest):
-                raise Refused(f"first: found {first}, allowed: above {latest}, the latest time that was offered")
-            attempt.turn_to(self._replay_of(number), number, self._settings, first)
+            if request.first <= (latest := attempt.latest):
+                raise Refused(
+                    f"first: found {request.first}, allowed: above {latest}, the latest time that was offered"
+                )
+            attempt.turn_to(self._replay_of(number), number, self._settings, request.first)
         return {"from": attempt.stream_from}
 
     def _replay_of(self, number: int) -> Replay:
@@ -219,28 +219,25 @@ class Driver:
             raise Refused(f"stream: found {number}, allowed: 0 to {len(self._replays) - 1}")
         return self._replays[number]
 
-    def _samples(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the status, and the samples taken after `since_ns`: one per hand-over, and those by the clock."""
-        queues, since = self._current().queues, request.get("since_ns", 0)
-        found = {
-            name: [astuple(sample) for sample in list(samples) if sample.wall_ns > since]
-            for name, samples in (("samples", queues.samples), ("clock", queues.clock))
+    def _samples(self, since_ns: int) -> DriverSamples:
+        """Returns the status, and the samples taken after that instant: one per hand-over, and those by the clock."""
+        queues = self._current().queues
+        return {
+            **self._status(),
+            "samples": [sample for sample in list(queues.samples) if sample.wall_ns > since_ns],
+            "clock": [sample for sample in list(queues.clock) if sample.wall_ns > since_ns],
         }
-        return {**self._status(request), **found}
 
     def _share_of(self, rows: int) -> int:
         """Share of `rows` rows that falls on this process, rounded up."""
         return math.ceil(rows * len(self.partitions) / self._settings.partitions)
 
-    def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
-        self._end(self._current(), self._clock.wall())
-        return {}
-
-    def _status(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _status(self) -> DriverFigures:
         attempt, now = self._current(), self._clock.wall()
         memory = self._process.memory_info().rss
         self._peak_bytes = max(self._peak_bytes, memory)
         cpu_s = time.process_time() if attempt.cpu_end_s is None else attempt.cpu_end_s
+        speed = attempt.replay.speed(attempt.rate * self._settings.partitions)
         return {
             **attempt.about(),
             "memory_rows": fitting_rows(self._settings.max_memory_mb),
@@ -248,16 +245,11 @@ class Driver:
             "partitions": len(self.partitions),
             **attempt.queues.state(now),
             **attempt.laps(),
-            "stream_seconds_per_second": attempt.replay.speed(attempt.rate * self._settings.partitions)
-            / len(self.partitions),
+            "stream_seconds_per_second": speed / len(self.partitions),
             "cpu_seconds": cpu_s - attempt.cpu_begin_s,
             "memory_bytes": memory,
             "peak_memory_bytes": self._peak_bytes,
         }
-
-    def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
-        with self._lock:
-            return self._status(request) | self._current().observed()
 
     # -- the clock
 
@@ -338,12 +330,8 @@ class Driver:
             raise Refused("no trial is open here; the controller must send `open` first")
         return self._attempt
 
-    def _named(self, request: dict[str, Any]) -> Attempt:
+    def _named(self, request: requests.Ready) -> Attempt:
         attempt = self._current()
-        if request.get("attempt") != attempt.name:
-            raise Refused(f"attempt: found {request.get('attempt')!r}, allowed: {attempt.name!r}")
+        if request.attempt != attempt.name:
+            raise Refused(f"attempt: found {request.attempt!r}, allowed: {attempt.name!r}")
         return attempt
-
-
-def _offsets(request: dict[str, Any]) -> dict[int, int]:
-    return {int(partition): row for partition, row in request["offsets"].items()}

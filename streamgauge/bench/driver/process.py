@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
@@ -20,6 +20,7 @@ from streamgauge.base.units import Duration
 from streamgauge.bench.driver.agent import Agent, driver_of
 from streamgauge.bench.driver.child import end_with_parent, pin
 from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.requests import Malformed, checked
 from streamgauge.bench.driver.schedule import check_rate, check_seconds
 from streamgauge.bench.driver.server import Server
 from streamgauge.catalog.manifests import MANIFEST, Artifact, read_manifest
@@ -64,6 +65,15 @@ class Settings:
     key: str | None = None
     open: bool = False
     until_stdin_closes: bool = False
+
+
+class Listening(TypedDict):
+    """The line that a driver process prints once it listens, besides what its handler tells."""
+
+    host: str
+    port: int
+    pid: int
+    partitions: int
 
 
 def run(settings: Settings) -> None:
@@ -112,7 +122,10 @@ def _listen(settings: Settings) -> tuple[Driver | Agent, Server]:
     server = Server(handler, settings.host, settings.port, token=token, context=context)
     handler.drop_others = lambda name: server.drop(lambda attempt: attempt not in ("", name))
     if rate is not None:
-        handler.verb("open", {"attempt": settings.attempt, "rate": rate, "seconds": seconds})
+        try:
+            handler.answer(checked({"verb": "open", "attempt": settings.attempt, "rate": rate, "seconds": seconds}))
+        except Malformed as problem:
+            raise UserError(f"--{problem}") from None
     return handler, server
 
 
@@ -125,8 +138,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def _driver(stream: str, settings: Settings, horizon_ps: int) -> Driver:
-    keys = ("mode", "profile", "partitions", "densify", "queue_seconds", "max_memory_mb")
-    replay = config.parse(config.Replay, {key: getattr(settings, key) for key in keys}, "streamgauge driver")
+    keys = {
+        "mode": settings.mode, "profile": settings.profile, "partitions": settings.partitions,
+        "densify": settings.densify, "queue_seconds": settings.queue_seconds, "max_memory_mb": settings.max_memory_mb,
+    }  # fmt: skip
+    replay = config.parse(config.Replay, keys, "streamgauge driver")
     names = None if settings.columns is None else [name for name in settings.columns.split(",") if name]
     manifest, files = _artifact(place(stream))
     others = [_artifact(place(other)) for other in settings.others]

@@ -73,14 +73,14 @@ class Queue:
             raise OffsetError(
                 f"found rows {start} to {end}, allowed: from {self.committed} (committed) to {self.offered} (offered)"
             )
-        found: list[pa.RecordBatch] = []
-        while start < end and len(found) < max_batches:
+        pieces: list[pa.RecordBatch] = []
+        while start < end and len(pieces) < max_batches:
             first, (batch, _) = self._find(start)
             rows = min(end - start, first + batch.num_rows - start)
-            found.append(batch.slice(start - first, rows))
+            pieces.append(batch.slice(start - first, rows))
             start += rows
         self.known = max(self.known, start)
-        return found
+        return pieces
 
     def plan(self, offset: int) -> None:
         if offset > self.offered:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from streamgauge.bench.driver.queue import OffsetError, Queue
 from streamgauge.bench.driver.schedule import NS, Ints
+from streamgauge.records.driver import QueuesState
 
 MAX_BATCHES = 16
 MAX_SAMPLES = 20_000
@@ -34,8 +35,7 @@ def held_rows(max_memory_mb: int) -> int:
     return min(MOST_HELD_ROWS, fitting_rows(max_memory_mb) // 2)
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(NamedTuple):
     """A sample of the queues: when the system planned a batch, by the clock, or at the end.
 
     A sample at a plan has the figures just before it, so that `taken` counts finished batches only.
@@ -201,7 +201,7 @@ class Queues:
             self.finished = True
             self._changed.notify_all()
 
-    def state(self, now_ns: int) -> dict[str, object]:
+    def state(self, now_ns: int) -> QueuesState:
         with self._changed:
             offered = self._reveal(now_ns)
             return {

@@ -172,8 +172,8 @@ class Passing:
         if len(early):
             times = self._event_time[at[early]] + loop[early] * self._shift
             where[early] = np.searchsorted(self._maximum, times)
-        found: Ints = where
-        return found
+        first: Ints = where
+        return first
 
 
 class Replay:

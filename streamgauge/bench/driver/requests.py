@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from streamgauge.base.histogram import Histogram
+from streamgauge.records.trial import Offsets, Whole
 
 _INT64 = 2**63 - 1
-#: nanoseconds and rows: int64 everywhere on the wire
-Whole = Annotated[int, Field(ge=0, le=_INT64)]
 Wall = Annotated[int, Field(ge=-_INT64, le=_INT64)]
 Attempt = Annotated[str, Field(max_length=200)]
-Offsets = Annotated[dict[str, Whole], Field(max_length=10_000)]
 #: largest rate in events/s
 MOST_PER_S = 1e12
 #: a number that a trial can be made of; a trial itself has narrower bounds (`schedule`)
@@ -30,19 +30,23 @@ class Malformed(ValueError):
     """A malformed request, described in one line."""
 
 
-class _Request(BaseModel):
+class Request(BaseModel):
     """A request. Unknown keys are ignored: a later version may send more."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
+    @property
+    def verb(self) -> str:
+        return type(self).__name__.lower()
 
-class Hello(_Request):
+
+class Hello(Request):
     version: int = Field(description="a whole number")
     token: str = Field("", max_length=4096, description="text")
     attempt: Attempt | None = Field(None, description="text of at most 200 characters")
 
 
-class Read(_Request):
+class Read(Request):
     partition: Whole = Field(description="a whole number from 0 on")
     start: Whole = Field(alias="from", description="a whole number from 0 on")
     to: Whole | None = Field(None, description="a whole number from 0 on")
@@ -50,7 +54,7 @@ class Read(_Request):
     wait_ms: Number = Field(0, description="milliseconds, 0 or more")
 
 
-class Progress(_Request):
+class Planned(Request):
     offsets: Offsets = Field(description="an object from partition to row, each a whole number from 0 on")
 
     @field_validator("offsets")
@@ -60,12 +64,20 @@ class Progress(_Request):
             raise ValueError
         return offsets
 
+    @property
+    def rows(self) -> dict[int, int]:
+        """Maps partitions to rows."""
+        return {int(partition): row for partition, row in self.offsets.items()}
 
-class Ready(_Request):
+
+class Commit(Planned): ...
+
+
+class Ready(Request):
     attempt: Attempt = Field(description="text of at most 200 characters")
 
 
-class Drops(_Request):
+class Drops(Request):
     """The part of a report on an engine's own batch, which may add keys."""
 
     late: Whole = 0
@@ -75,7 +87,7 @@ class Drops(_Request):
 _ROUNDED_NS = 1000
 
 
-class Body(_Request):
+class Body(Request):
     """The report of one epoch. An engine may add keys about its batch."""
 
     rows: Whole = Field(description="a whole number from 0 on")
@@ -129,17 +141,23 @@ class Body(_Request):
         return self
 
 
+def _as_it_came(body: dict[str, Any]) -> dict[str, Any]:
+    """The body, keys of the engine's own included. Raises ValidationError."""
+    Body.model_validate(body)
+    return body
+
+
 class Report(Ready):
     epoch: Whole = Field(description="a whole number from 0 on")
-    body: Body = Field(description="an object, as in the protocol")
+    body: Annotated[dict[str, Any], AfterValidator(_as_it_came)] = Field(description="an object, as in the protocol")
 
 
-class Serve(_Request):
+class Serve(Request):
     key: str = Field(max_length=64, pattern="^[0-9a-f]{8,64}$", description="a stream's key")
     serving: dict[str, Any] = Field(description="an object: what to serve of the stream")
 
 
-class Open(_Request):
+class Open(Request):
     attempt: Attempt = Field("", description="text of at most 200 characters")
     rate: Number = Field(0, description="events/s above 0, at most 1e12")
     seconds: float = Field(0, ge=0, le=LONGEST_S, description="seconds above 0, at most 30 days")
@@ -151,28 +169,37 @@ class Open(_Request):
     stream: Whole = Field(0, description="a whole number from 0 on")
 
 
-class Start(_Request):
+class Start(Request):
     start_wall_ns: Wall | None = Field(None, description="a wall clock in ns, a whole number")
 
 
-class Rows(_Request):
+class Hold(Request):
     rows: Whole | None = Field(None, description="a whole number from 0 on, or null")
     stream: Whole | None = Field(None, description="a whole number from 0 on, or null")
     first: Wall = Field(0, description="a time in ticks, a whole number of 64 bits")
 
 
-class Samples(_Request):
+class Samples(Request):
     since_ns: Wall = Field(0, description="a wall clock in ns, a whole number")
 
 
-class Nothing(_Request):
-    """A request without fields besides its verb."""
+class Latest(Request): ...
 
 
-_OF: dict[str, type[_Request]] = {
-    "hello": Hello, "latest": Nothing, "read": Read, "planned": Progress, "commit": Progress, "ready": Ready,
-    "report": Report, "serve": Serve, "open": Open, "start": Start, "hold": Rows, "samples": Samples, "stop": Nothing,
-    "status": Nothing, "observe": Nothing,
+class Stop(Request): ...
+
+
+class Status(Request): ...
+
+
+class Observe(Request): ...
+
+
+_OF: dict[str, type[Request]] = {
+    model.__name__.lower(): model
+    for model in (
+        Hello, Latest, Read, Planned, Commit, Ready, Report, Serve, Open, Start, Hold, Samples, Stop, Status, Observe,
+    )
 }  # fmt: skip
 VERBS = tuple(_OF)
 
@@ -188,20 +215,19 @@ def parsed(line: bytes) -> dict[str, Any]:
     return request
 
 
-def checked(request: dict[str, Any]) -> str:
-    """Returns the verb of a valid request. Raises Malformed, which names the first invalid field."""
+def checked(request: Mapping[str, object]) -> Request:
+    """Returns the valid request of a JSON object. Raises Malformed, which names the first invalid field."""
     verb = request.get("verb")
     if not isinstance(verb, str) or verb not in _OF:
         raise Malformed(f"verb: found {shown(verb)}, allowed: {', '.join(VERBS)}")
     try:
-        _OF[verb].model_validate(request)
+        return _OF[verb].model_validate(request)
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         raise Malformed(_line(_OF[verb], first["loc"], first)) from None
-    return verb
 
 
-def _line(model: type[BaseModel], place: tuple[int | str, ...], error: Any) -> str:
+def _line(model: type[BaseModel], place: tuple[int | str, ...], error: ErrorDetails) -> str:
     """Says in one line what was found at that place, and what is allowed there."""
     if model is Report and place and place[0] == "body" and (len(place) > 1 or error["type"] == "value_error"):
         return "body." + _line(Body, place[1:], error)

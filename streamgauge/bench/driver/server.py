@@ -7,20 +7,20 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.admission import Admission, Admitting, hang_up
 from streamgauge.bench.driver.protocol import MAX_HELLO, MAX_LINE, VERSION
-from streamgauge.bench.driver.requests import Malformed, checked, parsed
+from streamgauge.bench.driver.requests import Hello, Malformed, Read, Request, checked, parsed
 
 IDLE_SECONDS = 600.0
 #: bytes of a request that are read at once, and of an answer that are written at once
 READ_BUFFER, WRITE_BUFFER = 2**14, 2**20
-Verb = Callable[[dict[str, Any]], dict[str, Any]]
+Answer = Mapping[str, object]
 
 
 class Refused(ValueError):
@@ -33,12 +33,12 @@ class Handler(Protocol):
     @property
     def schema(self) -> pa.Schema: ...
 
-    def hello(self) -> dict[str, Any]:
+    def hello(self) -> Answer:
         """Returns the answer to hello: at least partitions and attempt."""
 
-    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]: ...
+    def read(self, request: Read) -> list[pa.RecordBatch]: ...
 
-    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]: ...
+    def answer(self, request: Request) -> Answer: ...
 
     def refused(self, why: str) -> None:
         """Remembers that a report was malformed: its trial measures nothing, whatever else comes."""
@@ -103,7 +103,7 @@ class Server:
             hang_up(connection)
             connection.close()
 
-    def _greet(self, connection: socket.socket, reader: Any, peer: str) -> bool:
+    def _greet(self, connection: socket.socket, reader: BinaryIO, peer: str) -> bool:
         """Answers the hello; returns False for a connection that ends here."""
         if not (line := reader.readline(MAX_HELLO)):
             return False
@@ -121,30 +121,30 @@ class Server:
         if not line.endswith(b"\n"):
             return f"the first request must be hello, of at most {MAX_HELLO:,} bytes"
         try:
-            request = parsed(line)
-            is_hello = checked(request) == "hello"
+            request = checked(parsed(line))
         except Malformed as problem:
             return str(problem)
-        if not is_hello or request["version"] != VERSION:
+        if not isinstance(request, Hello) or request.version != VERSION:
             return f"the first request must be hello with version {VERSION}"
-        if not self._admission.is_token(request.get("token", ""), self._token, peer):
+        if not self._admission.is_token(request.token, self._token, peer):
             return "wrong token"
         attempt = self._handler.hello()["attempt"]
-        if (wanted := request.get("attempt") or "") and wanted != attempt:
+        if (wanted := request.attempt or "") and wanted != attempt:
             return f"attempt: found {wanted!r}, allowed: {attempt!r}"
         return None if self._admission.accepted(connection, wanted) else "all places are taken; end other clients"
 
-    def _answer(self, line: bytes, writer: Any) -> None:
-        request: dict[str, Any] = {}
+    def _answer(self, line: bytes, writer: BinaryIO) -> None:
+        is_report = False
         try:
-            request = parsed(line)
-            name = checked(request)
-            if name != "read":
-                _send(writer, {"ok": True, **self._handler.verb(name, request)})
+            given = parsed(line)
+            is_report = given.get("verb") == "report"
+            request = checked(given)
+            if not isinstance(request, Read):
+                _send(writer, {"ok": True, **self._handler.answer(request)})
                 return
             batches = self._handler.read(request)
         except (Refused, Malformed, UserError, ValueError) as problem:
-            if isinstance(problem, Malformed) and request.get("verb") == "report":
+            if isinstance(problem, Malformed) and is_report:
                 self._handler.refused(str(problem))
             _send(writer, {"ok": False, "error": " ".join(str(problem).split())})
             return
@@ -158,6 +158,6 @@ class Server:
         _send(writer, {"end": True, "rows": sum(batch.num_rows for batch in batches)})
 
 
-def _send(writer: Any, answer: dict[str, Any]) -> None:
+def _send(writer: BinaryIO, answer: Answer) -> None:
     writer.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
     writer.flush()

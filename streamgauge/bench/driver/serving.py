@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,27 +35,28 @@ class Serving:
             max(1, replay.max_memory_mb // replay.shares), share,
         )  # fmt: skip
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns the JSON object that is sent over the wire."""
         return asdict(self) | {"salted": list(self.salted)}
 
-    def differences(self, told: dict[str, Any]) -> Iterator[str]:
+    def differences(self, served: Mapping[str, object]) -> Iterator[str]:
         """Yields a line for each difference from what another process serves, with the option that corrects it."""
-        for name, mine in self.told().items():
-            if told.get(name) != mine:
-                yield f"its {name} is {_short(told.get(name))}; restart it {self._option(name)}"
+        for name, mine in self.to_json().items():
+            if served.get(name) != mine:
+                yield f"its {name} is {_short(served.get(name))}; restart it {self._option(name, mine)}"
 
-    def _option(self, name: str) -> str:
-        if name == "stream":
-            return f"with the directory of the stream {self.stream[:16]}"
-        if name == "line":
-            return "with --line" if self.line else "without --line"
-        if name == "salted":
-            return f"with {' '.join(f'--salt {column}' for column in self.salted)}" if self.salted else "without --salt"
-        value = ",".join(self.columns) if name == "columns" else getattr(self, name)
-        return f"with --{name.replace('_', '-')} {value}"
+    def _option(self, name: str, mine: object) -> str:
+        match name:
+            case "stream":
+                return f"with the directory of the stream {self.stream[:16]}"
+            case "line":
+                return "with --line" if self.line else "without --line"
+            case "salted":
+                options = " ".join(f"--salt {column}" for column in self.salted)
+                return f"with {options}" if options else "without --salt"
+        return f"with --{name.replace('_', '-')} {','.join(self.columns) if name == 'columns' else mine}"
 
 
-def _short(value: Any) -> str:
-    text = ",".join(value) if isinstance(value, dict | list) else str(value)
+def _short(value: object) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, dict | list) else str(value)
     return text[:200] or "none"
