@@ -28,7 +28,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 from streamgauge.bench.driver.replay import wire_schema
-from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.requests import Planned, Read, Request
+from streamgauge.bench.driver.server import Answer, Server
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.engines.processes import Session
 
@@ -56,21 +57,21 @@ class Endless:
         self.pool = [batch(POOL_ROWS * number, POOL_ROWS) for number in range(POOL)]
         self.planned: dict[str, int] = {}
 
-    def hello(self) -> dict[str, Any]:
+    def hello(self) -> Answer:
         return {"partitions": self.partitions, "attempt": "benchmark"}
 
     def refused(self, why: str) -> None:
         raise SystemExit(why)
 
-    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
-        if name == "planned":
-            self.planned |= request["offsets"]
+    def answer(self, request: Request) -> Answer:
+        if isinstance(request, Planned):
+            self.planned |= request.offsets
         offered = {"rows": [2**60] * self.partitions, "finished": False, "wall_ns": time.time_ns()}
-        return offered | {"planned": sum(self.planned.values())} if name in ("latest", "status") else {}
+        return offered | {"planned": sum(self.planned.values())} if request.verb in ("latest", "status") else {}
 
-    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
-        row = request["from"]
-        end = request["to"] if request.get("to") is not None else row + request["max_rows"]
+    def read(self, request: Read) -> list[pa.RecordBatch]:
+        row = request.start
+        end = request.to if request.to is not None else row + (request.max_rows or 0)
         found: list[pa.RecordBatch] = []
         while row < end and len(found) < 16:
             offset = row % POOL_ROWS

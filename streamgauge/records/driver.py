@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # before Python 3.12, pydantic reads no other
@@ -116,4 +117,4 @@ class TrialStatus(TypedDict):
     """State of a trial that runs, for whoever watches."""
 
     attempt: str
-    drivers: list[DriverSamples]
+    drivers: Sequence[DriverFigures]

@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.client import Connection, RefusedError
-from streamgauge.bench.driver.requests import VERBS, Malformed, checked, parsed
+from streamgauge.bench.driver.requests import VERBS, Malformed, Open, checked, parsed
 from streamgauge.bench.driver.system import Endpoint
 from tests.driver.conftest import Serve
 
@@ -51,7 +51,8 @@ def test_a_stranger_s_first_line_is_answered(serve: Serve, sent: bytes, error: s
     assert answer["ok"] is False
     assert error in answer["error"]
     with Connection(endpoint) as connection:
-        assert connection.open("a", 10, 1)["ok"]
+        connection.open("a", 10, 1)
+        assert connection.status()["attempt"] == "a"
 
 
 LATENCY = "event_latency: found"
@@ -134,6 +135,6 @@ def test_whatever_is_drawn_is_answered_in_one_line(serve: Serve) -> None:
 
 def test_a_sound_request_passes() -> None:
     line = b'{"verb":"open","attempt":"a","rate":10,"seconds":1,"hold":null,"behind_s":null,"beyond_us":0,"new":1}'
-    assert checked(parsed(line)) == "open"
+    assert checked(parsed(line)) == Open(attempt="a", rate=10, seconds=1, behind_s=None)
     with pytest.raises(Malformed, match="verb: found 'fly', allowed: hello, latest, read"):
         checked({"verb": "fly"})

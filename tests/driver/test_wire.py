@@ -20,6 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.client import Connection, RefusedError, WireError
 from streamgauge.bench.driver.offer import Driver
+from streamgauge.bench.driver.requests import Observe, Open
 from streamgauge.bench.driver.server import Server
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.config import Replay
@@ -315,7 +316,7 @@ def test_the_clock_offset_of_one_host_is_within_the_round_trip(serve: Serve) -> 
 
 def test_a_trial_is_observed_while_its_rows_fall_due() -> None:
     driver = Driver(stream_of([0, 1, 2]), Replay())
-    driver.verb("open", {"attempt": "a", "rate": 1, "seconds": 1})
+    driver.answer(Open(attempt="a", rate=1, seconds=1))
     attempt, over = driver._current(), threading.Event()
 
     def fall_due() -> None:
@@ -327,7 +328,7 @@ def test_a_trial_is_observed_while_its_rows_fall_due() -> None:
     falling.start()
     try:
         for _ in range(200):
-            Histogram.from_dict(driver.verb("observe", {})["slip"])  # raises where it is half counted
+            Histogram.from_dict(driver.answer(Observe())["slip"])  # raises where it is half counted
     finally:
         over.set()
         falling.join()

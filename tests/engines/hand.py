@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.bench.driver import requests
 from streamgauge.bench.driver.queues import Queues
 from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.driver.server import Server
@@ -70,25 +71,29 @@ class HandDriver:
     def hello(self) -> dict[str, Any]:
         return {"partitions": self.partitions, "attempt": self.attempt}
 
-    def read(self, request: dict[str, Any]) -> list[pa.RecordBatch]:
-        self.calls.append(("read", (request["partition"], request["from"], request["to"])))
-        found = self.queues.read(request["partition"], request["from"], request["to"], 1)
+    def read(self, request: requests.Read) -> list[pa.RecordBatch]:
+        assert request.to is not None
+        self.calls.append(("read", (request.partition, request.start, request.to)))
+        found = self.queues.read(request.partition, request.start, request.to, 1)
         if self.tear:
             self.tear -= 1
             return Torn(found)
         return found
 
-    def verb(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
-        if name == "latest":
-            return {"rows": self.queues.offered(1), "finished": False, "wall_ns": 0}
-        self.calls.append((name, request.get("offsets") or request.get("epoch")))
-        if name in ("planned", "commit"):
-            offsets = {int(p): row for p, row in request["offsets"].items()}
-            (self.queues.plan if name == "planned" else self.queues.commit)(offsets, 1)
-        elif name == "report":
-            self.reports[request["epoch"]] = request["body"]
-        elif name == "ready":
-            self.ready.set()
+    def answer(self, request: requests.Request) -> dict[str, Any]:
+        match request:
+            case requests.Latest():
+                return {"rows": self.queues.offered(1), "finished": False, "wall_ns": 0}
+            case requests.Planned():
+                self.calls.append((request.verb, request.offsets))
+                is_commit = isinstance(request, requests.Commit)
+                (self.queues.commit if is_commit else self.queues.plan)(request.rows, 1)
+            case requests.Report():
+                self.calls.append((request.verb, request.epoch))
+                self.reports[request.epoch] = request.body
+            case requests.Ready():
+                self.calls.append((request.verb, None))
+                self.ready.set()
         return {}
 
     def refused(self, why: str) -> None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.figures import checked, seconds
 from streamgauge.bench.driver.fleet import Drivers
-from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, collect, observation, stepped
+from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, collect, joined, observation, stepped
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.records.driver import DriverFigures, DriverSamples, Observed, TrialStatus
 from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.trial import Details, SystemFigures
 
 START_DELAY_NS = NS // 2
 LOOK_S = 0.2
@@ -28,7 +30,7 @@ CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
 STRIDE_PS = 2 * PS["d"]
 #: rows of a backlog that a driver process prepares in a second, with a reserve
 PREPARED_PER_S = 2e6
-Progress = Callable[[dict[str, Any]], None]
+Progress = Callable[[TrialStatus], None]
 
 
 class Ended(Exception):
@@ -49,7 +51,7 @@ class Conversation:
         self._system, self._fleet, self._bounds, self._progress = system, fleet, bounds, progress
         self._connections: list[Connection] = []
         self._invalid: str | None = None
-        self._details: dict[str, Any] = {"attempt": attempt}
+        self._details: Details = {"attempt": attempt}
         self._begun, self._beyond_us = False, 0
         self._start_ns: int | None = None  # by our clock
 
@@ -96,20 +98,14 @@ class Conversation:
 
     def watch(self, request: TrialRequest, over: Callable[[TrialObservation], bool] | None) -> None:
         """Returns when the driver has offered everything, a queue overflowed, or `over` has seen enough."""
-        seen: list[dict[str, Any]] = []
+        seen: list[DriverSamples] = []
 
-        def done(all_: list[dict[str, Any]]) -> bool:
+        def done(all_: list[DriverFigures]) -> bool:
+            nonlocal seen
             if over is not None and all_[0]["start_wall_ns"]:
-                told = self.samples(min((one["clock"][-1][0] if one["clock"] else 0 for one in seen), default=0))
-                if not seen:
-                    seen.extend({**one, "final": None} for one in told)
-                else:
-                    for one, new in zip(seen, told, strict=True):
-                        told_before = {kind: one[kind][-1][0] if one[kind] else 0 for kind in ("clock", "samples")}
-                        one |= new | {
-                            kind: one[kind] + [sample for sample in new[kind] if sample[0] > last]
-                            for kind, last in told_before.items()
-                        }
+                since_ns = min((one["clock"][-1][0] if one["clock"] else 0 for one in seen), default=0)
+                latest = self.samples(since_ns)
+                seen = [joined(*both) for both in zip(seen, latest, strict=True)] if seen else latest
                 if over(observation(request, self._bounds, seen)):
                     return True
             return all(s["finished"] for s in all_) or any(s["state"] == "overflow" for s in all_)
@@ -134,17 +130,17 @@ class Conversation:
         first = max(status["soon"] for status in self.status()) + stride_ps // PS[self._fleet.tick]
         return sum(connection.hold(rows, stream, first) for connection in self._connections)
 
-    def status(self) -> list[dict[str, Any]]:
-        """Status of each driver process, in its own words."""
+    def status(self) -> list[DriverFigures]:
+        """Status of each driver process."""
         return [connection.status() for connection in self._connections]
 
-    def samples(self, since_ns: int) -> list[dict[str, Any]]:
+    def samples(self, since_ns: int) -> list[DriverSamples]:
         """New samples of each driver process; raises Ended when something died."""
-        told = [connection.samples(since_ns) for connection in self._connections]
-        self._check_alive(told)
+        samples = [connection.samples(since_ns) for connection in self._connections]
+        self._check_alive(samples)
         if self._progress is not None:
-            self._progress({"attempt": self.attempt, "drivers": told})
-        return told
+            self._progress({"attempt": self.attempt, "drivers": samples})
+        return samples
 
     def stop_and_drain(self) -> None:
         """Ends the offering, and waits until everything is committed; after an overflow, until the batch has ended."""
@@ -159,7 +155,7 @@ class Conversation:
                 connection.stop()
             self._drain(whole=False)
 
-    def wait(self, what: str, longest_s: float, done: Callable[[list[dict[str, Any]]], bool]) -> bool:
+    def wait(self, what: str, longest_s: float, done: Callable[[list[DriverFigures]], bool]) -> bool:
         """Looks until `done` is true. Raises Ended when something died or, given a reason, when the time is over."""
         deadline = time.monotonic() + longest_s
         while True:
@@ -184,14 +180,14 @@ class Conversation:
             time.sleep(LOOK_S / 2)
         return str(problem)
 
-    def _check_alive(self, status: Sequence[dict[str, Any]]) -> None:
+    def _check_alive(self, status: Sequence[DriverFigures]) -> None:
         self._ours(status)
         if not self._system.alive():
             raise Ended(self._system.failure or f"the system {self._system.name} died")
         if why := self._fleet.dead() or _failure(status) or stepped(status, self._bounds.max_clock_offset_s):
             raise Ended(why)
 
-    def _collect(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def _collect(self) -> tuple[SystemFigures, list[Observed]]:
         """The system's figures, and what each driver process saw."""
         patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
         figures, unusable = checked(self._system.end_trial(patience) if self._begun else {})
@@ -207,41 +203,36 @@ class Conversation:
             self._invalid = self._invalid or self.whose_fault(problem)
         return figures, []
 
-    def _ours(self, status: Sequence[dict[str, Any]]) -> None:
+    def _ours(self, status: Sequence[DriverFigures]) -> None:
         """Raises _Taken when a driver has another trial by now: then its answers do not concern this one."""
-        for connection, told in zip(self._connections, status, strict=True):
-            if told["attempt"] != self.attempt:
+        for connection, one in zip(self._connections, status, strict=True):
+            if one["attempt"] != self.attempt:
                 raise _Taken(
                     f"driver {connection.endpoint.address} was given another trial in the middle of this one "
-                    f"({told['attempt']}): two controllers share it"
+                    f"({one['attempt']}): two controllers share it"
                 )
 
     def _drain(self, *, whole: bool) -> None:
         """Waits until everything is committed; without `whole`, or after an overflow, until the running batch ended."""
 
-        def done(all_: list[dict[str, Any]]) -> bool:
+        def done(all_: list[DriverFigures]) -> bool:
             some = not whole or any(s["overflow"] for s in all_)
             self._details["drained"] = all(s["committed"] == s["offered"] for s in all_)
             return all(s["plans_after_end"] > 0 for s in all_) if some else self._details["drained"]
 
         self.wait("", self._bounds.drain_s if whole else CUT_WAIT_S, done)
 
-    def _result(self, request: TrialRequest, seen: list[dict[str, Any]], figures: dict[str, Any]) -> TrialRun:
+    def _result(self, request: TrialRequest, seen: list[Observed], figures: SystemFigures) -> TrialRun:
         collected = collect(request, self._bounds, seen, figures, self._details.get("clock_offset_ns", []))
         sentinels = sum(s["partitions"] for s in seen if s["state"] == "stopped")
         offered = sum(sum(s["offered"]) for s in seen) - sentinels
-        self._details |= {
-            "system": figures,
-            "drivers": [
-                {k: v for k, v in s.items() if k not in ("samples", "clock", "reports", "slip", "ok")} for s in seen
-            ],
-            **collected.details(),
-        }
-        found = observation(request, self._bounds, seen)
+        self._details["system"], self._details["drivers"] = figures, [_kept(one) for one in seen]
+        self._details.update(collected.details())
+        observed = observation(request, self._bounds, seen)
         invalid = self._invalid or collected.invalid
-        found = replace(found, offered=offered, taken=min(offered, found.taken), invalid=invalid)
+        observed = replace(observed, offered=offered, taken=min(offered, observed.taken), invalid=invalid)
         steady, spans = collected.steady, collected.spans if request.spans else ()
-        return TrialRun(found, self._details, steady.event, steady.processing, tuple(one.event for one in spans))
+        return TrialRun(observed, self._details, steady.event, steady.processing, tuple(one.event for one in spans))
 
     def _mark_cpu(self, instant: str) -> None:
         """Keeps the CPU seconds that the system has used up to now, where it can tell."""
@@ -263,5 +254,11 @@ class Conversation:
         return used
 
 
-def _failure(status: Sequence[dict[str, Any]]) -> str | None:
+def _failure(status: Sequence[DriverFigures]) -> str | None:
     return next((f"the driver failed: {s['failure']}" for s in status if s["failure"]), None)
+
+
+def _kept(observed: Observed) -> DriverFigures:
+    """The part of it that a trial's record keeps: the rest is in it in another form."""
+    figures = {key: value for key, value in observed.items() if key in DriverFigures.__annotations__}
+    return cast("DriverFigures", figures)

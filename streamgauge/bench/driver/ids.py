@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Rows, flags, int64s, ints, replaced
 from streamgauge.base.errors import UserError
+from streamgauge.records.driver import LapsState
 
 #: types of columns that can be ids
 KINDS = ("string", "int64")
@@ -85,7 +85,7 @@ class Laps:
     rows: tuple[int, ...]
 
     @classmethod
-    def of(cls, status: Sequence[Mapping[str, Any]]) -> Laps:
+    def of(cls, status: Sequence[LapsState]) -> Laps:
         """Makes them of the status of each driver process of an open trial."""
         return cls(Ids(status[0]["ids"]), status[0]["round"], tuple(rows for one in status for rows in one["lap_rows"]))
 

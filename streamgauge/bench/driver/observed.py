@@ -6,18 +6,20 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Literal
 
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.clock import worst_clock
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.split import Plans, batch_log, overall
 from streamgauge.config import Replay, Search
+from streamgauge.records.driver import DriverFigures, DriverSamples, EpochReport, Observed, QueueSample
 from streamgauge.records.measurement import Sample, TrialObservation
+from streamgauge.records.trial import Details, EngineBatch, Epoch, Summary, SystemFigures
 
+Kind = Literal["samples", "clock"]
 #: no trial lasts so long, nor the backlog before it
 LONGEST_LATENCY_NS = 366 * 86_400 * NS
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class TrialRequest:
     seconds: float
     behind_s: float = 0.0
     batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
-    by_watermark: bool = False  # an answer comes out once the watermark has passed, and so may the sentinel's
+    by_watermark: bool = False  # an answer waits for the watermark, so the sentinel may let it out
     spans: tuple[tuple[int, int], ...] = ()  # walls, ns: parts whose latencies are kept apart; none: the steady part
 
     def settling_s(self, bounds: Bounds) -> float:
@@ -54,7 +56,7 @@ class TrialRequest:
         return 0.0 if self.behind_s else min(bounds.settle_s, self.seconds / 4)
 
 
-def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[dict[str, Any]]) -> TrialObservation:
+def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[DriverSamples]) -> TrialObservation:
     """Observation of a trial for the verdict, from what each driver process has seen so far."""
     settling = request.settling_s(bounds)
     return TrialObservation(
@@ -67,7 +69,7 @@ def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[dict[str, 
         clock=_samples(seen, "clock", settling),
         behind_s=request.behind_s,
         batch_noise=request.batch_noise,
-        uncommitted=any(s["overflow"] and s.get("uncommitted") for s in seen),
+        uncommitted=any(s["overflow"] and s["uncommitted"] for s in seen),
     )
 
 
@@ -83,7 +85,7 @@ class Latencies:
 class Collected:
     """Epochs and latencies of a trial; `invalid` tells why they measure nothing."""
 
-    epochs: list[dict[str, Any]]
+    epochs: list[Epoch]
     spans: list[Latencies]  # those asked for, or the steady part
     outside: Latencies  # cold batches, the drain, and windows that the sentinel closed early
     slip: Histogram
@@ -94,7 +96,7 @@ class Collected:
     def steady(self) -> Latencies:
         return self.spans[0]
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> Details:
         """Returns all further figures for the trial's record."""
         steady = [epoch for epoch in self.epochs if epoch["steady"]]
         return {
@@ -118,7 +120,7 @@ class TrialRun:
     """
 
     observation: TrialObservation
-    details: dict[str, Any]
+    details: Details
     event_latency: Histogram
     processing_latency: Histogram
     spans: tuple[Histogram, ...] = ()
@@ -127,8 +129,8 @@ class TrialRun:
 def collect(
     request: TrialRequest,
     bounds: Bounds,
-    seen: Sequence[dict[str, Any]],
-    figures: dict[str, Any],
+    seen: Sequence[Observed],
+    figures: SystemFigures,
     clock_offsets: Sequence[tuple[int, int]],
 ) -> Collected:
     """Epochs and latencies of a trial that has ended.
@@ -138,7 +140,7 @@ def collect(
     """
     slip, outside = Histogram(), Latencies()
     spans = [Latencies() for _ in request.spans or (None,)]
-    epochs: list[dict[str, Any]] = []
+    epochs: list[Epoch] = []
     invalid = stepped(seen, bounds.max_clock_offset_s)  # it explains what else is wrong
     log = batch_log(figures)
     for observed in seen:
@@ -163,11 +165,13 @@ def collect(
     invalid = invalid or _link_limited(figures, bounds)
     system_clock = worst_clock(epoch["clock_offset_ns"] for epoch in epochs if epoch["clock_offset_ns"])
     invalid = invalid or _apart(clock_offsets, system_clock, bounds.max_clock_offset_s)
-    invalid = invalid or (None if (figures.get("check") or {}).get("wrong") else _early(epochs))
+    compared = figures.get("check")
+    if compared is None or not compared["wrong"]:
+        invalid = invalid or _early(epochs)
     return Collected(epochs, spans, outside, slip, system_clock, invalid)
 
 
-def stepped(seen: Sequence[dict[str, Any]], allowed_s: float) -> str | None:
+def stepped(seen: Sequence[DriverFigures], allowed_s: float) -> str | None:
     """Reason why times and rates say nothing: a driver's clock was set meanwhile; else None."""
     worst_s = max((one["clock_step_ns"] for one in seen), default=0) / NS
     if worst_s <= allowed_s:
@@ -178,7 +182,7 @@ def stepped(seen: Sequence[dict[str, Any]], allowed_s: float) -> str | None:
     )
 
 
-def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:
+def _link_limited(figures: SystemFigures, bounds: Bounds) -> str | None:
     """Reason why a link between driver and system was what limited the trial, by the adapter's account; else None."""
     if figures.get("invalid"):
         return str(figures["invalid"])
@@ -191,7 +195,7 @@ def _link_limited(figures: dict[str, Any], bounds: Bounds) -> str | None:
     )
 
 
-def _early(epochs: Sequence[dict[str, Any]]) -> str | None:
+def _early(epochs: Sequence[Epoch]) -> str | None:
     """Reason why the latencies say nothing: rows were emitted before their events, beyond the clocks' error; else None.
 
     A report that does not tell its lowest latency has counted none that the clocks' error explains.
@@ -223,10 +227,18 @@ def _apart(drivers: Sequence[tuple[int, int]], system: tuple[int, int] | None, a
     )
 
 
-def summary(histogram: Histogram) -> dict[str, Any]:
+def summary(histogram: Histogram) -> Summary:
     """Count, mean and the usual quantiles; None where nothing was counted."""
-    quantiles = {name: histogram.quantile(q) for name, q in QUANTILES.items()}
-    return {"count": histogram.count, "mean": histogram.mean, **quantiles}
+    return {
+        "count": histogram.count,
+        "mean": histogram.mean,
+        "p50": histogram.quantile(0.5),
+        "p90": histogram.quantile(0.9),
+        "p95": histogram.quantile(0.95),
+        "p99": histogram.quantile(0.99),
+        "p99.9": histogram.quantile(0.999),
+        "max": histogram.quantile(1.0),
+    }
 
 
 @dataclass(frozen=True)
@@ -240,12 +252,12 @@ class _Parts:
 
 
 def _epoch(
-    report: dict[str, Any],
+    report: EpochReport,
     start_wall_ns: int,
     parts: _Parts,
     plans: Plans,
-    log: dict[int, dict[str, Any]],
-) -> dict[str, Any]:
+    log: dict[int, EngineBatch],
+) -> Epoch:
     """Returns one point of the latency over time, and adds it to the totals of its part.
 
     An epoch is steady when it began within such a part, even if its last rows came out later: leaving those out
@@ -282,7 +294,7 @@ def _epoch(
     }
 
 
-def _samples(seen: Sequence[dict[str, Any]], kind: str, settling_s: float) -> tuple[Sample, ...]:
+def _samples(seen: Sequence[DriverSamples], kind: Kind, settling_s: float) -> tuple[Sample, ...]:
     """The samples of the first process, each joined with the nearest of every other one.
 
     kind: `samples` has one per micro-batch, `clock` one every 100 ms. The batch that ran when the stream ended counts
@@ -292,31 +304,43 @@ def _samples(seen: Sequence[dict[str, Any]], kind: str, settling_s: float) -> tu
     if not each or not all(each):
         return ()
     start = min(s["start_wall_ns"] for s in seen)
-    joined = []
+    samples = []
     for wall, *own in each[0]:
         near = [own, *(nearest(other, wall) for other in each[1:])]
-        age, backlog, taken = max(n[0] for n in near), sum(n[1] for n in near), sum(n[2] for n in near)
+        age_s, backlog, taken = max(n[0] for n in near), sum(n[1] for n in near), sum(n[2] for n in near)
         at_s = (wall - start) / NS
-        joined.append(Sample(at_s, age, int(backlog), int(taken), at_s >= settling_s))
-    return tuple(joined)
+        samples.append(Sample(at_s, age_s, int(backlog), int(taken), at_s >= settling_s))
+    return tuple(samples)
 
 
-def _within(observed: dict[str, Any], kind: str) -> list[list[Any]]:
-    samples: list[list[Any]] = observed[kind]
-    final = observed["final"]
+def _within(observed: DriverSamples, kind: Kind) -> list[QueueSample]:
+    samples, final = observed[kind], observed.get("final")
     if final is None:
         return samples
     inside = [s for s in samples if s[0] <= final[0]]
     after = samples[len(inside) : len(inside) + 1]
     if after or kind == "clock":
         return inside + after
-    stuck = [*final[:3], inside[-1][3] if inside else 0]  # what was planned last never ended
-    return [*inside, stuck]
+    wall, age_s, backlog, _ = final
+    return [*inside, (wall, age_s, backlog, inside[-1][3] if inside else 0)]  # what was planned last never ended
 
 
-def nearest(samples: list[list[Any]], wall: int) -> list[Any]:
-    """Sample nearest to that wall time, without the sample's own time."""
+def nearest(samples: Sequence[QueueSample], wall: int) -> tuple[float, int, int]:
+    """Age, backlog and rows taken of the sample nearest to that wall time."""
     at = bisect_left(samples, wall, key=lambda sample: sample[0])
-    close = samples[max(0, at - 1) : at + 1]
-    found: list[Any] = min(close, key=lambda sample: abs(sample[0] - wall))[1:]
-    return found
+    _, age_s, backlog, taken = min(samples[max(0, at - 1) : at + 1], key=lambda sample: abs(sample[0] - wall))
+    return age_s, backlog, taken
+
+
+def joined(before: DriverSamples, after: DriverSamples) -> DriverSamples:
+    """The later status, with the samples of both; some may be in both."""
+    return {
+        **after,
+        "samples": _longer(before["samples"], after["samples"]),
+        "clock": _longer(before["clock"], after["clock"]),
+    }
+
+
+def _longer(before: list[QueueSample], after: list[QueueSample]) -> list[QueueSample]:
+    last = before[-1][0] if before else 0
+    return before + [sample for sample in after if sample[0] > last]

@@ -7,29 +7,34 @@ histogram of an epoch and its mean emission E give o = E − latency, so nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.schedule import NS, Ints
+from streamgauge.records.driver import QueueSample
+from streamgauge.records.trial import EngineBatch, Split, SystemFigures
 
 #: in order of time; all but the last add up to the mean event-time latency
 PARTS = ("disorder", "queue_wait", "watermark_hold", "micro_batch", "commit")
 _NEEDED = {"batch_id", "at", "rows", "duration_ms"}
-Split = dict[str, float | None]
 
 
 class Plans:
     """The instants of a driver process's hand-overs, and the oldest `offered_wall` that each took, ns."""
 
-    def __init__(self, samples: Sequence[Sequence[Any]]) -> None:
-        """samples: rows of (wall_ns, age_s, …), ascending."""
+    def __init__(self, samples: Sequence[QueueSample]) -> None:
+        """samples: ascending."""
         self.walls: Ints = np.array([sample[0] for sample in samples], np.int64)
         self.firsts = np.maximum.accumulate(self.walls - np.array([sample[1] * NS for sample in samples]))
 
     def split(
-        self, emitted: tuple[int, int], mean_emitted: float, event: Histogram, processing: Histogram, batch: Any
+        self,
+        emitted: Sequence[int],
+        mean_emitted: float,
+        event: Histogram,
+        processing: Histogram,
+        batch: EngineBatch | None,
     ) -> Split | None:
         """Returns the mean of each part over one epoch's rows, ns; None where it is unknown.
 
@@ -57,19 +62,18 @@ class Plans:
         return dict(zip(PARTS, (event.mean - processing.mean, wait, hold, work, commit), strict=True))
 
 
-def batch_log(figures: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+def batch_log(figures: SystemFigures) -> dict[int, EngineBatch]:
     """Maps numbers to the engine's micro-batches; empty unless its adapter gives them as Spark's does."""
-    batches = figures.get("batches")
-    known = [batch for batch in batches if batch.keys() >= _NEEDED] if isinstance(batches, list) else []
+    known = [batch for batch in figures.get("batches") or () if batch.keys() >= _NEEDED]
     return {batch["batch_id"]: batch for batch in known}
 
 
 def overall(epochs: Iterable[tuple[int, Mapping[str, float | None] | None]]) -> Split:
     """Returns the mean of each part over the (rows, split) of epochs, weighted by rows; None where no epoch has it."""
-    told = [(rows, split) for rows, split in epochs if split and rows]
+    splits = [(rows, split) for rows, split in epochs if split and rows]
 
     def mean(part: str) -> float | None:
-        known = [(rows, value) for rows, split in told if (value := split[part]) is not None]
+        known = [(rows, value) for rows, split in splits if (value := split[part]) is not None]
         return sum(rows * value for rows, value in known) / sum(rows for rows, _ in known) if known else None
 
     return {part: mean(part) for part in PARTS}
