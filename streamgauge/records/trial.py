@@ -22,6 +22,9 @@ from streamgauge.records.measurement import (
 )
 from streamgauge.records.record import Line
 
+#: logs in a cell's directory; `MeasuredWindow.read_log` and the like read them
+WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
+LATENCY_TRIALS, LATENCY_TURNS = "latency-trials.jsonl", "latency-turns.jsonl"
 #: int64 on the wire, and in an adapter's figures
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
 #: rows by partition
@@ -70,13 +73,6 @@ class EngineBatch(Stretch):
 
 
 @with_config(_OPEN)
-class LinkSlip(TypedDict):
-    """By how much a link handed rows on late, ns."""
-
-    p99: NotRequired[Whole | None]
-
-
-@with_config(_OPEN)
 class Compared(TypedDict):
     """Comparison of the output with the right answer; only `wrong` is known of an adapter that compares by itself."""
 
@@ -104,7 +100,7 @@ class SystemFigures(TypedDict):
     late_dropped: NotRequired[Whole | None]
     batches: NotRequired[list[EngineBatch] | None]
     stretches: NotRequired[list[Stretch] | None]
-    link_slip_ns: NotRequired[LinkSlip | None]
+    link_slip_ns: NotRequired[Summary | None]  # by how much a link handed rows on late
     check: NotRequired[Compared | None]
     software: NotRequired[dict[str, str]]
     application: NotRequired[dict[str, str]]
@@ -189,7 +185,7 @@ class TurnLatencies(Line):
     event_latency: list[dict[str, Any]]
 
 
-class Measured(Line):
+class SearchLine(Line):
     """A line about a measurement of a search. plan: identifies the settings and the stream."""
 
     number: int  # counts all measurements of the process's cells
@@ -200,7 +196,7 @@ class Measured(Line):
     asked: str  # why it was measured
 
 
-class MeasuredWindow(Measured):
+class MeasuredWindow(SearchLine):
     """A line of windows.jsonl."""
 
     window: Window
@@ -210,7 +206,7 @@ class MeasuredWindow(Measured):
         return self.window
 
 
-class MeasuredTrial(Measured, TrialResult):
+class MeasuredTrial(SearchLine, TrialResult):
     """A line of trials.jsonl: a recovery trial."""
 
     trial: TrialRecord

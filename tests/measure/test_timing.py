@@ -32,7 +32,7 @@ def test_what_is_left_shrinks_with_each_stage_that_ends() -> None:
     tasks = [
         (stage.name, *scope.values()) for stage in stages_of(benchmark) for scope in scopes_of(benchmark, stage.scope)
     ]
-    assert timing.told(benchmark).startswith("about 10 min (at most 39 min): 1 × turns of 9 min, 2 × generate")
+    assert timing.summary(benchmark).startswith("about 10 min (at most 39 min): 1 × turns of 9 min, 2 × generate")
     assert timing.left(benchmark) == "about 10 min left"
     assert timing.left(benchmark, [record(*task) for task in tasks[:-2]]) == "about 9 min left"
     assert timing.left(benchmark, [record(*task) for task in tasks]) == "under a minute left"
@@ -71,7 +71,7 @@ def test_a_release_check_is_estimated_without_the_reruns_that_few_need() -> None
     benchmark = load(CONFIGS / "release.yaml")
     usual, longest = (timing.release_seconds(benchmark, pace) for pace in (timing.USUAL, timing.LONGEST))
     assert 0 < usual < longest / 2
-    assert timing.ladders_told(benchmark) is None
+    assert timing.ladders_summary(benchmark) is None
     assert benchmark.release is not None
     tolerance = {RELEASE_RATE: 0.1}
     alone = benchmark.model_copy(update={"release": benchmark.release.model_copy(update={"tolerance": tolerance})})
@@ -80,6 +80,6 @@ def test_a_release_check_is_estimated_without_the_reruns_that_few_need() -> None
     ladders = 8 * (2 * 12 + 0.8 * 75 + 22 * 4 + 12)  # starts, warm-up, windows, and the trial that checks the output
     assert timing.release_seconds(more, timing.USUAL) == pytest.approx(usual + ladders)
     assert timing.release_seconds(alone, timing.USUAL) < ladders + usual
-    assert timing.ladders_told(alone) == (
+    assert timing.ladders_summary(alone) == (
         "comparing rates takes about 25 min of it (at most 89 min): 8 ladders, each of a fresh process"
     )

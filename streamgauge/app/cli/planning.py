@@ -151,7 +151,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
 
     return {
         "benchmark": benchmark.name,
-        "takes": timing.told(benchmark),
+        "takes": timing.summary(benchmark),
         "sources": [
             {"file": file, "size": stat_source(file).st_size if is_near else None}
             for file, is_near in zip(benchmark.source.files, near, strict=True)

@@ -88,7 +88,7 @@ def release_check(
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     experiments = (experiment.name for experiment in benchmark.experiments)
-    costs = timing.ladders_told(benchmark)
+    costs = timing.ladders_summary(benchmark)
     with (
         prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
         workplace.progress("release check", timing.release_seconds(benchmark, timing.USUAL), costs),

@@ -186,7 +186,8 @@ def _link_limited(figures: SystemFigures, bounds: Bounds) -> str | None:
     """Reason why a link between driver and system was what limited the trial, by the adapter's account; else None."""
     if figures.get("invalid"):
         return str(figures["invalid"])
-    slipped_s = ((figures.get("link_slip_ns") or {}).get("p99") or 0) / NS
+    slip = figures.get("link_slip_ns")
+    slipped_s = ((slip and slip["p99"]) or 0) / NS
     if slipped_s <= bounds.max_slip_s:
         return None
     return (

@@ -6,7 +6,6 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,7 @@ def calibrate_for_real(
     seeds: int,
     first_seed: int = 0,
     *,
-    system: dict[str, Any] | None = None,
+    system: dict[str, object] | None = None,
 ) -> Calibration:
     """Runs a whole search per seed in real time, one to two minutes for each process. Raises UserError.
 
@@ -49,7 +48,7 @@ def calibrate_for_real(
         raise UserError(
             f"batch_cost_s: found {behaviour.batch_cost_s:g}, allowed: less than the allowed age of {settings.max_age}"
         )
-    found, seconds = list[Done](), list[float]()
+    searches, seconds = list[Done](), list[float]()
     for seed in range(first_seed, first_seed + seeds):
         with (
             tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
@@ -59,14 +58,14 @@ def calibrate_for_real(
             began = time.monotonic()
             with bench.fleet:
                 try:
-                    found.append(Searcher(bench, settings, token).search())
+                    searches.append(Searcher(bench, settings, token).search())
                 finally:
                     bench.stop()
             seconds.append(time.monotonic() - began)
-    return Calibration(truth, tuple(found), tuple(seconds))
+    return Calibration(truth, tuple(searches), tuple(seconds))
 
 
-def known(behaviour: Behaviour, seed: int) -> dict[str, Any]:
+def known(behaviour: Behaviour, seed: int) -> dict[str, object]:
     """The known system as the keys of a benchmark file."""
     return {
         "name": "known",
@@ -83,16 +82,16 @@ def known(behaviour: Behaviour, seed: int) -> dict[str, Any]:
     }
 
 
-def bench_of(system: dict[str, Any], settings: Search, scratch: Path, seed: int = 0) -> ReadyCell:
+def bench_of(system: dict[str, object], settings: Search, scratch: Path, seed: int = 0) -> ReadyCell:
     """Makes a cell of that system over a small stream, without a benchmark file."""
-    told = {
+    keys = {
         "name": "calibration",
         "source": {"files": "none.csv", "time": {"column": 0, "unit": "ns"}},
         "experiments": [{"name": "known", "target_percent": 0, "delay": {"max": "1s"}, "seed": 0}],
         "workloads": [{"name": "all", "query": "passthrough"}],
         "systems": [system],
     }
-    benchmark = parse(Benchmark, told, "calibrate").model_copy(update={"search": settings})
+    benchmark = parse(Benchmark, keys, "calibrate").model_copy(update={"search": settings})
     stream = small_stream(scratch, seed)
     fleet = Fleet(stream, benchmark.replay, tick="ns", columns={})
     artifact = Artifact("stream", "calibration", stream, {"columns": {}, "events": ROWS})

@@ -109,8 +109,8 @@ class ReadyCell:
     @property
     def semantics(self) -> Declared | None:
         """The engine's declared treatment of event time, and its kind of state; None if nothing is declared."""
-        told = self.settings.semantics or self.capabilities.semantics
-        return None if told is None else Declared(**vars(told), state=self.settings.state)
+        semantics = self.settings.semantics or self.capabilities.semantics
+        return None if semantics is None else Declared(**vars(semantics), state=self.settings.state)
 
     def ceiling(self) -> Ceiling:
         """Measures what the driver delivers without a system."""

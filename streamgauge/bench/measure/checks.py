@@ -69,15 +69,15 @@ def named_ids(replay: Replay, system: System, columns: Mapping[str, str]) -> tup
         raise UserError(
             f"replay.ids: found {', '.join(replay.ids)}, allowed: [], as {system.name} reads the source's lines"
         )
-    found = system.ids(columns) if replay.ids is None else replay.ids
-    return tuple(name for name in found if name in columns)
+    named = system.ids(columns) if replay.ids is None else replay.ids
+    return tuple(name for name in named if name in columns)
 
 
 def allowed_cpus(cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """The CPUs of these that this process may use; None for none. The log tells which ones are missing."""
     if not cpus:
         return None
-    found = tuple(cpu for cpu in cpus if cpu in os.sched_getaffinity(0))
-    if found != cpus:
-        log.info("CPUs %s are not all available: %s", cpus, f"pinned to {found}" if found else "not pinned")
-    return found or None
+    usable = tuple(cpu for cpu in cpus if cpu in os.sched_getaffinity(0))
+    if usable != cpus:
+        log.info("CPUs %s are not all available: %s", cpus, f"pinned to {usable}" if usable else "not pinned")
+    return usable or None

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.oracle.batches import Rules, late_reported
 from streamgauge.records.latency import DropKind, Dropped
+from streamgauge.records.trial import Compared
 
 
-def dropped(check: Mapping[str, Any] | None, run: TrialRun) -> Dropped | None:
+def dropped(check: Compared | None, run: TrialRun) -> Dropped | None:
     """Returns the loss as the oracle knows it; if the output was not compared, as the engine counts it; else None."""
     offered, figures = run.observation.offered, run.details.get("system", {})
-    if check is not None and check.get("late_events") is not None:
-        count, early = int(check["late_events"]), int(check.get("early_events", 0))
+    if check is not None and (count := check.get("late_events")) is not None:
+        early = check.get("early_events") or 0
         sentence = f"it dropped {count:,} of {offered:,} events as late"
         if early:
             sentence += f", {early:,} of them because they end before 1970, where its watermark begins"
         kind: DropKind = "before the first watermark" if early else "late"
         return Dropped(kind=kind, sentence=sentence, count=count, offered=offered, early=early) if count else None
-    epochs: Sequence[Mapping[str, Any]] = run.details.get("epochs", ())
-    reported = late_reported(figures, epochs)
+    reported = late_reported(figures, run.details.get("epochs", ()))
     if not reported:
         return None
     counted_in = "groups of events" if Rules(**figures.get("rules", {})).late_counted == "groups" else "events"

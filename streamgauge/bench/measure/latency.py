@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json
 from streamgauge.base.places import here
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell, ready
@@ -27,14 +26,14 @@ from streamgauge.catalog.run_summary import LATENCY, search_of
 from streamgauge.config import Benchmark, Cell
 from streamgauge.records.latency import LatencyRun, Quantiles
 from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.trial import LATENCY_TRIALS, LatencyTrial, Summary
 
 log = logging.getLogger("streamgauge")
-#: of fewer, one that is early or late weighs too much
+#: with fewer hand-overs, one that is early or late changes the figure too much
 _LEAST_HAND_OVERS = 6
 _CUT = "its last events were not answered: "
 #: quantiles that become results
 _INDEXED = ("p50", "p90", "p99", "p999", "max")
-_NAMES = {"p50": "p50_ms", "p90": "p90_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "max": "max_ms"}
 
 
 def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[LatencyRun]:
@@ -57,21 +56,22 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
     directory = cell_directory(run_directory, cell)
     rate = sustainable(directory, cell)
     search = search_of(directory)
-    found: list[LatencyRun] = []
+    runs: list[LatencyRun] = []
     loads = [(fraction, rate * fraction, False) for fraction in plan.fractions if rate]
-    whole = rate or max(plan.rates, default=0.0)  # without a rate, shared ones are told apart by their largest
+    whole = rate or max(plan.rates, default=0.0)  # without a rate, shared ones are parts of their largest
     for fraction, load, common in [*loads, *((one / whole, one, True) for one in plan.rates)]:
         log.info("latency at %.6g events/s", load)
         measured = bench.trial(load, plan.seconds, token=token)
-        append_json(directory / "latency-trials.jsonl", {"fraction": fraction, "common": common} | measured.record())
-        found.append(figures_of(fraction, measured, common=common))
-        log.info("  %s", _one_line(found[-1]))
-    LatencyRun.write_all(directory / LATENCY, found)
-    publish(benchmark, cell, run_directory, search, found)
-    for figures in found:  # only at the end: a stage that dies and is retried records nothing twice
+        trial = LatencyTrial(**vars(measured.record()), fraction=fraction, common=common)
+        trial.append(directory / LATENCY_TRIALS)
+        runs.append(figures_of(fraction, measured, common=common))
+        log.info("  %s", _one_line(runs[-1]))
+    LatencyRun.write_all(directory / LATENCY, runs)
+    publish(benchmark, cell, run_directory, search, runs)
+    for figures in runs:  # only at the end: a stage that dies and is retried records nothing twice
         for result in results_of(benchmark, cell, run_directory.name, figures):
             results.append(run_directory, result)
-    return found
+    return runs
 
 
 def sustainable(directory: Path, cell: Cell) -> float | None:
@@ -93,7 +93,7 @@ def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> 
     details, seen = measured.run.details, measured.observation
     # after an overflow, or where the system did not drain, the longest waits are not among the latencies
     cut = seen.overflow or details.get("drained") is False
-    check = measured.check or {}
+    check = measured.check
     return LatencyRun(
         fraction=fraction,
         common=common,
@@ -111,10 +111,10 @@ def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> 
             if epoch["at_s"] is not None and epoch["rows"]
         ),
         correct=measured.correct,
-        late_drops_expected=check.get("expected_late"),
-        late_drops_reported=check.get("reported_late"),
-        late_drops_counted_in=check.get("late_counted"),
-        late_events=check.get("late_events"),
+        late_drops_expected=check and check.get("expected_late"),
+        late_drops_reported=check and check.get("reported_late"),
+        late_drops_counted_in=check and check.get("late_counted"),
+        late_events=check and check.get("late_events"),
         dropped=measured.dropped,
         lost_at_own_speed=measured.lost_at_own_speed,
         stream_seconds_per_second=speed_of(details),
@@ -128,15 +128,31 @@ def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> 
     )
 
 
-def _in_ms(summary: dict[str, Any]) -> Quantiles:
-    return Quantiles(count=summary["count"], **{new: _ms(summary[old]) for old, new in _NAMES.items()})
+def _in_ms(summary: Summary) -> Quantiles:
+    return Quantiles(
+        count=summary["count"],
+        p50_ms=_ms(summary["p50"]),
+        p90_ms=_ms(summary["p90"]),
+        p95_ms=_ms(summary["p95"]),
+        p99_ms=_ms(summary["p99"]),
+        p999_ms=_ms(summary["p99.9"]),
+        max_ms=_ms(summary["max"]),
+    )
 
 
 def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / 1e6
 
 
-def cpu_of(measured: Measured) -> dict[str, Any]:
+class Cpu(TypedDict):
+    """CPU time of the system: per event while events were offered, and apart from that of its drain and start."""
+
+    system_cpu_us_per_event: float | None
+    system_cpu_drain_s: float | None
+    system_cpu_start_s: float | None
+
+
+def cpu_of(measured: Measured) -> Cpu:
     """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain.
 
     The first is taken between two hand-overs of rows, near the begin and the end. At any other instant, rows are in
@@ -147,15 +163,15 @@ def cpu_of(measured: Measured) -> dict[str, Any]:
     marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
     taken = max((sample.taken for sample in seen.clock), default=0)
     if "start" in marks and "end" in marks and taken:
-        steady: float | None = marks["end"] - marks["start"]
+        steady = marks["end"] - marks["start"]
         drain = marks.get("drained", marks["end"]) - marks["end"]
         between = _cpu_between(details.get("cpu_track", ()), seen)
         if between is None and details.get("drained") and "drained" in marks:
             between = (marks["drained"] - marks["start"]) / seen.offered * 1e6
         return {
-            "system_cpu_us_per_event": (steady or 0.0) / taken * 1e6 if between is None else between,
+            "system_cpu_us_per_event": steady / taken * 1e6 if between is None else between,
             "system_cpu_drain_s": drain,
-            "system_cpu_start_s": None if whole is None else max(0.0, whole - (steady or 0.0) - drain),
+            "system_cpu_start_s": None if whole is None else max(0.0, whole - steady - drain),
         }
     per_event = None if whole is None or not seen.taken else whole / seen.taken * 1e6
     return {"system_cpu_us_per_event": per_event, "system_cpu_drain_s": None, "system_cpu_start_s": None}

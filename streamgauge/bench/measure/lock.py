@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 import psutil
 from filelock import FileLock, Timeout
@@ -31,6 +31,17 @@ _SHARED = (Path("/run/lock"), Path("/tmp"))
 #: mode of a directory where everybody may make files and nobody may delete another's
 _STICKY = stat.S_ISVTX | stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
 log = logging.getLogger("streamgauge")
+
+
+class Holder(TypedDict, total=False):
+    """State of the lock, by the file that each of its holders writes."""
+
+    token: int
+    pid: int
+    user: int
+    started: float
+    what: str
+    until: float  # when it expected to be done, s since the epoch
 
 
 @contextmanager
@@ -50,7 +61,7 @@ def measuring(
         # a state that was torn must not give a token again
         token = int(_read(state_file).get("token", 0) or time.time_ns() // 1_000_000) + 1
         me = psutil.Process()
-        mine = {"pid": me.pid, "user": os.getuid(), "started": me.create_time(), "what": what}
+        mine: Holder = {"pid": me.pid, "user": os.getuid(), "started": me.create_time(), "what": what}
         mine["until"] = time.time() + expected_s
         _write(state_file, {"token": token, **mine})
         ended = _end_others(state_file, token)
@@ -67,8 +78,8 @@ def measuring(
 
 def host_place() -> Path:
     """The directory that all users of this host share for locks, whatever their TMPDIR."""
-    if told := os.environ.get(LOCKS):
-        return Path(told)
+    if directory := os.environ.get(LOCKS):
+        return Path(directory)
     for place in _SHARED:
         with contextlib.suppress(OSError):
             if stat.S_IMODE(place.stat().st_mode) & _STICKY == _STICKY:
@@ -101,13 +112,13 @@ def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> 
             )
 
 
-def _until(holder: dict[str, Any]) -> float:
+def _until(holder: Holder) -> float:
     """The moment at which a holder expected to be done, s since the epoch; 0 if it said none."""
     until = holder.get("until")
     return float(until) if isinstance(until, int | float) else 0.0
 
 
-def _end_holder(holder: dict[str, Any]) -> None:
+def _end_holder(holder: Holder) -> None:
     """Kills an orphan and its children: its scheduler died, and this process is the retry."""
     with contextlib.suppress(psutil.Error, TypeError, ValueError):
         process = psutil.Process(int(str(holder["pid"])))
@@ -120,18 +131,18 @@ def _end_holder(holder: dict[str, Any]) -> None:
 
 def _end_others(state_file: Path, token: int) -> int:
     """Kills processes that carry another token of this lock; returns how many."""
-    found = []
+    ended = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             carried, _, lock = process.environ().get(FENCE, "").partition("@")
             if lock == str(state_file) and carried != str(token) and process.pid != os.getpid():
                 process.kill()
-                found.append(process)
-    psutil.wait_procs(found, timeout=10)
-    return len(found)
+                ended.append(process)
+    psutil.wait_procs(ended, timeout=10)
+    return len(ended)
 
 
-def _write(state_file: Path, state: dict[str, Any]) -> None:
+def _write(state_file: Path, state: Holder) -> None:
     """Writes in place: in a sticky directory nobody may put a file in the place of another user's."""
     try:
         descriptor = os.open(state_file, os.O_WRONLY)
@@ -146,10 +157,10 @@ def _write(state_file: Path, state: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def _read(state_file: Path) -> dict[str, Any]:
+def _read(state_file: Path) -> Holder:
     """The state; {} if there is none. A longer one, whose end a killed writer left behind this one, does not matter."""
     try:
-        found, _ = json.JSONDecoder().raw_decode(state_file.read_text(encoding="utf-8"))
+        state, _ = json.JSONDecoder().raw_decode(state_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return cast("Holder", state) if isinstance(state, dict) else {}

@@ -16,7 +16,7 @@ FRACTIONS = (0.9, 1.1)
 
 def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> tuple[LongRun, ...]:
     """Runs each fraction of the rate for `seconds`, in the process that runs; returns a record for each."""
-    found = []
+    runs = []
     for fraction in FRACTIONS:
         rate = fraction * done.rate_events_per_s
         log.info("long run at %g %% of the rate, %.6g events/s", 100 * fraction, rate)
@@ -24,7 +24,7 @@ def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> tuple
         seen = measured.observation
         samples = seen.samples or seen.clock
         last = done.processes[-1]
-        found.append(
+        runs.append(
             LongRun(
                 fraction=fraction,
                 rate_events_per_s=rate,
@@ -39,5 +39,5 @@ def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> tuple
                 samples=tuple((s.at_s, s.age_s, s.backlog, s.taken, s.warm) for s in samples),
             )
         )
-        log.info("  %s: %s", measured.verdict.outcome, found[-1].reason)
-    return tuple(found)
+        log.info("  %s: %s", measured.verdict.outcome, runs[-1].reason)
+    return tuple(runs)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure.dropped import dropped
@@ -14,6 +13,7 @@ from streamgauge.config import Search
 from streamgauge.records.latency import Dropped
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import TrialObservation, Verdict
+from streamgauge.records.trial import Compared, Details, TrialResult
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Measured:
     observation: TrialObservation
     verdict: Verdict
     run: TrialRun
-    check: dict[str, Any] | None  # expected and reported rows, checksums, late drops; None: not checked
+    check: Compared | None  # expected and reported rows, checksums, late drops; None: not checked
     lost_at_own_speed: Loss
     dropped: Dropped | None = None  # None: nothing
 
@@ -31,28 +31,27 @@ class Measured:
     def correct(self) -> bool | None:
         return None if self.check is None else self.check["wrong"] is None
 
-    def record(self) -> dict[str, Any]:
-        """The trial as a JSON object."""
-        return {
-            "rate_events_per_s": self.observation.rate_events_per_s,
-            "seconds": self.observation.seconds,
-            "outcome": self.verdict.outcome,
-            "reason": self.verdict.reason,
-            "figures": self.verdict.figures,
-            "observation": dataclasses.asdict(self.observation),
-            "correct": self.correct,
-            "check": self.check,
-            "dropped": None if self.dropped is None else self.dropped.to_json(),
-            "lost_at_own_speed": dataclasses.asdict(self.lost_at_own_speed),
-            "details": self.run.details,
-        }
+    def record(self) -> TrialResult:
+        return TrialResult(
+            rate_events_per_s=self.observation.rate_events_per_s,
+            seconds=self.observation.seconds,
+            outcome=self.verdict.outcome,
+            reason=self.verdict.reason,
+            figures=self.verdict.figures,
+            observation=self.observation,
+            correct=self.correct,
+            check=self.check,
+            dropped=self.dropped,
+            lost_at_own_speed=self.lost_at_own_speed,
+            details=self.run.details,
+        )
 
 
 def judged(
     run: TrialRun,
     search: Search,
     cold: str | None,
-    compare: Callable[[], dict[str, Any] | None],
+    compare: Callable[[], Compared | None],
     lost_at_own_speed: Loss,
 ) -> Measured:
     """Judges a trial; `compare` checks its output, where it has one. cold: why the system was cold, or None."""
@@ -79,19 +78,16 @@ def judged(
     return Measured(observation, verdict, run, check, lost_at_own_speed, lost)
 
 
-def speed_of(details: Mapping[str, Any]) -> float | None:
+def speed_of(details: Details) -> float | None:
     """Stream seconds that passed in a wall second of a trial, from its details."""
-    found: float | None = next((driver.get("stream_seconds_per_second") for driver in details["drivers"]), None)
-    return found
+    return next((driver["stream_seconds_per_second"] for driver in details["drivers"]), None)
 
 
-def software_of(details: Mapping[str, Any]) -> dict[str, str]:
+def software_of(details: Details) -> dict[str, str]:
     """Versions of the measured system, from a trial's details: they may be others than ours."""
-    found: dict[str, str] = details.get("system", {}).get("software", {})
-    return found
+    return details.get("system", {}).get("software", {})
 
 
-def application_of(details: Mapping[str, Any]) -> dict[str, str]:
+def application_of(details: Details) -> dict[str, str]:
     """Application id and event log of the measured Spark (see streamgauge.streams.stages.history)."""
-    found: dict[str, str] = details.get("system", {}).get("application", {})
-    return found
+    return details.get("system", {}).get("application", {})

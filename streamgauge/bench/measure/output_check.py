@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from streamgauge.base.schemas import NEXMARK_IDS
 from streamgauge.bench.driver.fleet import Drivers
@@ -15,6 +15,8 @@ from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, Workload
+from streamgauge.records.driver import DriverFigures
+from streamgauge.records.trial import Compared, StreamSize
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,17 +24,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("streamgauge")
 
 
-def compared(
-    run: TrialRun, stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload
-) -> dict[str, Any] | None:
-    """Compares the output with the oracle's answer; None if that cannot be told.
+def compared(run: TrialRun, stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload) -> Compared | None:
+    """Compares the output with the oracle's answer; None if that is not known.
 
     That is so for a system without an account or checksums, and where the answer depends on an order of events that
     nobody knows.
     """
     figures, epochs = run.details["system"], run.details["epochs"]
     if "check" in figures:  # the adapter has compared it by itself
-        return cast("dict[str, Any]", figures["check"])
+        return figures["check"]
     accounted = figures.get("batches") or figures.get("stretches")
     if not accounted or any(epoch.get("checksum") is None for epoch in epochs):
         run.details["unchecked"] = "the system keeps no account of what it took and emitted"
@@ -43,7 +43,7 @@ def compared(
     rows = _offered(run.details["drivers"], stream, fleet, replay, workload)
     began = time.monotonic()
     try:
-        found = check(rows, figures, epochs, Spec.of(workload, fleet.columns))
+        answer = check(rows, figures, epochs, Spec.of(workload, fleet.columns))
     except Unknowable as problem:
         log.info("the output was not compared: %s", problem)
         run.details["unchecked"] = str(problem)
@@ -51,10 +51,10 @@ def compared(
     except ValueError as problem:
         return {"wrong": f"output not checked: {problem}"}
     log.info("checked %d events against the oracle in %.1f s", rows.num_rows, time.monotonic() - began)
-    return found.to_dict()
+    return cast("Compared", answer.to_dict())
 
 
-def size(stream: Artifact, copies: int) -> dict[str, int | None]:
+def size(stream: Artifact, copies: int) -> StreamSize:
     """Events of a whole stream with its copies, and those out of order, if its manifest tells."""
     late: int | None = stream.manifest.get("achieved_out_of_order")
     return {"events": copies * stream.manifest["events"], "out_of_order": None if late is None else copies * late}
@@ -68,7 +68,7 @@ def salted(workload: Workload) -> tuple[str, ...]:
 
 
 def _offered(
-    drivers: Sequence[dict[str, Any]], stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload
+    drivers: Sequence[DriverFigures], stream: Artifact, fleet: Drivers, replay: Replay, workload: Workload
 ) -> pa.Table:
     """Returns the events that were offered; the counts per partition include one sentinel each."""
     loaded = load_stream(

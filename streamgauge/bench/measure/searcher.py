@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from streamgauge.base.jsonl import append_json, read_jsonl
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.measured import application_of, software_of
@@ -23,28 +22,35 @@ from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.config import Search
 from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Window
 from streamgauge.records.search import Doubt, ProcessEstimate, SearchAnswer
+from streamgauge.records.trial import TRIALS, WINDOWS, MeasuredTrial, MeasuredWindow
 
 log = logging.getLogger("streamgauge")
 #: above this part of the driver's own ceiling, a rate would measure the driver
 CEILING_SHARE = 0.7
 #: a window is measured once more if the machine's speed changed by more around it, or if more CPU time was stolen
 YARDSTICK_TOLERANCE, MOST_STEAL = 0.3, 0.1
-WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
+Line = MeasuredWindow | MeasuredTrial
+
+
+class _Head(TypedDict):
+    number: int
+    plan: str
+    process: int
+    limits: Limits
 
 
 @dataclass
 class Going:
-    """The process that runs, for all searches that share it: its number, its start, and the last record's number."""
+    """The process that runs, for all searches that share it: its number, its start, and the last line's number."""
 
     process: int = 0
     life: int = 0
     number: int = 0
 
-    def known(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Goes on after these records."""
-        lives = (record["window"]["life"] for record in records if "window" in record)
-        self.life = max((self.life, *lives))
-        self.number = max((self.number, *(record["number"] for record in records)))
+    def known(self, lines: Sequence[Line]) -> None:
+        """Goes on after these lines."""
+        self.life = max((self.life, *(line.window.life for line in lines if isinstance(line, MeasuredWindow))))
+        self.number = max((self.number, *(line.number for line in lines)))
 
 
 class Searcher:
@@ -57,9 +63,10 @@ class Searcher:
         """Keeps no records if there is no directory. going: what it shares with searches in the same processes."""
         self._bench, self._settings, self._token = bench, settings, token
         self._directory, self._key = directory, settings_key
-        self._records = [] if directory is None else earlier(directory, settings_key)
+        #: of all measurements, in their order
+        self.lines: list[Line] = [] if directory is None else earlier(directory, settings_key)
         self._going = going or Going()
-        self._going.known(self._records)
+        self._going.known(self.lines)
         self._yardstick = Yardstick(bench.settings.cpus) if settings.yardstick else None
         self._last_yard: Yard | None = None
         self._limits_now = Limits()
@@ -78,7 +85,7 @@ class Searcher:
 
     def turn(self, process: int) -> Done | None:
         """Measures until that process is complete, and returns None; returns the answer once it stands."""
-        done = run_turn(self._settings, self.prepare(), self.measure, measurements(self._records), process)
+        done = run_turn(self._settings, self.prepare(), self.measure, measurements(self.lines), process)
         self._bench.end_loop()
         return done
 
@@ -90,10 +97,13 @@ class Searcher:
         if like is not None:
             self.ceiling, self._limits_now = like.ceiling, like._limits_now
             return self._limits_now
-        self.ceiling = self._ceiling()
-        self._limits_now = self._limits(self.ceiling)
-        if self._records:
-            log.info("resuming after %d measurements", len(self._records))
+        self.ceiling = next((line.ceiling for line in self.lines if line.ceiling), None) or self._bench.ceiling()
+        if self.lines:
+            self._limits_now = self.lines[0].limits  # as before the interruption
+            log.info("resuming after %d measurements", len(self.lines))
+        else:
+            log.info("the driver alone delivers %.4g events/s", self.ceiling.events_per_s)
+            self._limits_now = self._limits(self.ceiling)
         return self._limits_now
 
     def answer(self, done: Done) -> SearchAnswer:
@@ -102,22 +112,7 @@ class Searcher:
         log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
         return self._answer(done, self._limits_now, self.ceiling)
 
-    @property
-    def records(self) -> Sequence[dict[str, Any]]:
-        """Records of all measurements, in their order."""
-        return self._records
-
-    def _ceiling(self) -> Ceiling:
-        if known := next((record["ceiling"] for record in self._records if "ceiling" in record), None):
-            return Ceiling(**known)
-        found = self._bench.ceiling()
-        log.info("the driver alone delivers %.4g events/s", found.events_per_s)
-        return found
-
     def _limits(self, ceiling: Ceiling) -> Limits:
-        known = next((record["limits"] for record in self._records), None)
-        if known is not None:
-            return Limits(**known)  # as before the interruption
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         replay = self._bench.benchmark.replay
@@ -137,7 +132,7 @@ class Searcher:
                 isinstance(step, Hold) and step.purpose in ("compile", "warm-up")
             ):
                 # the process that was measured is gone: a new one begins with its warm-up
-                small = small_rows(self._settings, self._limits_now, measurements(self._records), step.process)
+                small = small_rows(self._settings, self._limits_now, measurements(self.lines), step.process)
                 step = warm_up_step(self._settings, step.process, self._limits_now, (), small)
             if isinstance(step, Hold) and step.purpose == "pair":
                 step = dataclasses.replace(step, purpose="ladder", block=0)  # its ladder comes before its blocks
@@ -165,7 +160,7 @@ class Searcher:
             yardstick=pair,
             steal=None if math.isnan(stolen) else stolen,
         )
-        self._keep(WINDOWS, {"window": dataclasses.asdict(window), "asked": step.reason})
+        self._keep(WINDOWS, MeasuredWindow(**self._head(), window=window, asked=step.reason))
         if window.invalid:
             log.info("  invalid: %s", window.invalid)
         else:
@@ -181,10 +176,10 @@ class Searcher:
 
         On a machine that is never quiet, the second one counts; the report tells how much the yardstick moved.
         """
-        last = self._records[-1].get("window") if self._records else None
-        if last is None or last["invalid"] is None:
+        last = self.lines[-1] if self.lines else None
+        if not isinstance(last, MeasuredWindow) or last.window.invalid is None:
             return False
-        return (last["held_rows"], last["purpose"]) == (step.rows, step.purpose)
+        return (last.window.held_rows, last.window.purpose) == (step.rows, step.purpose)
 
     def _yard(self, step: Hold) -> Yard | None:
         """Runs the yardstick while the system waits; returns None in a warm-up, which it would disturb."""
@@ -217,40 +212,43 @@ class Searcher:
             step.process, step.purpose, step.rate_events_per_s, lasted, measured.verdict,
             seen.invalid is None, measured.correct, self._going.life,
         )  # fmt: skip
-        full = {
-            **measured.record(),
-            "trial": dataclasses.asdict(record),
-            "purpose": step.purpose,
-            "rate_events_per_s": step.rate_events_per_s,
-            "behind_s": step.behind_s,
-            "asked": step.reason,
-            "yardstick": speed.units_per_s if (speed := self._speed()) else None,
-        }
-        self._keep(TRIALS, full)
+        line = MeasuredTrial(
+            **vars(measured.record()),
+            **self._head(),
+            trial=record,
+            purpose=step.purpose,
+            behind_s=step.behind_s,
+            asked=step.reason,
+            yardstick=speed.units_per_s if (speed := self._speed()) else None,
+        )
+        self._keep(TRIALS, line)
         log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)
         return record
 
-    def _keep(self, name: str, record: dict[str, Any]) -> None:
-        limits = self._records[0]["limits"] if self._records else dataclasses.asdict(self._limits_now)
+    def _head(self) -> _Head:
+        """The keys of the line of the next measurement that tell where it belongs."""
         self._going.number += 1
-        record |= {"number": self._going.number, "plan": self._key, "limits": limits, "process": self._going.process}
-        if not self._records and self.ceiling is not None:
-            record["ceiling"] = dataclasses.asdict(self.ceiling)
-        self._records.append(record)
+        limits = self.lines[0].limits if self.lines else self._limits_now
+        return {"number": self._going.number, "plan": self._key, "process": self._going.process, "limits": limits}
+
+    def _keep(self, name: str, line: Line) -> None:
+        if not self.lines and self.ceiling is not None:
+            line = line.model_copy(update={"ceiling": self.ceiling})
+        self.lines.append(line)
         if self._directory is not None:
-            append_json(self._directory / name, record)
+            line.append(self._directory / name)
 
     def _answer(self, done: Done, limits: Limits, ceiling: Ceiling) -> SearchAnswer:
+        windows = [line.window for line in self.lines if isinstance(line, MeasuredWindow)]
+        trials = [line for line in self.lines if isinstance(line, MeasuredTrial)]
         software: dict[str, str] = {}
         application: dict[str, str] = {}
-        for record in self._records:
-            software |= software_of(record.get("details", {}))
-            application |= application_of(record.get("details", {}))
-        windows = [Window.from_dict(record["window"]) for record in self._records if "window" in record]
+        for trial in trials:
+            software |= software_of(trial.details)
+            application |= application_of(trial.details)
         yards = [speed for w in windows for speed in w.yardstick or ()]
-        later = [record["yardstick"] for record in self._records if "trial" in record and record.get("yardstick")]
+        later = [trial.yardstick for trial in trials if trial.yardstick]
         stolen = [w.steal for w in windows if w.steal is not None]
-        trials = [TrialRecord.from_dict(record["trial"]) for record in self._records if "trial" in record]
         wrong = any(trial.correct is False for trial in trials)
         unit = float(np.median(yards)) if yards else None
         estimates = enumerate(done.processes, 1)
@@ -308,15 +306,12 @@ def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[Dou
     return (Doubt("machine's speed", sentence),)
 
 
-def earlier(directory: Path, settings_key: str) -> list[dict[str, Any]]:
-    """Records of the measurements with those settings, in their order."""
-    lines = [*read_jsonl(directory / WINDOWS), *read_jsonl(directory / TRIALS)]
-    return sorted((line for line in lines if line.get("plan") == settings_key), key=lambda line: line["number"])
+def earlier(directory: Path, settings_key: str) -> list[Line]:
+    """Lines about the measurements with those settings, in their order."""
+    lines: list[Line] = [*MeasuredWindow.read_log(directory / WINDOWS), *MeasuredTrial.read_log(directory / TRIALS)]
+    return sorted((line for line in lines if line.plan == settings_key), key=lambda line: line.number)
 
 
-def measurements(records: Sequence[dict[str, Any]]) -> list[Measurement]:
-    """Reads measurements from their records."""
-    return [
-        Window.from_dict(record["window"]) if "window" in record else TrialRecord.from_dict(record["trial"])
-        for record in records
-    ]
+def measurements(lines: Sequence[Line]) -> list[Measurement]:
+    """The measurements of these lines."""
+    return [line.measurement for line in lines]

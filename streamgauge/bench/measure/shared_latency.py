@@ -9,10 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from pathlib import Path
-from typing import Any
 
 from streamgauge.base.histogram import Histogram
-from streamgauge.base.jsonl import append_json
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.search_stage import cell_directory, publish
 from streamgauge.bench.search import latency_turns
@@ -21,11 +19,12 @@ from streamgauge.bench.search.latency_turns import QUANTILES
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import Benchmark
 from streamgauge.records.comparison import Comparison
+from streamgauge.records.trial import LATENCY_TURNS, TurnLatencies
 
 log = logging.getLogger("streamgauge")
 
 
-def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> dict[str, Any]:
+def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> dict[str, dict[str, float]]:
     """Measures the cells of a ready group; returns what the stage's record tells of it: rate, seconds and answers.
 
     A process that does not last from one run to the next is cold in each, so its latencies are not compared.
@@ -45,15 +44,15 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
         measured = () if why else run.spans
         for number, cell in enumerate(cells):
             own = [one.to_dict() for turn, one in zip(turns, run.spans, strict=False) if turn == number]
-            record = {"rate_events_per_s": rate, "invalid": why, "event_latency": own}
-            append_json(cell_directory(run_directory, cell) / "latency-turns.jsonl", record)
+            line = TurnLatencies(rate_events_per_s=rate, invalid=why, event_latency=own)
+            line.append(cell_directory(run_directory, cell) / LATENCY_TURNS)
     for number, cell in enumerate(cells[1:], 1):
-        told = [one for one in searches[number].compared if one.metric not in QUANTILES]
+        comparisons = [one for one in searches[number].compared if one.metric not in QUANTILES]
         for metric, quantile in QUANTILES.items():
-            told.append(
+            comparisons.append(
                 Comparison.of(cell, cells[0], latency_turns.ratio([(turns, measured)], number, quantile), metric)
             )
-            log.info("%s: %s", cell.name, told[-1].sentence)
-        publish(benchmark, cell, run_directory, searches[number].model_copy(update={"compared": tuple(told)}))
+            log.info("%s: %s", cell.name, comparisons[-1].sentence)
+        publish(benchmark, cell, run_directory, searches[number].model_copy(update={"compared": tuple(comparisons)}))
     seconds, answers = time.monotonic() - begin, sum(one.count for one in measured)
     return {"in_turns": {"rate_events_per_s": rate, "seconds": seconds, "answers": answers}}

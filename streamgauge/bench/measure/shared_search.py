@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamgauge.bench.measure.cell import ReadyCell
-from streamgauge.bench.measure.searcher import Going, Searcher, measurements
-from streamgauge.bench.search.shared import AllDone, Compared, Measured, Turn, run_shared
+from streamgauge.bench.measure.searcher import Going, Searcher
+from streamgauge.bench.search.shared import AllDone, Measured, Turn, run_shared
 from streamgauge.config import Cell, Search
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.measurement import Measurement
@@ -47,9 +47,9 @@ def turn(
         return searchers[due.cell].measure(due.step)
 
     known = [
-        (record["number"], Measured(cell, one))
+        (line.number, Measured(cell, line.measurement))
         for cell, searcher in enumerate(searchers)
-        for record, one in zip(searcher.records, measurements(searcher.records), strict=True)
+        for line in searcher.lines
     ]
     ordered = [one for _, one in sorted(known, key=lambda pair: pair[0])]
     all_done = run_shared(settings, limits, len(searchers), measure, ordered, process)
@@ -65,9 +65,9 @@ def turn(
 
 def compared(cells: Sequence[Cell], number: int, done: AllDone) -> tuple[Comparison, ...]:
     """The comparison of the rate of a cell with the first one; empty for the first one itself."""
-    found: Compared | None = next((one for one in done.ratios if one.cell == number), None)
-    if found is None:
+    if number == 0:
         return ()
-    told = Comparison.of(cells[number], cells[0], found.ratio)
-    log.info("%s: %s", cells[number].name, told.sentence)
-    return (told,)
+    ratio = next(one.ratio for one in done.ratios if one.cell == number)
+    comparison = Comparison.of(cells[number], cells[0], ratio)
+    log.info("%s: %s", cells[number].name, comparison.sentence)
+    return (comparison,)

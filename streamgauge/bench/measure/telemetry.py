@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamgauge import metrics
 from streamgauge.base.histogram import Histogram
 from streamgauge.metrics.pipeline import push
+from streamgauge.records.driver import TrialStatus
 
 if TYPE_CHECKING:
     from streamgauge.bench.measure.measured import Measured
@@ -52,8 +53,9 @@ class Progress:
     def __init__(self, rate: float | None) -> None:
         self._rate, self._next = rate, time.monotonic() + PROGRESS_SECONDS
 
-    def __call__(self, seen: dict[str, Any]) -> None:
-        offered, planned = (sum(sum(d[key]) for d in seen["drivers"]) for key in ("offered", "planned"))
+    def __call__(self, seen: TrialStatus) -> None:
+        offered = sum(sum(driver["offered"]) for driver in seen["drivers"])
+        planned = sum(sum(driver["planned"]) for driver in seen["drivers"])
         if not offered:
             return
         state(self._rate, offered, planned)

@@ -137,7 +137,7 @@ def _ladders_seconds(benchmark: Benchmark, pace: Pace) -> float:
     return 2 * _rounds(benchmark, pace) * (ladder_s + settings.seconds)
 
 
-def ladders_told(benchmark: Benchmark) -> str | None:
+def ladders_summary(benchmark: Benchmark) -> str | None:
     """Says what the rates of a release check cost; None if it compares none."""
     usual, most = (_ladders_seconds(benchmark, pace) for pace in (USUAL, LONGEST))
     if not usual:
@@ -158,7 +158,7 @@ def run_seconds(benchmark: Benchmark, *, nightly: bool = False, pace: Pace = LON
     return sum(stage_seconds(stage, benchmark, pace) * len(scopes_of(benchmark, stage.scope)) for stage in stages)
 
 
-def told(benchmark: Benchmark) -> str:
+def summary(benchmark: Benchmark) -> str:
     """Says how long a run takes, such as "about 8 min (at most 24 min): 2 × search of 2 min, …"."""
     stages = [(s, len(scopes_of(benchmark, s.scope)), stage_seconds(s, benchmark, USUAL)) for s in stages_of(benchmark)]
     longest = sorted(stages, key=lambda one: -one[1] * one[2])[:2]

@@ -74,9 +74,9 @@ def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[C
             if answers is None:
                 return
             for cell, outcome, answer in zip(group, outcomes, answers, strict=True):
-                found = search_stage.publish(benchmark, cell, path, answer)
-                outcome |= {"rate_events_per_s": found.sustainable_rate_events_per_s, "reason": found.reason}
-                outcome["system"] = found.application
+                answer = search_stage.publish(benchmark, cell, path, answer)
+                outcome |= {"rate_events_per_s": answer.sustainable_rate_events_per_s, "reason": answer.reason}
+                outcome["system"] = answer.application
         for cell in group:
             with run_log.stage("latency", cell.model_dump()) as outcome:
                 if cell == group[0] and len(group) > 1 and benchmark.latency.blocks:
