@@ -40,7 +40,7 @@ from streamgauge.bench.publish.broker import HOME as KAFKA
 from streamgauge.bench.publish.broker import Broker
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
-from streamgauge.records.measurement import Window
+from streamgauge.records.trial import WINDOWS, MeasuredWindow
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
@@ -136,8 +136,7 @@ def search(bench: ReadyCell, token: int) -> Json:
     """Searches the sustainable rate; the ceiling is the rate of the ladder's best window."""
     with tempfile.TemporaryDirectory() as place:
         found = Searcher(bench, bench.benchmark.search, token, Path(place)).run()
-        lines = (Path(place) / "windows.jsonl").read_text().splitlines()
-    windows = [Window.from_dict(json.loads(line)["window"]) for line in lines]
+        windows = [line.window for line in MeasuredWindow.read_log(Path(place) / WINDOWS)]
     rates = [w.rows / w.seconds for w in windows if w.purpose == "ladder" and w.invalid is None and w.batches]
     return {
         "ceiling": max(rates, default=None), "rate": found.sustainable_rate_events_per_s,

@@ -23,12 +23,12 @@ from benchmarks.search import as_markdown
 from streamgauge.bench.measure import shared_search
 from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.lock import measuring
-from streamgauge.bench.measure.searcher import earlier, measurements
+from streamgauge.bench.measure.searcher import earlier
 from streamgauge.bench.measure.settings_hash import plan_key
 from streamgauge.bench.search.shared import Measured, ratio
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell, load
-from streamgauge.records.measurement import Limits, Window
+from streamgauge.records.measurement import Window
 from streamgauge.stats.paired import Ratio
 
 
@@ -60,16 +60,12 @@ def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) ->
         ready(benchmark, store, cells[0], place / "work", others=cells[1:]) as bench,
     ):
         shared_search.turn(bench, benchmark.search, token, directories, keys, 1)
-    records = [earlier(directory, key) for directory, key in zip(directories, keys, strict=True)]
+    logs = [earlier(directory, key) for directory, key in zip(directories, keys, strict=True)]
     known = sorted(
-        (
-            (record["number"], Measured(number, one))
-            for number, own in enumerate(records)
-            for record, one in zip(own, measurements(own), strict=True)
-        ),
+        ((line.number, Measured(number, line.measurement)) for number, own in enumerate(logs) for line in own),
         key=lambda pair: pair[0],
     )
-    limits = Limits(**records[0][0]["limits"])
+    limits = logs[0][0].limits
     ratios: dict[int, list[Ratio]] = {}
     for first in range(0, benchmark.search.blocks, blocks):
         own = [

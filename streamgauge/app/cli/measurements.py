@@ -19,7 +19,7 @@ from streamgauge.app.cli import outside, workplace
 from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 from streamgauge.app.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import read_jsonl, write_json
+from streamgauge.base.jsonl import write_json
 from streamgauge.base.live import Log
 from streamgauge.base.units import Duration
 from streamgauge.bench.driver.requests import LONGEST_S, MOST_PER_S
@@ -171,7 +171,7 @@ def trial(
         for number, one in enumerate(rate, 1):
             begins_s = timing.USUAL.start_s + timing.USUAL.warm * benchmark.search.warmup_seconds if number == 1 else 0
             with workplace.progress(f"trial at {one:g} events/s", begins_s + seconds):
-                record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).record())
+                record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).record().to_json())
             place = work / ("trial.json" if len(rate) == 1 else f"trial-{number}.json")
             write_json(place, record)
             records.append(record)
@@ -213,7 +213,7 @@ def search(
     benchmark = benchmark.model_copy(update={"search": benchmark.search.model_copy(update=changes)})
     from streamgauge.bench.measure import search_stage as stage
     from streamgauge.bench.measure import timing
-    from streamgauge.bench.measure.searcher import TRIALS
+    from streamgauge.records.trial import TRIALS, MeasuredTrial
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
     expected_s = timing.search_seconds(benchmark, timing.USUAL) + 2 * long_runs
@@ -225,9 +225,9 @@ def search(
     directory = stage.cell_directory(run, cell)
     if as_json:
         trials = [
-            {key: record[key] for key in ("number", "purpose", "rate_events_per_s", "outcome", "reason", "correct")}
-            for record in read_jsonl(directory / TRIALS)
-            if record["plan"] == found.plan
+            line.model_dump(include={"number", "purpose", "rate_events_per_s", "outcome", "reason", "correct"})
+            for line in MeasuredTrial.read_log(directory / TRIALS)
+            if line.plan == found.plan
         ]
         typer.echo(json.dumps(_finite({**found.to_json(), "trial_records": trials})))
         return

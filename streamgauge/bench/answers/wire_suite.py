@@ -32,6 +32,7 @@ from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Query, Spec
 from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.config import Replay, System, Workload
+from streamgauge.records.driver import ReportBody
 
 #: slow enough for a watermark every few hundred rows, quick enough for a suite
 RATE_EVENTS_PER_S = 10_000.0
@@ -166,7 +167,7 @@ def _unchecked(query: Query, count: int | None, seconds: float, events: int, why
 
 def _trial(
     system: SystemUnderTest, fleet: Fleet, spec: Spec, columns: Mapping[str, str], count: int, work: Path
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[dict[str, Any], list[ReportBody]]:
     """Offers each event once; returns the system's figures and the bodies of its reports. Raises UserError."""
     attempt, query = uuid.uuid4().hex[:12], workloads.find(spec.query)
     setup = TrialSetup(attempt, fleet.endpoints, _workload(spec), dict(columns), fleet.tick, work, RATE_EVENTS_PER_S)

@@ -29,6 +29,7 @@ from streamgauge.bench.driver.ids import Laps
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.publish.moving import After, Mover
+from streamgauge.records.driver import DriverFigures
 from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, told
 from streamgauge.streams.kafka.records import headers, maker, objects
 
@@ -203,11 +204,11 @@ class Publisher:
                 return
             self._produce(number, sentinel, every=0)
 
-    def _begun(self, status: dict[str, Any]) -> None:
+    def _begun(self, status: DriverFigures) -> None:
         if self._start_ns:
             return
-        self._filled_ns = 0 if status["behind_s"] else int(status["start_wall_ns"])
-        self._start_ns = int(status["start_wall_ns"])
+        self._filled_ns = 0 if status["behind_s"] else status["start_wall_ns"]
+        self._start_ns = status["start_wall_ns"]
 
     def _produce(self, number: int, batch: pa.RecordBatch, every: int = EVERY) -> None:
         """Produces the rows; of every so many records one tells when the broker appended it."""

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter
 from scipy.special import stdtrit
 
 from streamgauge.bench.search.estimate import CONFIDENCE
@@ -18,6 +19,7 @@ from streamgauge.results.report.model import batch_s, estimates
 from streamgauge.results.report.run_records import CellRecord, Json
 
 _FAINT = 0.4
+_WINDOW = TypeAdapter(Window)
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ def processes(record: CellRecord) -> Table:
 def _seen(record: CellRecord) -> list[_Seen]:
     """Windows in the order in which they were measured; those of a lost process are marked as left out of the fit."""
     windows = [
-        (line.get("number", nth), Window.from_dict(line["window"])) for nth, line in enumerate(record.windows, 1)
+        (line.get("number", nth), _WINDOW.validate_python(line["window"])) for nth, line in enumerate(record.windows, 1)
     ]
     lives = {window.process: window.life for _, window in windows}  # the last life of each process
     return [_Seen(number, window, _why_left_out(window, lives)) for number, window in windows]
