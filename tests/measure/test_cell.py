@@ -25,6 +25,7 @@ from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Cell, load
 from streamgauge.records.measurement import Window
+from streamgauge.records.trial import TrialResult
 from tests.measure.benches import CELL, Bench, write_bench
 
 
@@ -151,7 +152,8 @@ def test_whatever_is_killed_the_trial_is_invalid_and_the_next_one_whole(
 
 def test_a_record_is_a_json_line_with_all_that_the_search_needs(cell: ReadyCell) -> None:
     record = cell.trial(2000, 0.5, token=1).record()
-    again = json.loads(json.dumps(record))
+    again = json.loads(json.dumps(record.to_json()))
+    assert TrialResult.of(again, "a line") == record
     assert (again["rate_events_per_s"], again["seconds"], again["correct"]) == (2000, 0.5, None)
     assert again["observation"]["offered"] == 1000
     assert again["observation"]["invalid"] is None

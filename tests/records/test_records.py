@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,12 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from streamgauge.base.errors import Damaged
-from streamgauge.base.jsonl import write_record
+from streamgauge.base.jsonl import append_json, read_jsonl, write_record
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.measurement import Batch, Ceiling, Limits, Window
 from streamgauge.records.registry import schema_of
 from streamgauge.records.search import Doubt, SearchAnswer
+from streamgauge.records.trial import WINDOWS, MeasuredWindow
 from tests.command import Call, run
 from tests.example_run import latency
 from tests.example_search import System, search
@@ -96,3 +98,40 @@ def test_the_schemas_are_those_of_the_files(tmp_path: Path) -> None:
 
 def test_a_record_that_nobody_writes_has_no_schema() -> None:
     run(Call(["schema", "--record", "speed"])).refused("--record: found 'speed', allowed: ")
+
+
+MEASURED = MeasuredWindow(
+    number=1, plan="p", process=1, limits=Limits(630_000.0, 1_300_000, lasts=False), asked="the first rung",
+    window=Window(1, "ladder", 20_000, (Batch(0.5, 20_000, 0.5), Batch(1.1, 20_001, 0.6)), yardstick=(300.0, 301.5)),
+)  # fmt: skip
+
+
+def test_lines_of_a_log_are_what_was_measured_and_a_torn_one_is_none(tmp_path: Path) -> None:
+    file = tmp_path / WINDOWS
+    first = MEASURED.model_copy(update={"ceiling": Ceiling(900_000.0, 0.03, 0.1, 1.0, 2)})
+    second = MEASURED.model_copy(update={"number": 2, "limits": Limits()})  # without limits: infinite numbers
+    for line in (first, second):
+        line.append(file)
+    with file.open("a") as out:
+        out.write('{"number": 3, "wind')
+    assert MeasuredWindow.read_log(file) == [first, second]
+    on_disk = read_jsonl(file)
+    assert [(line["version"], "ceiling" in line) for line in on_disk] == [(1, True), (1, False)]
+    assert on_disk[1]["window"] == json.loads(json.dumps(asdict(MEASURED.window)))
+    assert on_disk[1]["limits"]["most_rows"] == math.inf
+    Draft202012Validator(schema_of("windows")).validate(json.loads(file.read_text().splitlines()[0]))
+
+
+def test_a_line_of_another_version_or_without_a_key_is_refused_by_its_name(tmp_path: Path) -> None:
+    line = MEASURED.to_json()
+    for change, why in (
+        (line | {"version": 2}, "version: found 2, allowed: 1"),
+        ({key: value for key, value in line.items() if key != "limits"}, "damaged, limits: field required"),
+        (line | {"window": line["window"] | {"rows": 5}}, "damaged, window.rows: unexpected keyword argument, found 5"),
+    ):
+        file = tmp_path / WINDOWS
+        file.unlink(missing_ok=True)
+        append_json(file, change)
+        with pytest.raises(Damaged) as problem:
+            MeasuredWindow.read_log(file)
+        assert str(problem.value) == f"{file}: {why}; run its stage again"
