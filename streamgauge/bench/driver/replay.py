@@ -310,7 +310,7 @@ class Feed:
             raise UserError(f"loop {loop} of the stream: its times do not fit into 64 bits; shorten the trial")
         event_time = self._moving["event_time"][first:last] + shift
         microseconds = event_time // (PS["us"] // PS[replay.stream.tick])
-        made: dict[str, Any] = {
+        made = {
             "seq": int64s(self._moving["seq"][first:last] + (self._before.seq + loop * replay.sequence_shift)),
             "event_time": int64s(event_time),
             "event_ts": int64s(microseconds).view(EVENT_TS),
