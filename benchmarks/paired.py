@@ -25,10 +25,11 @@ from functools import partial
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.in_turns import paced_turns, shared_search
 from benchmarks.search import AGE_S, CAP, UNCAPPED, as_markdown
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.latency_turns import QUANTILES
-from streamgauge.bench.search.simulate import calibrate, paced_turns, shared_search
+from streamgauge.bench.search.simulate import calibrate
 from streamgauge.config import Search
 from streamgauge.stats.paired import Ratio
 

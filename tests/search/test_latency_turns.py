@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.in_turns import paced_turns
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.latency_turns import QUANTILES, common_rate, order, ratio
 from streamgauge.bench.search.shared import block_order
-from streamgauge.bench.search.simulate import paced_turns
 from streamgauge.config import Search
 
 

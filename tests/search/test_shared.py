@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.in_turns import TurningProcess, shared_search
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.shared import AllDone, Measured, Turn, block_order, next_turn, ratio, whole_blocks
-from streamgauge.bench.search.simulate import shared_search
 from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Search
 from streamgauge.records.measurement import Batch, Limits, Measurement, Window
@@ -22,9 +22,7 @@ SETTINGS = Search(proof_steps=0, warmup_seconds=30)
 
 def recorded(streams: list[Behaviour], settings: Search = SETTINGS) -> tuple[list[Measured], AllDone]:
     """Runs a shared search of the known system without a proof; returns its measurements and its end."""
-    from streamgauge.bench.search.simulate import VirtualProcess
-
-    process = VirtualProcess(streams[0], 1, 1)
+    process = TurningProcess(streams[0], 1, 1)
     measured: list[Measured] = []
     while isinstance(turn := next_turn(settings, Limits(), len(streams), measured), Turn):
         step = turn.step
