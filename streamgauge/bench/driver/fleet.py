@@ -18,7 +18,7 @@ from typing import NotRequired, Protocol, Self, TypedDict, Unpack
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.client import Connection, RefusedError, WireError
-from streamgauge.bench.driver.process import TOKEN, Listening, Settings
+from streamgauge.bench.driver.process import TOKEN, Settings
 from streamgauge.bench.driver.serving import Serving
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.catalog.artifacts import Artifact
@@ -252,8 +252,7 @@ class Fleet:
                     )
                 )
             for process in self._processes:
-                about = _hear(process)
-                self._endpoints.append(Endpoint(about["host"], about["port"], about["partitions"], token))
+                self._endpoints.append(_hear(process, token))
         except BaseException:
             self.stop()
             raise
@@ -305,8 +304,8 @@ def _command(
     return [sys.executable, "-m", "streamgauge.bench.driver", json.dumps(asdict(settings))]
 
 
-def _hear(process: subprocess.Popen[bytes]) -> Listening:
-    """Reads the JSON line that a process prints once it listens. Raises UserError if it does not start."""
+def _hear(process: subprocess.Popen[bytes], token: str) -> Endpoint:
+    """Reads the line that a process prints once it listens. Raises UserError if it does not start."""
     assert process.stdout is not None
     assert process.stderr is not None
     deadline = time.monotonic() + START_SECONDS
@@ -317,5 +316,5 @@ def _hear(process: subprocess.Popen[bytes]) -> Listening:
         said = process.stderr.read().decode(errors="replace").strip().splitlines()
         reason = said[-1] if said else f"no answer within {START_SECONDS:g} s"
         raise UserError(f"the driver process did not start: {reason}")
-    about: Listening = json.loads(line)
-    return about
+    about = json.loads(line)
+    return Endpoint(about["host"], about["port"], about["partitions"], token)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
@@ -65,15 +65,6 @@ class Settings:
     key: str | None = None
     open: bool = False
     until_stdin_closes: bool = False
-
-
-class Listening(TypedDict):
-    """The line that a driver process prints once it listens, besides what its handler tells."""
-
-    host: str
-    port: int
-    pid: int
-    partitions: int
 
 
 def run(settings: Settings) -> None:
