@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NotRequired, Protocol, Self, TypedDict, Unpack
+from typing import NotRequired, Self, TypedDict, Unpack
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
@@ -27,30 +27,6 @@ from streamgauge.config import Replay
 DriversMaker = Callable[..., AbstractContextManager["Drivers"]]
 START_SECONDS = 120.0
 END_SECONDS = 10.0
-
-
-class Drivers(Protocol):
-    """Driver processes, on this host or elsewhere."""
-
-    @property
-    def tick(self) -> Tick: ...
-
-    @property
-    def columns(self) -> dict[str, str]: ...
-
-    @property
-    def line(self) -> bool: ...
-
-    @property
-    def endpoints(self) -> tuple[Endpoint, ...]: ...
-
-    def start(self) -> None: ...
-
-    def dead(self) -> str | None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def drivers(
@@ -280,6 +256,10 @@ class Fleet:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
+
+
+#: driver processes, on this host or elsewhere
+Drivers = RemoteDrivers | Fleet
 
 
 def _command(
