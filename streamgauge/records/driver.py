@@ -1,4 +1,4 @@
-"""What a driver process tells of a trial over the wire (docs/protocol.md), key by key; plain dicts at run time."""
+"""Figures that a driver process tells of a trial over the wire (docs/protocol.md); plain dicts at run time."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class EpochReport(TypedDict):
 
 
 class Observed(DriverSamples):
-    """All that a driver process saw of a trial that has ended."""
+    """Observation of a trial that has ended, by a driver process."""
 
     reports: list[EpochReport]
     slip: dict[str, Any]  # a histogram

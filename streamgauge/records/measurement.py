@@ -1,4 +1,4 @@
-"""What a search measures, and what it concludes: windows, trials, verdicts; frozen, and parts of a run's logs.
+"""Windows and trials that a search measures, and verdicts that it reaches; frozen, and parts of a run's logs.
 
 Wall times are int64 nanoseconds since the epoch; ages, times since a begin and costs are seconds here.
 """

@@ -132,7 +132,7 @@ class StreamSize(TypedDict):
 
 
 class Details(TypedDict, total=False):
-    """What driver and system counted in a trial; what a trial did not come to is left out."""
+    """Figures of a trial, as driver and system counted them; those that it did not come to are left out."""
 
     attempt: str
     clock_offset_ns: list[tuple[int, int]]  # of each driver's clock to the controller's, and its error bound

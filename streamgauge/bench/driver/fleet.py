@@ -54,7 +54,7 @@ def drivers(
 
 
 class Sent(TypedDict):
-    """What `drivers` takes besides stream and replay."""
+    """Keywords of `drivers`."""
 
     tick: Tick
     columns: dict[str, str]
