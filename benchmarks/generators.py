@@ -57,7 +57,7 @@ def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
         "generator_us": found.driver_cpu_us_per_event,
         "consumer_us": found.consumer_cpu_us_per_event,
         "known": rows / lasted if lasted else 0.0,
-        "known_us": 1e6 * run.details["system"].get("cpu_seconds", 0) / taken,
+        "known_us": 1e6 * (run.details["system"].get("cpu_seconds") or 0) / taken,
         "row_bytes": row_bytes(drivers),
     }
 

@@ -213,9 +213,11 @@ def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse
     finally:
         watch.over.set()
         watch.thread.join()
-    details, told = measured.run.details, measured.run.details.get("system", {})
+    details = measured.run.details
+    told: Json = dict(details.get("system", {}))
     check = told.get("check") or measured.check or {}
-    steady = [e for e in details["epochs"] if e["rows"] and e["at_s"] and SETTLE_S <= e["at_s"] < stall_at]
+    epochs: list[Json] = [dict(epoch) for epoch in details["epochs"]]
+    steady = [e for e in epochs if e["rows"] and e["at_s"] and SETTLE_S <= e["at_s"] < stall_at]
     after = [s for s in measured.observation.clock if s.at_s >= stall_at]
     late = [s.at_s for s in after if s.age_s > CAUGHT_UP_S]
     link = told.get("link_slip_ns") or {}

@@ -123,7 +123,7 @@ def latencies(place: Path, work: Path, rate: float, seconds: float) -> Table:
         finally:
             system.stop()
         p50, p99 = ((run.event_latency.quantile(q) or 0) / 1e6 for q in (0.5, 0.99))
-        cpu = run.details["system"]["cpu_seconds"] / max(1, run.observation.offered) * 1e6
+        cpu = (run.details["system"]["cpu_seconds"] or 0) / max(1, run.observation.offered) * 1e6
         table.add_row(name, f"{p50:.1f}", f"{p99:.1f}", f"{cpu:.1f}", judged(run, place, workload, columns))
     return table
 
