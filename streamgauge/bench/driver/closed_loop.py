@@ -144,15 +144,15 @@ class ClosedLoop:
         seen: list[tuple[int, int]] = []  # (wall, rows taken before), of the first driver process's instants
         before: int | None = None
         while time.monotonic() < deadline:
-            told = self._talk.samples(since)
-            self.taken = self.taken or any(sum(s["planned"]) for s in told)
-            each = [s["clock" if self._continuous else "samples"] for s in told]
+            processes = self._talk.samples(since)
+            self.taken = self.taken or any(sum(s["planned"]) for s in processes)
+            each = [s["clock"] if self._continuous else s["samples"] for s in processes]
             if each and all(each):
-                found = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
-                since = found[-1][0]
-                seen += changes(found, before) if self._continuous else found
-                before = found[-1][1]
-            batches = self._batches(seen[settling:], min(s["start_wall_ns"] for s in told))
+                instants = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
+                since = instants[-1][0]
+                seen += changes(instants, before) if self._continuous else instants
+                before = instants[-1][1]
+            batches = self._batches(seen[settling:], min(s["start_wall_ns"] for s in processes))
             if enough(batches):
                 return batches
             time.sleep(LOOK_S / 2)
@@ -161,11 +161,11 @@ class ClosedLoop:
     def _batches(self, seen: Sequence[tuple[int, int]], start_ns: int) -> tuple[Batch, ...]:
         """Batches of a window: one between each two instants."""
         pairs = pairwise(seen)
-        found = [Batch((b[0] - start_ns) / NS, b[1] - a[1], (b[0] - a[0]) / NS) for a, b in pairs]
+        batches = [Batch((b[0] - start_ns) / NS, b[1] - a[1], (b[0] - a[0]) / NS) for a, b in pairs]
         # rows that the window before had offered still wait for the first batch
-        if found and not self._continuous and found[0].rows > _BEYOND * self._held:
-            found = found[1:]
-        return tuple(batch for batch in found if batch.rows > 0 or self._continuous)
+        if batches and not self._continuous and batches[0].rows > _BEYOND * self._held:
+            batches = batches[1:]
+        return tuple(batch for batch in batches if batch.rows > 0 or self._continuous)
 
 
 def changes(instants: Sequence[tuple[int, int]], before: int | None) -> list[tuple[int, int]]:

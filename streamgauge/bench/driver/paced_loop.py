@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from streamgauge.bench.driver.client import WireError
 from streamgauge.bench.driver.closed_loop import LONGEST_WINDOW_S, TURN_S, ClosedLoop
 from streamgauge.bench.driver.conversation import Ended
 from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.records.driver import DriverFigures
 
 #: where the stream changes: batches until the state before it has left, one more than a closed loop's small ones
 _BATCHES = 3
@@ -56,9 +56,9 @@ class PacedLoop(ClosedLoop):
             time.sleep(TURN_S)
 
 
-def _beyond(row: int, status: Sequence[dict[str, Any]]) -> bool:
+def _beyond(row: int, status: Sequence[DriverFigures]) -> bool:
     return _planned(status) > row
 
 
-def _planned(status: Sequence[dict[str, Any]]) -> int:
+def _planned(status: Sequence[DriverFigures]) -> int:
     return sum(sum(one["planned"]) for one in status)
