@@ -62,8 +62,8 @@ class LapsState(TypedDict):
     round: int
 
 
-class DriverFigures(AttemptState, QueuesState, LapsState):
-    """Status of a driver process; once the trial has ended, it is kept in the trial's record."""
+class DriverStatus(AttemptState, QueuesState, LapsState):
+    """Status of a driver process."""
 
     memory_rows: int
     wall_ns: int
@@ -72,6 +72,11 @@ class DriverFigures(AttemptState, QueuesState, LapsState):
     cpu_seconds: float
     memory_bytes: int
     peak_memory_bytes: int
+
+
+class DriverFigures(DriverStatus):
+    """Status that is kept in a trial's record."""
+
     final: NotRequired[QueueSample | None]  # at the end of the offering
     refused: NotRequired[str | None]  # what was wrong with the first report that was refused
 

@@ -133,7 +133,7 @@ def asked(
             raise Outage(f"{system.name} ended in the middle of {short(query)}: {system.failure}") from problem
         why = problem.why if isinstance(problem, Unsupported) else str(problem).rpartition(": ")[2]
         return Record(short(query), "streaming", "unsupported", why=why)
-    told = sum(int(body["rows"]) for body in reports), sum(int(body["checksum"]) for body in reports) % 2**64
+    told = sum(int(body["rows"]) for body in reports), sum(body["checksum"] or 0 for body in reports) % 2**64
     if not (figures.get("batches") or figures.get("stretches")):
         why = str(figures.get("unchecked", "the engine gives no account of the rows that it took"))
         return _unchecked(query, told[0], seconds, rows.num_rows, why)

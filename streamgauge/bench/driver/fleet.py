@@ -84,7 +84,8 @@ class KeptDrivers:
         """Returns a block around the processes, which goes on without ending them. As `drivers`."""
         key = repr((stream.path, replay, sent))
         if key not in self._kept:
-            self._kept[key] = self._stack.enter_context(drivers(stream, replay, **sent))
+            made: AbstractContextManager[Drivers] = drivers(stream, replay, **sent)
+            self._kept[key] = self._stack.enter_context(made)
         self._kept[key].start()
         return nullcontext(self._kept[key])
 

@@ -24,7 +24,7 @@ from streamgauge.bench.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.bench.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.bench.driver.server import Answer, Refused
 from streamgauge.bench.driver.serving import Serving
-from streamgauge.records.driver import DriverFigures, DriverSamples
+from streamgauge.records.driver import DriverStatus
 
 CLOCK_NS = 100_000_000  # between samples by the clock
 TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
@@ -219,7 +219,7 @@ class Driver:
             raise Refused(f"stream: found {number}, allowed: 0 to {len(self._replays) - 1}")
         return self._replays[number]
 
-    def _samples(self, since_ns: int) -> DriverSamples:
+    def _samples(self, since_ns: int) -> Answer:
         """Returns the status, and the samples taken after that instant: one per hand-over, and those by the clock."""
         queues = self._current().queues
         return {
@@ -232,7 +232,7 @@ class Driver:
         """Share of `rows` rows that falls on this process, rounded up."""
         return math.ceil(rows * len(self.partitions) / self._settings.partitions)
 
-    def _status(self) -> DriverFigures:
+    def _status(self) -> DriverStatus:
         attempt, now = self._current(), self._clock.wall()
         memory = self._process.memory_info().rss
         self._peak_bytes = max(self._peak_bytes, memory)

@@ -8,7 +8,8 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Mapping
-from typing import BinaryIO, Protocol
+from io import BufferedReader, BufferedWriter
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -87,10 +88,10 @@ class Server:
                 connection = self._context.wrap_socket(raw, server_side=True, do_handshake_on_connect=False)
                 self._admission.wrapped(raw, connection)
                 connection.do_handshake()
-            reader = connection.makefile("rb", READ_BUFFER)
+            reader = BufferedReader(connection.makefile("rb", 0), READ_BUFFER)
             if not self._greet(connection, reader, peer):
                 return
-            writer = connection.makefile("wb", WRITE_BUFFER)
+            writer = BufferedWriter(connection.makefile("wb", 0), WRITE_BUFFER)
             while line := reader.readline(MAX_LINE):
                 self._answer(line, writer)
                 if not line.endswith(b"\n"):
@@ -103,11 +104,11 @@ class Server:
             hang_up(connection)
             connection.close()
 
-    def _greet(self, connection: socket.socket, reader: BinaryIO, peer: str) -> bool:
+    def _greet(self, connection: socket.socket, reader: BufferedReader, peer: str) -> bool:
         """Answers the hello; returns False for a connection that ends here."""
         if not (line := reader.readline(MAX_HELLO)):
             return False
-        with connection.makefile("wb", READ_BUFFER) as writer:
+        with BufferedWriter(connection.makefile("wb", 0), READ_BUFFER) as writer:
             refusal = self._refusal(connection, line, peer)
             if refusal is not None:
                 _send(writer, {"ok": False, "error": refusal})
@@ -133,7 +134,7 @@ class Server:
             return f"attempt: found {wanted!r}, allowed: {attempt!r}"
         return None if self._admission.accepted(connection, wanted) else "all places are taken; end other clients"
 
-    def _answer(self, line: bytes, writer: BinaryIO) -> None:
+    def _answer(self, line: bytes, writer: BufferedWriter) -> None:
         is_report = False
         try:
             given = parsed(line)
@@ -158,6 +159,6 @@ class Server:
         _send(writer, {"end": True, "rows": sum(batch.num_rows for batch in batches)})
 
 
-def _send(writer: BinaryIO, answer: Answer) -> None:
+def _send(writer: BufferedWriter, answer: Answer) -> None:
     writer.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
     writer.flush()
