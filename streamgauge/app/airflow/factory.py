@@ -276,8 +276,8 @@ def _document(benchmark: Benchmark, file: Path, stages: list[Stage], dag_id: str
             f"### {benchmark.name}",
             benchmark.description,
             "",
-            f"A run takes {timing.summary(benchmark)}. It comes from `{file}`. [Pages of all runs]({PREFIX}/); the page "
-            f"of one run is also `{ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
+            f"A run takes {timing.summary(benchmark)}. It comes from `{file}`. [Pages of all runs]({PREFIX}/); the "
+            f"page of one run is also `{ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
             "",
             "| stage | reads | writes | once per | |",
             "|---|---|---|---|---|",
