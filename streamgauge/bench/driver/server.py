@@ -9,7 +9,7 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from io import BufferedReader, BufferedWriter
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -104,7 +104,7 @@ class Server:
             hang_up(connection)
             connection.close()
 
-    def _greet(self, connection: socket.socket, reader: BufferedReader, peer: str) -> bool:
+    def _greet(self, connection: socket.socket, reader: BinaryIO, peer: str) -> bool:
         """Answers the hello; returns False for a connection that ends here."""
         if not (line := reader.readline(MAX_HELLO)):
             return False
@@ -134,7 +134,7 @@ class Server:
             return f"attempt: found {wanted!r}, allowed: {attempt!r}"
         return None if self._admission.accepted(connection, wanted) else "all places are taken; end other clients"
 
-    def _answer(self, line: bytes, writer: BufferedWriter) -> None:
+    def _answer(self, line: bytes, writer: BinaryIO) -> None:
         is_report = False
         try:
             given = parsed(line)
@@ -159,6 +159,6 @@ class Server:
         _send(writer, {"end": True, "rows": sum(batch.num_rows for batch in batches)})
 
 
-def _send(writer: BufferedWriter, answer: Answer) -> None:
+def _send(writer: BinaryIO, answer: Answer) -> None:
     writer.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
     writer.flush()
