@@ -24,7 +24,7 @@ from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.bench.driver.observed import Bounds, TrialRun
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.paced_loop import PacedLoop
-from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.server import Answer, Server
 from streamgauge.bench.driver.system import Adapter, Endpoint, SystemUnderTest, TrialSetup, make_system
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.engines.known.known_system import KnownSystem
@@ -377,9 +377,9 @@ def test_a_driver_that_another_controller_takes_makes_the_trial_invalid(fleet: F
 class Ahead(Driver):
     """A system whose host's clock is 0.3 s ahead."""
 
-    def _latest(self, request: dict[str, Any]) -> dict[str, Any]:
-        told = super()._latest(request)
-        return told | {"wall_ns": told["wall_ns"] + 300_000_000}
+    def _latest(self) -> Answer:
+        answer = super()._latest()
+        return {**answer, "wall_ns": int(str(answer["wall_ns"])) + 300_000_000}
 
 
 def test_clocks_out_of_step_make_a_trial_invalid() -> None:
