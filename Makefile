@@ -12,7 +12,7 @@ SHARED := $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment bench test tools prove quick shuffle lint docs ui spark-env flink jvm-link kafka requirements lock browser network clean
+.PHONY: help setup environment bench test tools prove quick coverage shuffle lint docs ui spark-env flink jvm-link kafka requirements lock browser network clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ prove: setup kafka ## Prove the instrument itself, in about two hours: searches,
 
 quick: setup lint ## Run the tests that need neither Spark nor minutes
 	@$(SHARED) --quick
+
+coverage: setup ## Print the lines and branches of the library that the quick tests leave out, by file
+	@$(SHARED) --quick --cov --cov-report=term
 
 shuffle: setup ## Run all but the end-to-end tests in a random order, in one process: make shuffle SEED=2
 	@$(BIN)/pytest -q -p randomly --randomly-seed=$(SEED) -m "not e2e and not alone"

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamgauge.app.python import Reading, Run, analyze, generate
 
-__version__ = "0.1.0"
+    __version__: str
+
 __all__ = ["Reading", "Run", "analyze", "generate"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version  # slow to import, and seldom asked for
+
+        return version("streamgauge")
     if name not in __all__:
         raise AttributeError(f"module streamgauge has no attribute {name!r}")
     return vars(import_module("streamgauge.app.python"))[name]
