@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -49,12 +49,13 @@ class Parts:
         part = self.built_in.get(name) or self._place(name, key)
         return loaded(part, key) if isinstance(part, str) else part
 
-    def packages(self) -> list[Path]:
-        """Returns the folders, or files of single modules, of the packages that register parts. Imports nothing."""
-        tops = {re.split("[.:]", place)[0] for places in _registered(self.kind).values() for place in places}
-        specs = [spec for top in sorted(tops) if (spec := find_spec(top)) is not None and spec.origin]
-        origins = [(spec, Path(str(spec.origin))) for spec in specs]
-        return [origin.parent if spec.submodule_search_locations else origin for spec, origin in origins]
+    def packages(self) -> dict[Path, Path]:
+        """Maps packages that register parts, as folders or files of single modules, to the namespaces around them.
+
+        Imports nothing but namespaces, which hold no code.
+        """
+        modules = {place.partition(":")[0] for places in _registered(self.kind).values() for place in places}
+        return {place: parent for module in sorted(modules) for place, parent in _package(module)}
 
     def metadata(self) -> str:
         """Returns the entry points of this kind, as the metadata of one package may hold them."""
@@ -90,15 +91,28 @@ def loaded(place: str, key: str) -> object:
     return part
 
 
+def _package(module: str) -> Iterator[tuple[Path, Path]]:
+    """Yields the outermost package of a module that is no namespace, if there is one, and the namespaces around it."""
+    parts = module.split(".")
+    for depth in range(len(parts)):
+        spec = find_spec(".".join(parts[: depth + 1]))
+        if spec is None:
+            return
+        if spec.origin:
+            origin = Path(spec.origin)
+            yield origin.parent if spec.submodule_search_locations else origin, Path(*parts[:depth])
+            return
+
+
 def _registered(kind: str) -> Mapping[str, Mapping[str, str]]:
-    return _found(kind, tuple(sys.path))
+    return _entry_points(kind, tuple(sys.path))
 
 
 @cache
-def _found(kind: str, _path: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
+def _entry_points(kind: str, _path: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     """Reads the entry points of a kind from the metadata on this path: name -> place -> package."""
-    found: dict[str, dict[str, str]] = {}
+    parts: dict[str, dict[str, str]] = {}
     for point in entry_points(group=f"streamgauge.{kind}"):
         place, package = re.sub(r"\s", "", point.value), (point.dist.name if point.dist else None) or "a package"
-        found.setdefault(point.name, {}).setdefault(place, package)
-    return found
+        parts.setdefault(point.name, {}).setdefault(place, package)
+    return parts

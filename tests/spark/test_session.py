@@ -7,6 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +69,30 @@ def test_what_executors_get_is_this_library_with_the_modules_that_are_compiled()
         assert told.stdout == f"{library}/streamgauge/streams/disorder/generation.pyc\n", told.stderr
     finally:
         shutil.rmtree(library.parent)
+
+
+def test_what_executors_get_holds_packages_within_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither `company` nor the folder `inner` has an __init__.py."""
+    files = {
+        "company/flows/__init__.py": "", "company/flows/inner/queries.py": "ONE = 1", "company/alone.py": "TWO = 2",
+        "company/stranger/__init__.py": "1 / 0", "company-1.dist-info/METADATA": "Name: company\nVersion: 1\n",
+        "company-1.dist-info/entry_points.txt":
+            "[streamgauge.workloads]\none = company.flows.inner.queries:ONE\ntwo = company.alone:TWO\n",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    library = library_zip()
+    try:
+        script = (
+            f"import sys; sys.path.insert(0, {str(library)!r}); from company import alone; "
+            "from company.flows.inner import queries; print(queries.ONE, alone.TWO, queries.__file__)"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=library.parent)
+        assert done.stdout == f"1 2 {library}/company/flows/inner/queries.py\n", done.stderr
+        assert not [name for name in zipfile.ZipFile(library).namelist() if "stranger" in name]
+    finally:
+        shutil.rmtree(library.parent)
+        for name in [name for name in sys.modules if name.split(".")[0] == "company"]:
+            del sys.modules[name]

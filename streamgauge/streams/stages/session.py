@@ -184,10 +184,14 @@ def library_zip() -> Path:
         if others:
             archive.writestr(f"{_INFO}/METADATA", "Metadata-Version: 2.1\nName: streamgauge-parts\nVersion: 0\n")
             archive.writestr(f"{_INFO}/entry_points.txt", queries.metadata())
-        for package in (PACKAGE, *others):
-            for file in sorted(package.rglob("*")) if package.is_dir() else [package]:
-                if file.is_file() and "__pycache__" not in file.parts:
-                    name = file.relative_to(package.parent)
+        packages = {PACKAGE: Path(), **others}
+        for namespace in sorted({folder for place in packages.values() for folder in (place, *place.parents)}):
+            if namespace.name:  # Python sees no namespace in a zip without an entry for its folder
+                archive.mkdir(str(namespace))
+        for package, place in packages.items():
+            for file in (package, *sorted(package.rglob("*"))):
+                if "__pycache__" not in file.parts:
+                    name = place / file.relative_to(package.parent)
                     archive.write(file, name)
                     if file.suffix == ".py" and (compiled := Path(cache_from_source(str(file)))).exists():
                         archive.write(compiled, name.with_suffix(".pyc"))
