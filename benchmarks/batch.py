@@ -173,9 +173,10 @@ def main() -> None:
     disordered_file = work / f"disordered-{args.rows}.csv"
     make_source(disordered_file, args.rows, late=0.05)
     disordered = ingest.run(
-        workers, benchmark.model_copy(update={"source": source.model_copy(update={"files": (str(disordered_file),)})}),
+        workers,
+        benchmark.model_copy(update={"source": source.model_copy(update={"files": (str(disordered_file),)})}),
         store,
-    )  # fmt: skip
+    )
     scratch = work / "out"
 
     def fresh() -> None:
@@ -208,7 +209,7 @@ def main() -> None:
 
         return copy
 
-    names, late_names = ([str(f) for f in found.files()] for found in (events, disordered))
+    names, late_names = ([str(f) for f in artifact.files()] for artifact in (events, disordered))
     hi = MAX_DELAY_MS * 10**6
     out, cores = str(scratch / "p"), args.cores
     program = str(Path(sys.executable).with_name("streamgauge"))

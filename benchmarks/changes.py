@@ -87,8 +87,8 @@ def _month(case: Case, together: int, alpha: float | None) -> list[int]:
     reported: list[int] = []
     level: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     for n in range(case.first, case.last + 1):
-        found = find(case.values[:n], case.days[:n].tolist(), series=together, **level).changes
-        for change in suspects(found, [(place, "refuted", "") for place in known]):
+        changes = find(case.values[:n], case.days[:n].tolist(), series=together, **level).changes
+        for change in suspects(changes, [(place, "refuted", "") for place in known]):
             known.append(change.index)
             sure = alpha is None or confirm(change, case.rerun(change)).outcome in ("regression", "improvement")
             if n > case.first and sure:
@@ -96,7 +96,7 @@ def _month(case: Case, together: int, alpha: float | None) -> list[int]:
     return reported
 
 
-def found(case: Case, reported: list[int]) -> bool:
+def is_found(case: Case, reported: list[int]) -> bool:
     return any(abs(place - case.at) <= 3 for place in reported)
 
 
@@ -112,7 +112,7 @@ def judged(task: tuple[str, float, float, int, int]) -> dict[str, Any]:
 
 def _rate(reports: list[tuple[Case, list[int]]]) -> float:
     """Share of the changes that were found or, without changes, reports per series."""
-    hits = [found(case, places) if case.shift else len(places) for case, places in reports]
+    hits = [is_found(case, places) if case.shift else len(places) for case, places in reports]
     return sum(hits) / len(hits)
 
 
@@ -122,9 +122,12 @@ def otava(task: tuple[str, float, float, int, int, str]) -> float:
     looks = json.loads(
         subprocess.run(
             [python, str(Path(__file__).with_name("otava_worker.py")), json.dumps(OTAVA_SETTINGS)],
-            input=json.dumps([[c.values, c.first, c.last] for c in cases]), capture_output=True, text=True, check=True,
+            input=json.dumps([[c.values, c.first, c.last] for c in cases]),
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
-    )  # fmt: skip
+    )
     return _rate([(case, _new(nights)) for case, nights in zip(cases, looks, strict=True)])
 
 
@@ -172,8 +175,10 @@ def goals(rows: list[dict[str, Any]]) -> list[str]:
         missed.append(f"false alarms: {np.mean(quiet):.2%} per series and month, goal 1 %")
     if sharp < 0.95:
         missed.append(f"10 % shifts at 3 % noise: {sharp:.1%} found within five runs, goal 95 %")
-    print(f"nightly: {np.mean(quiet):.2%} false alarms per series and month over all kinds, worst {max(quiet):.2%}; "
-          f"{sharp:.1%} of 10 % shifts at 3 % noise found within five runs")  # fmt: skip
+    print(
+        f"nightly: {np.mean(quiet):.2%} false alarms per series and month over all kinds, worst {max(quiet):.2%}; "
+        f"{sharp:.1%} of 10 % shifts at 3 % noise found within five runs"
+    )
     return missed
 
 

@@ -10,9 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -47,6 +47,22 @@ def make_source(path: Path, rows: int, late: float = 0.0) -> None:
     path.with_suffix(".tmp").rename(path)
 
 
+@dataclass(frozen=True)
+class Side:
+    """A contestant's work.
+
+    prepare: done before, and not measured. reaps: it leaves no process, and the system's account of ended children has
+    all of it.
+    """
+
+    work: Callable[[], object]
+    prepare: Callable[[], object] = bool
+    reaps: bool = False
+
+    def __call__(self) -> None:
+        self.work()
+
+
 class Meter:
     """CPU seconds of this process and all its descendants, including those that have ended, and the peak memory."""
 
@@ -79,11 +95,8 @@ class Meter:
                 except psutil.Error:
                     continue
 
-    def run(self, work: Callable[[], Any]) -> tuple[float, float, float]:
-        """(CPU seconds, wall seconds, peak MiB of the largest process that is no JVM).
-
-        Work with the attribute `reaps` leaves no process: the system's account of ended children has all of it.
-        """
+    def run(self, work: Callable[[], object], *, reaps: bool = False) -> tuple[float, float, float]:
+        """(CPU seconds, wall seconds, peak MiB of the largest process that is no JVM). reaps: see `Side`."""
         gc.collect()
         self.peak = 0
         self._stop.clear()
@@ -92,15 +105,15 @@ class Meter:
         cpu, wall, reaped = self.cpu(), time.perf_counter(), sum(os.times()[2:4])
         work()
         wall, cpu = time.perf_counter() - wall, self.cpu() - cpu
-        if getattr(work, "reaps", False):
+        if reaps:
             cpu = sum(os.times()[2:4]) - reaped
         self._stop.set()
         watcher.join()
         return cpu, wall, self.peak / 2**20
 
 
-def polars(script: str, **values: object) -> Callable[[], None]:
-    """Returns a function that runs a script with Polars in a process of its own; its imports are not counted.
+def polars(script: str, **values: object) -> Side:
+    """Returns a side that runs a script with Polars in a process of its own; its imports are not counted.
 
     values: variables of the script.
     """
@@ -127,21 +140,15 @@ def polars(script: str, **values: object) -> Callable[[], None]:
             raise RuntimeError("polars did not start")
         prepared.append(process)
 
-    work.prepare = prepare  # type: ignore[attr-defined]
-    return work
+    return Side(work, prepare)
 
 
-def command(*arguments: str) -> Callable[[], None]:
-    """Returns a function that runs a whole command."""
-
-    def work() -> None:
-        subprocess.run(arguments, check=True, capture_output=True)
-
-    work.reaps = True  # type: ignore[attr-defined]
-    return work
+def command(*arguments: str) -> Side:
+    """Returns a side that runs a whole command."""
+    return Side(partial(subprocess.run, arguments, check=True, capture_output=True), reaps=True)
 
 
-def to_disk_after(work: Callable[[], Any], folder: Path) -> None:
+def to_disk_after(work: Callable[[], object], folder: Path) -> None:
     """Does the work and waits until the disk has all files in the folder."""
     work()
     for file in (file for file in folder.rglob("*") if file.is_file()):
@@ -149,16 +156,9 @@ def to_disk_after(work: Callable[[], Any], folder: Path) -> None:
             os.fsync(handle.fileno())
 
 
-def _synced(side: Callable[[], Any], written: Path) -> Callable[[], Any]:
-    """The same work until what it has written is on the disk."""
-    work: Any = partial(to_disk_after, side, written)
-    work.reaps = getattr(side, "reaps", False)
-    return cast("Callable[[], Any]", work)
-
-
 def take_turns(
     meter: Meter,
-    sides: Mapping[str, Callable[[], Any]],
+    sides: Mapping[str, Callable[[], object]],
     before: Callable[[], None],
     warmups: int,
     repeats: int,
@@ -170,12 +170,14 @@ def take_turns(
     """
     figures: Figures = {who: [] for who in sides}
     for number in range(warmups + repeats):
-        for who, side in sides.items():
+        for who, given in sides.items():
+            side = given if isinstance(given, Side) else Side(given)
             before()
-            getattr(side, "prepare", lambda: None)()
-            found = meter.run(side if written is None else _synced(side, written))
+            side.prepare()
+            work = side.work if written is None else partial(to_disk_after, side.work, written)
+            figure = meter.run(work, reaps=side.reaps)
             if number >= warmups:
-                figures[who].append(found)
+                figures[who].append(figure)
     return figures
 
 

@@ -51,7 +51,7 @@ class Task:
     tick: Tick
     events: str
 
-    def told(self) -> str:
+    def to_json(self) -> str:
         return json.dumps(asdict(self))
 
 
@@ -85,10 +85,14 @@ class Pusher:
 
     def figures(self) -> dict[str, Any]:
         return {
-            "published": [self.sent], "finished": self.finished, "slip": self._slip.to_dict(), "filled_s": 0.0,
-            "blocked_s": round(self._blocked_s, 3), "longest_blocked_s": round(self._longest_s, 3),
+            "published": [self.sent],
+            "finished": self.finished,
+            "slip": self._slip.to_dict(),
+            "filled_s": 0.0,
+            "blocked_s": round(self._blocked_s, 3),
+            "longest_blocked_s": round(self._longest_s, 3),
             "cpu_seconds": round(time.process_time(), 3),
-        }  # fmt: skip
+        }
 
     def _push(self, system: socket.socket, batch: pa.RecordBatch, begun_ns: int) -> None:
         lines = b"\n".join(objects(batch)) + b"\n"
@@ -151,8 +155,8 @@ class SocketCheckpoint(Checkpoint):
     """The checkpoint of a Spark query over a socket: its offset is the number of lines."""
 
     def ends(self, line: str) -> dict[int, int]:
-        told = json.loads(line) if line.startswith('{"row"') else {}
-        return {0: told["row"]} if told else {}
+        offset = json.loads(line) if line.startswith('{"row"') else {}
+        return {0: offset["row"]} if offset else {}
 
 
 class DirectSettings(JobSettings):
@@ -174,7 +178,7 @@ class DirectSystem(JobSystem):
         (endpoint,) = setup.endpoints
         port = int(job.values["input"].rpartition(":")[2])
         task = Task(setup.attempt, endpoint, port, setup.tick, str(rows))
-        publishing = Publishing(task.told(), __name__)
+        publishing = Publishing(task.to_json(), __name__)
         folder = self._system.progress.checkpoint
         if folder is None:
             return publishing, Pushed(publishing)

@@ -43,7 +43,7 @@ Figures = dict[str, float]  # events/s and CPU-µs an event, of generators and c
 
 
 def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
-    found = ceiling(drivers, seconds)
+    most = ceiling(drivers, seconds)
     known = KnownSystem(KnownSettings(name="known", engine="known"), work)
     known.start()
     workload = Workload(name="all", query="passthrough")
@@ -53,9 +53,9 @@ def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
     rows, lasted = sum(batch.rows for batch in batches), sum(batch.seconds for batch in batches)
     taken = max(1, run.observation.taken)
     return {
-        "ceiling": found.events_per_s,
-        "generator_us": found.driver_cpu_us_per_event,
-        "consumer_us": found.consumer_cpu_us_per_event,
+        "ceiling": most.events_per_s,
+        "generator_us": most.driver_cpu_us_per_event,
+        "consumer_us": most.consumer_cpu_us_per_event,
         "known": rows / lasted if lasted else 0.0,
         "known_us": 1e6 * (run.details["system"].get("cpu_seconds") or 0) / taken,
         "row_bytes": row_bytes(drivers),
@@ -78,8 +78,8 @@ def here(stream: Path, processes: int, seconds: float) -> Figures:
 
 
 def there(stream: Path, remote: list[str], seconds: float) -> Figures:
-    found = RemoteDrivers.at(Artifact("stream", "", stream, {}), replay_of(0, remote), tick="ns", columns={})
-    return measure(found, stream, seconds)
+    remote_drivers = RemoteDrivers.at(Artifact("stream", "", stream, {}), replay_of(0, remote), tick="ns", columns={})
+    return measure(remote_drivers, stream, seconds)
 
 
 @contextmanager
@@ -148,11 +148,15 @@ def _table(title: str, figures: dict[int, list[Figures]], cores: int, mbit: floa
     first = figures[min(figures)]
     for n, rounds in figures.items():
         table.add_row(
-            str(n), _spread(rounds, "ceiling", 1e-3), _growth(rounds, first, "ceiling"),
-            f"{model(n, first, cores, mbit) / 1e3:,.0f}", _spread(rounds, "known", 1e-3),
-            _growth(rounds, first, "known"), _spread(rounds, "generator_us", 1, 2),
+            str(n),
+            _spread(rounds, "ceiling", 1e-3),
+            _growth(rounds, first, "ceiling"),
+            f"{model(n, first, cores, mbit) / 1e3:,.0f}",
+            _spread(rounds, "known", 1e-3),
+            _growth(rounds, first, "known"),
+            _spread(rounds, "generator_us", 1, 2),
             _spread(rounds, "consumer_us", 1, 2),
-        )  # fmt: skip
+        )
     return table
 
 

@@ -112,8 +112,8 @@ def main() -> None:
         benchmark, store = benchmark_of(kind, file, keys), ScratchStore(args.work / "store")
 
         def ours(benchmark: Benchmark = benchmark, store: ScratchStore = store) -> None:
-            found = ingest.run(Forked(args.cores), benchmark, store)
-            assert (found.manifest["events"], found.manifest["quarantined"]) == (args.rows, 0)
+            events = ingest.run(Forked(args.cores), benchmark, store)
+            assert (events.manifest["events"], events.manifest["quarantined"]) == (args.rows, 0)
 
         def fresh(store: ScratchStore = store) -> None:
             shutil.rmtree(store.root, ignore_errors=True)

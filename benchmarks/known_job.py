@@ -50,14 +50,14 @@ DELAYS_S, RATE = (0.05, 0.2, 1.0), 5_000
 
 def job(behaviour: Behaviour, bootstrap: str, delay_s: float = 0.0, commit_s: float = 0.0) -> Json:
     """The known system behind Kafka, as the keys of a benchmark file."""
-    told: Json = {"behaviour": asdict(behaviour), "delay_s": delay_s, "commit_s": commit_s}
+    settings: Json = {"behaviour": asdict(behaviour), "delay_s": delay_s, "commit_s": commit_s}
     if not behaviour.continuous:
-        told["checkpoint"] = "{work}/checkpoint"
+        settings["checkpoint"] = "{work}/checkpoint"
     return {
         "name": "known-job", "engine": "job", "bootstrap": bootstrap, "warm": "0s",
         "command": [sys.executable, "-m", "streamgauge.bench.engines.known.kafka_job",
-                    "{bootstrap}", "{input}", "{output}", "{group}", json.dumps(told)],
-        "progress": {"checkpoint": told["checkpoint"]} if "checkpoint" in told else {"group": "{group}"},
+                    "{bootstrap}", "{input}", "{output}", "{group}", json.dumps(settings)],
+        "progress": {"checkpoint": settings["checkpoint"]} if "checkpoint" in settings else {"group": "{group}"},
         "answer": {"sql": "select seq, event_wall, offered_wall from events", "key": ["seq"], "quiet": "1500ms"},
     }  # fmt: skip
 
@@ -71,12 +71,12 @@ def searches(bootstrap: str, seeds: int, first: int, wanted: str) -> Iterator[Js
                     continue
                 commit_s = 1.0 if name == SLOW else 0.0
                 system = job(behaviour, bootstrap, commit_s=commit_s) if side == KAFKA else None
-                found = calibrate_for_real(behaviour, PLAN, 1, seed, system=system)
-                (done,) = found.searches
+                calibrated = calibrate_for_real(behaviour, PLAN, 1, seed, system=system)
+                (done,) = calibrated.searches
                 yield {
-                    "kind": "search", "system": name, "side": side, "truth": found.truth_events_per_s,
+                    "kind": "search", "system": name, "side": side, "truth": calibrated.truth_events_per_s,
                     "rate": done.rate_events_per_s, "interval": done.interval, "outcome": done.outcome,
-                    "reason": done.reason, "seconds": found.seconds[0],
+                    "reason": done.reason, "seconds": calibrated.seconds[0],
                 }  # fmt: skip
 
 
@@ -105,19 +105,19 @@ def trial(system: Json, seconds: float) -> Measured:
                 bench.stop()
 
 
-def grouped(found: list[Json], key: str) -> Iterator[tuple[Any, str, list[Json]]]:
+def grouped(records: list[Json], key: str) -> Iterator[tuple[Any, str, list[Json]]]:
     """Yields a key's value, a side and their figures, for each pair that has any, in the order of the first ones."""
-    for value in dict.fromkeys(one[key] for one in found):
+    for value in dict.fromkeys(one[key] for one in records):
         for side in (WIRE, KAFKA):
-            if ours := [one for one in found if (one[key], one["side"]) == (value, side)]:
+            if ours := [one for one in records if (one[key], one["side"]) == (value, side)]:
                 yield value, side, ours
 
 
-def rates_table(found: list[Json]) -> Table:
+def rates_table(records: list[Json]) -> Table:
     table = Table(
         "system", "", "truth", "median found", "lowest and highest", "bias", "covers", "outcomes", "s a search",
     )  # fmt: skip
-    for name, side, ours in grouped(found, "system"):
+    for name, side, ours in grouped(records, "system"):
         truth, rates = ours[0]["truth"], [one["rate"] for one in ours]
         held = sum(bool(one["interval"]) and one["interval"][0] <= truth <= one["interval"][1] for one in ours)
         outcomes = [one["outcome"] for one in ours]
@@ -131,11 +131,11 @@ def rates_table(found: list[Json]) -> Table:
     return table
 
 
-def latency_table(found: list[Json]) -> Table:
+def latency_table(records: list[Json]) -> Table:
     table = Table(
         "delay set (ms)", "", "trials", "p50", "p99", "link's share: p50", "p99", "left of p50", "off by (ms)",
     )  # fmt: skip
-    for delay_s, side, all_ours in grouped([one for one in found if one["figures"]["valid"]], "delay_s"):
+    for delay_s, side, all_ours in grouped([one for one in records if one["figures"]["valid"]], "delay_s"):
         ours = [one["figures"] for one in all_ours]
 
         def middle(what: str, quantile: str, ours: list[Json] = ours) -> float:

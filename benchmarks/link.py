@@ -42,6 +42,8 @@ RATE, PYTHON, JVM, FLINK, SOCKET = "rate source", "Python link", "JVM link", "Fl
 SINKS = ("no-op", "measuring sink")
 SOCKET_CASE = f"{SOCKET}, {SINKS[0]}"
 CASES = (*(f"{source}, {sink}" for source in (RATE, PYTHON, JVM, FLINK) for sink in SINKS), SOCKET_CASE)
+#: options that the process of a case gets from ours
+PASSED_ON = ("batch_rows", "batches", "warmup", "partitions", "cores", "seconds", "flink_warmup", "flink_seconds")
 LINE = "x" * 48 + "\n"
 DDL = "seq long, event_time long, event_ts long, ingestion_time long, offered_wall long, event_wall long, "
 DDL += "sentinel boolean, line string, name string, amount long"
@@ -72,12 +74,12 @@ class Endless:
     def read(self, request: Read) -> list[pa.RecordBatch]:
         row = request.start
         end = request.to if request.to is not None else row + (request.max_rows or 0)
-        found: list[pa.RecordBatch] = []
-        while row < end and len(found) < 16:
+        batches: list[pa.RecordBatch] = []
+        while row < end and len(batches) < 16:
             offset = row % POOL_ROWS
-            found.append(self.pool[row // POOL_ROWS % POOL].slice(offset, end - row))
-            row += found[-1].num_rows
-        return found
+            batches.append(self.pool[row // POOL_ROWS % POOL].slice(offset, end - row))
+            row += batches[-1].num_rows
+        return batches
 
 
 def batch(first: int, rows: int) -> pa.RecordBatch:
@@ -240,14 +242,12 @@ def compare(args: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
     server.start()
     try:
         port, text_port = ports.recv()
-        found: dict[str, list[dict[str, float]]] = {}
+        figures: dict[str, list[dict[str, float]]] = {}
         names = [args.only] if args.only else [*possible() * args.rounds, *[SOCKET_CASE] * args.socket]
         for name in names:
             command = [sys.executable, __file__, "--case", name, "--port", str(port), "--text-port", str(text_port)]
-            for key in (
-                "batch_rows", "batches", "warmup", "partitions", "cores", "seconds", "flink_warmup", "flink_seconds",
-            ):  # fmt: skip
-                command += [f"--{key.replace('_', '-')}", str(getattr(args, key))]
+            for key in PASSED_ON:
+                command += [f"--{key.replace('_', '-')}", str(vars(args)[key])]
             for pair in args.conf:
                 command += ["--conf", pair]
             process = subprocess.Popen(
@@ -264,8 +264,8 @@ def compare(args: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
                 session.end()
             if process.returncode:
                 raise SystemExit(f"{name}: the case failed with code {process.returncode}; run its command by hand")
-            found.setdefault(name, []).append(json.loads(output.splitlines()[-1]))
-        return found
+            figures.setdefault(name, []).append(json.loads(output.splitlines()[-1]))
+        return figures
     finally:
         server.terminate()
         server.join()
@@ -286,14 +286,14 @@ def possible() -> list[str]:
     ]  # fmt: skip
 
 
-def show(found: dict[str, list[dict[str, float]]], batch_rows: int) -> None:
+def show(figures: dict[str, list[dict[str, float]]], batch_rows: int) -> None:
     print(
         f"{batch_rows:,} rows a batch, medians (least to most)\n"
         f"{'':28}{'CPU-µs/event':>22}{'events/s':>12}{'batches':>9}"
     )
     cpu: dict[str, float] = {}
     speed: dict[str, float] = {}
-    for name, rounds in found.items():
+    for name, rounds in figures.items():
         costs = [figures["cpu_us_per_event"] for figures in rounds]
         cpu[name], speed[name] = median(costs), median(figures["events_per_s"] for figures in rounds)
         spread = f"{cpu[name]:.2f} ({min(costs):.2f} to {max(costs):.2f})"
@@ -329,11 +329,11 @@ def main() -> None:
     if args.case:
         print(json.dumps((flink if args.case.startswith(FLINK) else case)(args.case, args)))
         return
-    found = compare(args)
+    figures = compare(args)
     if args.json or args.only:
-        print(json.dumps(found))
+        print(json.dumps(figures))
     else:
-        show(found, args.batch_rows)
+        show(figures, args.batch_rows)
 
 
 if __name__ == "__main__":

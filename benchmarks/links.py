@@ -74,7 +74,7 @@ _ANSWER = {
 def benchmark(bootstrap: str, classes: Path) -> Benchmark:
     """The benchmark of all cells, without a file; classes: the folder of Flink's job."""
     systems = [system(engine, link, bootstrap, classes) for engine in ENGINES for link in LINKS]
-    told = {
+    bench = {
         "name": "links",
         "source": {
             "files": str(ROOT / "configs" / "data" / "flights_2013_01.csv.gz"),
@@ -91,7 +91,7 @@ def benchmark(bootstrap: str, classes: Path) -> Benchmark:
         "replay": {"queue_seconds": 20, "densify": 16, "max_slip": "300ms"},
         "search": {"max_age": "5s", "warmup_seconds": 12, "window_seconds": 2.5, "processes": 1, "proof_steps": 0},
     }  # fmt: skip
-    return config.parse(Benchmark, told, "links")
+    return config.parse(Benchmark, bench, "links")
 
 
 def compiled(place: Path) -> Path:
@@ -108,39 +108,39 @@ def system(engine: str, link: str, bootstrap: str, classes: Path) -> Json:
         own = {"link": "jvm", "batch_rows": 100_000} if engine == "spark" else {}
         return {"name": name, "engine": engine, **own}
     source = "kafka" if link == "kafka" else "socket"
-    told: Json = {
+    job: Json = {
         "name": name, "bootstrap": bootstrap, "warm": "6s", "headers": False, "answer": _ANSWER, "directory": str(ROOT),
         "engine": "job" if link == "kafka" else "benchmarks.direct:DirectSystem",
     }  # fmt: skip
     if engine == "spark":
-        told["command"] = [
+        job["command"] = [
             str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]", "--driver-memory", "2g",
             "--driver-class-path", f"{KAFKA / 'spark'}/*", "--conf", "spark.sql.shuffle.partitions=1",
             "--conf", "spark.sql.session.timeZone=UTC", "--conf", "spark.ui.enabled=false",
             str(JOBS / "spark_job.py"), "--source", source, "--bootstrap", "{bootstrap}", "--input", "{input}",
             "--output", "{output}", "--checkpoint", "{work}/checkpoint",
         ]  # fmt: skip
-        told["environment"] = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        return told | {"progress": {"checkpoint": "{work}/checkpoint"}}
+        job["environment"] = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        return job | {"progress": {"checkpoint": "{work}/checkpoint"}}
     packages = ("lang", "util", "time", "nio")
-    told["command"] = [
+    job["command"] = [
         "java", "-Xmx1g", *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in packages),
         "-cp", f"{classes}:{FLINK}/*:{KAFKA / 'flink'}/*", "LinkJob",
         source, "{bootstrap}", "{input}", "{output}", "{group}",
     ]  # fmt: skip
     # it gives Kafka no sign before its first checkpoint; its connection to a socket is one
-    return told | ({"ready": {"seconds": 8}} if link == "kafka" else {})
+    return job | ({"ready": {"seconds": 8}} if link == "kafka" else {})
 
 
 def search(bench: ReadyCell, token: int) -> Json:
     """Searches the sustainable rate; the ceiling is the rate of the ladder's best window."""
     with tempfile.TemporaryDirectory() as place:
-        found = Searcher(bench, bench.benchmark.search, token, Path(place)).run()
+        searched = Searcher(bench, bench.benchmark.search, token, Path(place)).run()
         windows = [line.window for line in MeasuredWindow.read_log(Path(place) / WINDOWS)]
     rates = [w.rows / w.seconds for w in windows if w.purpose == "ladder" and w.invalid is None and w.batches]
     return {
-        "ceiling": max(rates, default=None), "rate": found.sustainable_rate_events_per_s,
-        "interval": found.interval, "outcome": found.outcome, "reason": found.reason,
+        "ceiling": max(rates, default=None), "rate": searched.sustainable_rate_events_per_s,
+        "interval": searched.interval, "outcome": searched.outcome, "reason": searched.reason,
     }  # fmt: skip
 
 
@@ -175,26 +175,26 @@ class Watch:
         while not self.over.wait(0.1):
             try:
                 with Connection(endpoint) as wire:
-                    told = wire.status()
+                    status = wire.status()
             except WireError:  # no trial yet
                 continue
-            if told["state"] == "started" and not told["hold"]:
-                return int(told["start_wall_ns"])
+            if status["state"] == "started" and not status["hold"]:
+                return int(status["start_wall_ns"])
         return None
 
     def _sleep_until(self, start_ns: int, at_s: float) -> None:
         self.over.wait(max(0.0, start_ns / 1e9 + at_s - time.time()))
 
     def _processes(self) -> list[tuple[str, psutil.Process]]:
-        found = []
+        parts = []
         for process in psutil.Process().children(recursive=True):
             try:
                 words = process.cmdline()
             except psutil.Error:
                 continue
             part = next((part for word, part in PARTS.items() if word in words), "system")
-            found.append(("broker" if process.pid == self._broker else part, process))
-        return found
+            parts.append(("broker" if process.pid == self._broker else part, process))
+        return parts
 
     def _cpu(self) -> dict[str, float]:
         total: dict[str, float] = {}
@@ -214,13 +214,13 @@ def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse
         watch.over.set()
         watch.thread.join()
     details = measured.run.details
-    told: Json = dict(details.get("system", {}))
-    check = told.get("check") or measured.check or {}
+    system: Json = dict(details.get("system", {}))
+    check = system.get("check") or measured.check or {}
     epochs: list[Json] = [dict(epoch) for epoch in details["epochs"]]
     steady = [e for e in epochs if e["rows"] and e["at_s"] and SETTLE_S <= e["at_s"] < stall_at]
     after = [s for s in measured.observation.clock if s.at_s >= stall_at]
     late = [s.at_s for s in after if s.age_s > CAUGHT_UP_S]
-    link = told.get("link_slip_ns") or {}
+    link = system.get("link_slip_ns") or {}
     return {
         "tried": rate,
         "latency": {
@@ -231,10 +231,10 @@ def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse
         "backlog": max((s.backlog for s in after), default=None),
         "age_s": max((s.age_s for s in after), default=None),
         "late_s": max(link.get("max") or 0, details["slip_ns"]["max"] or 0) / 1e9,
-        "blocked_s": (told.get("link") or {}).get("longest_blocked_s"),
+        "blocked_s": (system.get("link") or {}).get("longest_blocked_s"),
         "caught_up_s": max(late) - stall_at - args.stall if late else 0.0,
         "check": check,
-        "failure": told.get("failure"),
+        "failure": system.get("failure"),
         "invalid": measured.observation.invalid,
     }  # fmt: skip
 
@@ -258,8 +258,8 @@ def measure(args: argparse.Namespace, place: Path, kept: Kept) -> None:
                 for link in LINKS:
                     cell = Cell(experiment="late20", workload="hourly", system=f"{engine}-{link}")
                     with ready(given, store, cell, place / "work" / cell.name) as bench:
-                        told = trial(bench, round(rate, -2), token, int(broker.pid or 0), args)
-                    kept.add({"engine": engine, "link": link, **rates[link], **told})
+                        figures = trial(bench, round(rate, -2), token, int(broker.pid or 0), args)
+                    kept.add({"engine": engine, "link": link, **rates[link], **figures})
                     print(json.dumps(kept.all[-1]), file=sys.stderr, flush=True)
     finally:
         broker.stop()
@@ -284,13 +284,13 @@ def answers(one: Json) -> str:
     check = one["check"]
     if not check:
         return "not checked"
-    told = f"{check['reported_rows']:,} of {check['expected_rows']:,}" if check.get("expected_rows") else "none"
-    return f"{told}, {'WRONG' if check.get('wrong') else 'right'}"
+    answers = f"{check['reported_rows']:,} of {check['expected_rows']:,}" if check.get("expected_rows") else "none"
+    return f"{answers}, {'WRONG' if check.get('wrong') else 'right'}"
 
 
-def table(found: list[Json]) -> Table:
+def table(records: list[Json]) -> Table:
     """A column for each cell."""
-    made = Table("", *(f"{one['engine']}, {one['link']}" for one in found))
+    made = Table("", *(f"{one['engine']}, {one['link']}" for one in records))
     rows: dict[str, Callable[[Json], str]] = {
         "ceiling, closed loop (rows/s)": lambda one: thousands(one["ceiling"]),
         "sustainable rate (rows/s)": lambda one: thousands(one["rate"]),
@@ -309,7 +309,7 @@ def table(found: list[Json]) -> Table:
         "answers after all": answers,
     }
     for name, value in rows.items():
-        made.add_row(name, *map(value, found))
+        made.add_row(name, *map(value, records))
     return made
 
 

@@ -82,11 +82,11 @@ def main() -> int:
                 if args.cells not in cell.name:
                     continue
                 began = time.time()
-                (found,) = cli(
+                (outcome,) = cli(
                     "search", args.file, "--experiment", cell.experiment, "--workload", cell.workload, "--system",
                     cell.system, "--artifacts", str(args.artifacts or scratch), "--long-runs", f"{args.seconds:g}",
                 )  # fmt: skip
-                kept.add({"name": cell.name, "at": began, "seconds": time.time() - began, **found})
+                kept.add({"name": cell.name, "at": began, "seconds": time.time() - began, **outcome})
     table = Table(
         "cell", "rate", "90 % interval", "overlaps the first", "limited by", "outcome", "s",
         "age predicted at 0.9 (s)", "measured (s)", "within 20 %", "output", "last age at 1.1 (s)", "grows",

@@ -133,8 +133,8 @@ def compare(spark: SparkSession, rows: int, pairs: int, warmups: int, url: str) 
     with metrics.start(spark, sinks=[{"type": "http", "url": url}], name="benchmark") as pipeline:
         for number in range(warmups + pairs):
             sides = [(plain, without), (counted, with_them)]
-            for work, found in sides if number % 2 else reversed(sides):
-                found.append(measured(work))
+            for work, times in sides if number % 2 else reversed(sides):
+                times.append(measured(work))
         [seen] = pipeline.query(name="count_0")
         assert seen.committed == {"value": rows * (warmups + pairs)}, seen
     return without[warmups:], with_them[warmups:]

@@ -80,12 +80,12 @@ def rate_source(spark: SparkSession, columns: tuple[str, ...]) -> float:
 
 def taken(spark: SparkSession, events: int, name: str, file: str) -> float:
     """Events per CPU second in the best of a few runs, after one to warm up."""
-    query, found = workloads.find(f"nexmark.{name}"), []
+    query, rates = workloads.find(f"nexmark.{name}"), []
     for _ in range(REPEATS + 1):
         before = cpu_seconds()
         queries.run([spark.read.parquet(file)], standard(query, 0)).write.format("noop").mode("overwrite").save()
-        found.append(events / (cpu_seconds() - before))
-    return max(found[1:])
+        rates.append(events / (cpu_seconds() - before))
+    return max(rates[1:])
 
 
 def cpu_seconds() -> float:
@@ -124,20 +124,20 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    found = compare(args.events)
+    figures = compare(args.events)
     if args.json:
-        print(json.dumps(found))
+        print(json.dumps(figures))
         return
 
     def show(rate: float) -> str:
         return f"{rate / 1e6:6.2f} M"
 
     print(f"{'events per CPU second':24}{'generator':>12}{'rate source':>14}{'Spark takes':>14}{'ratio':>8}")
-    for what, made in found["generator"].items():
+    for what, made in figures["generator"].items():
         name = what.rpartition(" ")[2]
-        takes = found["spark takes"].get(name)
+        takes = figures["spark takes"].get(name)
         beside = f"{show(takes):>14}{made / takes:8.1f}" if takes else ""
-        print(f"{what:24}{show(made):>12}{show(found['rate source'][what]):>14}{beside}")
+        print(f"{what:24}{show(made):>12}{show(figures['rate source'][what]):>14}{beside}")
 
 
 if __name__ == "__main__":

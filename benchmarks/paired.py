@@ -43,7 +43,7 @@ MOST_BIAS, COVERAGE = 0.005, (0.85, 0.95)
 
 @dataclass(frozen=True)
 class Errors:
-    """Figures of the ratios found for one kind of system."""
+    """Figures of the ratios for one kind of system."""
 
     bias: float
     deviation: float
@@ -52,16 +52,18 @@ class Errors:
     without: int  # trials without a ratio
 
     @classmethod
-    def of(cls, found: Iterable[tuple[Ratio | None, float]]) -> Errors:
-        """found: each ratio, with the truth."""
-        pairs = list(found)
+    def of(cls, ratios: Iterable[tuple[Ratio | None, float]]) -> Errors:
+        """ratios: each with the truth."""
+        pairs = list(ratios)
         known = [(one, truth) for one, truth in pairs if one is not None]
         errors = [one.ratio / truth - 1 for one, truth in known]
         return cls(
-            statistics.mean(errors), statistics.stdev(errors),
+            statistics.mean(errors),
+            statistics.stdev(errors),
             sum(one.low <= truth <= one.high for one, truth in known) / len(known),
-            statistics.median(one.half_width for one, _ in known), len(pairs) - len(known),
-        )  # fmt: skip
+            statistics.median(one.half_width for one, _ in known),
+            len(pairs) - len(known),
+        )
 
     @property
     def missed(self) -> str:
@@ -76,8 +78,12 @@ class Errors:
     @property
     def cells(self) -> tuple[str, ...]:
         return (
-            f"{self.bias:+.2%}", f"{self.deviation:.2%}", f"{self.coverage:.0%}", f"{self.half_width:.1%}", self.missed
-        )  # fmt: skip
+            f"{self.bias:+.2%}",
+            f"{self.deviation:.2%}",
+            f"{self.coverage:.0%}",
+            f"{self.half_width:.1%}",
+            self.missed,
+        )
 
 
 def kinds() -> dict[str, Behaviour]:
@@ -100,26 +106,26 @@ def rates(searches: int, processes: int, item: tuple[Behaviour, float]) -> tuple
     """Runs the searches of one kind of system; returns the cells of its row."""
     behaviour, favour = item
     settings = Search(processes=processes)
-    found, seconds, unpaired = list[tuple[Ratio | None, float]](), list[float](), list[float]()
+    ratios, seconds, unpaired = list[tuple[Ratio | None, float]](), list[float](), list[float]()
     for seed in range(searches):
         other = replace(behaviour, capacity=float(behaviour.capacity or 0.0) * RATIOS[seed % len(RATIOS)])
         truth = other.truth(AGE_S) / behaviour.truth(AGE_S)
         done, spent = shared_search([behaviour, other], settings, seed, favour)
         seconds.append(spent)
-        found.append((done.ratios[0].ratio, truth))
+        ratios.append((done.ratios[0].ratio, truth))
         if favour == 0.0 and seed < 20:
             apart = [
                 calibrate(kind, settings, 1, 1000 * seed + n).searches[0] for n, kind in ((1, behaviour), (2, other))
             ]
             unpaired.append(apart[1].rate_events_per_s / apart[0].rate_events_per_s / truth - 1)
     apart_ = (f"{statistics.mean(unpaired):+.1%}", f"{statistics.stdev(unpaired):.1%}") if unpaired else ("", "")
-    return (*Errors.of(found).cells, f"{statistics.median(seconds):.0f}", *apart_)
+    return (*Errors.of(ratios).cells, f"{statistics.median(seconds):.0f}", *apart_)
 
 
 def latencies(searches: int, item: tuple[Behaviour, float]) -> tuple[str, ...]:
     """Compares latencies of one kind of system in turns; returns the cells of its row."""
     behaviour, favour = item
-    found: dict[str, list[tuple[Ratio | None, float]]] = {name: [] for name in QUANTILES}
+    ratios: dict[str, list[tuple[Ratio | None, float]]] = {name: [] for name in QUANTILES}
     seconds = []
     for seed in range(searches):
         truth = LATENCY_RATIOS[seed % len(LATENCY_RATIOS)]
@@ -127,8 +133,8 @@ def latencies(searches: int, item: tuple[Behaviour, float]) -> tuple[str, ...]:
         ratios, spent = paced_turns([behaviour, other], RATE, TURN_S, Search(), seed, favour)
         seconds.append(spent)
         for name, one in ratios.items():
-            found[name].append((one, truth))
-    errors = [cell for pairs in found.values() for cell in Errors.of(pairs).cells]
+            ratios[name].append((one, truth))
+    errors = [cell for pairs in ratios.values() for cell in Errors.of(pairs).cells]
     return (*errors, f"{statistics.median(seconds):.0f}")
 
 
@@ -147,9 +153,7 @@ def main() -> int:
         "rate": (*errors, "s", "unpaired bias", "unpaired sd"),
         "latency": (*(f"{name} {one}" for name in QUANTILES for one in errors), "s"),
     }
-    of_kind = {
-        "rate": partial(rates, args.searches, args.processes), "latency": partial(latencies, args.searches)
-    }  # fmt: skip
+    of_kind = {"rate": partial(rates, args.searches, args.processes), "latency": partial(latencies, args.searches)}
     with ProcessPoolExecutor(args.jobs) as pool:
         for metric in (args.only,) if args.only else columns:
             # without batches, a latency has no known ratio but 1

@@ -48,8 +48,8 @@ PATIENT = Bounds(max_slip_s=1.0, drain_s=30)
 
 def stream(place: Path) -> Path:
     """Writes Nexmark's events, in order, 1,000 a second of their own time."""
-    found = rows(Generator(Nexmark(rate=1000)), 0, EVENTS, list(NEXMARK))
-    table = found.append_column("ingestion_time", found["event_time"])
+    events = rows(Generator(Nexmark(rate=1000)), 0, EVENTS, list(NEXMARK))
+    table = events.append_column("ingestion_time", events["event_time"])
     pq.write_table(table.sort_by([("ingestion_time", "ascending"), ("seq", "ascending")]), place / "part-0.parquet")
     (place / "manifest.json").write_text(json.dumps({"files": ["part-0.parquet"], "tick": "ns", "columns": NEXMARK}))
     return place
@@ -117,9 +117,15 @@ def latencies(place: Path, work: Path, rate: float, seconds: float) -> Table:
             for part, length in (("warm", 10.0), ("measured", seconds)):
                 with Fleet(place, Replay(), tick="ns", columns=columns) as fleet:
                     run = run_trial(
-                        system, fleet, workload, rate=rate, seconds=length, work=work / f"{part}{number}",
-                        bounds=PATIENT, beyond_us=Spec.of(workload, columns).beyond_us,
-                    )  # fmt: skip
+                        system,
+                        fleet,
+                        workload,
+                        rate=rate,
+                        seconds=length,
+                        work=work / f"{part}{number}",
+                        bounds=PATIENT,
+                        beyond_us=Spec.of(workload, columns).beyond_us,
+                    )
         finally:
             system.stop()
         p50, p99 = ((run.event_latency.quantile(q) or 0) / 1e6 for q in (0.5, 0.99))

@@ -35,10 +35,10 @@ def kinds() -> dict[str, Behaviour]:
     """Maps names to known systems, whose fresh processes differ by 3 or 5 %."""
     made = {}
     for between in (0.03, 0.05):
-        told = f"{between:.0%} between"
-        made[f"N = 200,000, 5 % noise, {told}"] = Behaviour(1e6, 0.05, CAP, noise=0.05, between=between)
-        made[f"no cap, 10 % hiccups, {told}"] = Behaviour(1e6, 0.3, UNCAPPED, noise=0.05, hiccups=0.1, between=between)
-        made[f"continuous, 10 % noise, {told}"] = Behaviour(1e6, noise=0.1, between=between, continuous=True)
+        noise = f"{between:.0%} between"
+        made[f"N = 200,000, 5 % noise, {noise}"] = Behaviour(1e6, 0.05, CAP, noise=0.05, between=between)
+        made[f"no cap, 10 % hiccups, {noise}"] = Behaviour(1e6, 0.3, UNCAPPED, noise=0.05, hiccups=0.1, between=between)
+        made[f"continuous, 10 % noise, {noise}"] = Behaviour(1e6, noise=0.1, between=between, continuous=True)
     return made
 
 
@@ -79,17 +79,21 @@ def release_checks(checks: int, pairs: int, item: tuple[Behaviour, float]) -> Ga
 def release_table(checks: int, pairs: int, jobs: int, kinds_like: str) -> Table:
     """Table of verdicts; a false no-go is one where less than the tolerance is lost."""
     wanted = [(name, of, kept) for name, of in kinds().items() if kinds_like in name for kept in KEPT]
-    found = Table("system", "keeps", "go", "no-go", "inconclusive", "false", "±", "finds a loss of")
+    table = Table("system", "keeps", "go", "no-go", "inconclusive", "false", "±", "finds a loss of")
     with ProcessPoolExecutor(jobs) as pool:
         gates = pool.map(partial(release_checks, checks, pairs), [(of, kept) for _, of, kept in wanted])
         for (name, _, kept), gate in zip(wanted, gates, strict=True):
             shares = {verdict: gate.verdicts.get(verdict, 0) / checks for verdict in ("go", "no-go", "inconclusive")}
             false = {1.0: "no-go", 0.95: "no-go", 0.9: "", 0.8: "go"}[kept]
-            found.add_row(
-                name, f"{kept:g}", *(f"{share:.0%}" for share in shares.values()),
-                f"{shares[false]:.0%}" if false else "", f"{gate.half_width:.1%}", f"{gate.detectable:.0%}",
-            )  # fmt: skip
-    return found
+            table.add_row(
+                name,
+                f"{kept:g}",
+                *(f"{share:.0%}" for share in shares.values()),
+                f"{shares[false]:.0%}" if false else "",
+                f"{gate.half_width:.1%}",
+                f"{gate.detectable:.0%}",
+            )
+    return table
 
 
 def main() -> int:

@@ -43,9 +43,12 @@ def twice(benchmark: Benchmark, args: argparse.Namespace) -> Benchmark:
     return benchmark.model_copy(
         update={
             "experiments": (one, one.model_copy(update={"name": f"{one.name}-again"})),
-            "systems": (system,), "workloads": (workload,), "cells": None, "search": search,
+            "systems": (system,),
+            "workloads": (workload,),
+            "cells": None,
+            "search": search,
         }
-    )  # fmt: skip
+    )
 
 
 def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) -> dict[int, list[Ratio]]:
@@ -71,9 +74,8 @@ def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) ->
         own = [
             one
             for _, one in known
-            if not (isinstance(one.of, Window) and one.of.purpose == "pair")
-            or first <= one.of.block < first + blocks
-        ]  # fmt: skip
+            if not (isinstance(one.of, Window) and one.of.purpose == "pair") or first <= one.of.block < first + blocks
+        ]
         for number in range(1, len(cells)):
             result = ratio(benchmark.search, limits, own, number)
             if result is not None:
@@ -104,8 +106,12 @@ def main() -> int:
                 print(f"process {process}: {one.ratio:.4f} ({one.low:.4f} to {one.high:.4f})", file=sys.stderr)
     holds = sum(one.low <= 1 <= one.high for one in all_ratios)
     half = statistics.median(one.half_width for one in all_ratios)
-    table.add_row("all", f"{statistics.mean(one.ratio for one in all_ratios):.3f}", f"± {half:.1%} (median)",
-                  f"{holds} of {len(all_ratios)}")  # fmt: skip
+    table.add_row(
+        "all",
+        f"{statistics.mean(one.ratio for one in all_ratios):.3f}",
+        f"± {half:.1%} (median)",
+        f"{holds} of {len(all_ratios)}",
+    )
     print("\n".join(as_markdown(table))) if args.markdown else Console(width=120).print(table)
     return 0
 

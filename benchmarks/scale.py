@@ -112,10 +112,10 @@ def measured(work: Callable[[], T]) -> tuple[float, float, float, T]:
     copy.start()
     sender.close()
     try:
-        found: tuple[float, float, float, T] = receiver.recv()
+        outcome: tuple[float, float, float, T] = receiver.recv()
     finally:
         copy.join()
-    return found
+    return outcome
 
 
 def growth(sizes: list[int], work: Path, steps: Callable[..., Iterator[tuple[str, Callable[[], Any]]]]) -> Table:
@@ -184,8 +184,8 @@ def shapes(rows: int, work: Path) -> Table:
         with folder(work / f"events-{number}") as place, folder(work / "stream") as out:
             wanted = experiment({key: text.format(length=rows) for key, text in delay.items()}, target)
             make = partial(generate.write_stream, Forked(2), written(times(rows), place), source, wanted, out)
-            cpu, wall, peak, found = measured(partial(make, outputs={"parquet"}))
-            late = f"{100 * found['achieved_out_of_order'] / rows:.1f} %"
+            cpu, wall, peak, made = measured(partial(make, outputs={"parquet"}))
+            late = f"{100 * made['achieved_out_of_order'] / rows:.1f} %"
             table.add_row(name, late, f"{cpu / rows * MILLION:.3f}", f"{wall:.1f}", f"{peak:.0f}")
     return table
 

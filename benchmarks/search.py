@@ -64,7 +64,7 @@ def trial(a, cap, rate, seconds, rng, noise, hold, factor):
 over and not hold)
 
 a, cap, noise, count = json.loads(sys.argv[1])
-found = []
+rates = []
 for seed in range(count):
     rng, plan, trials, spent = \
 random.Random(seed), Search(trial_seconds=8, max_trials=10, min_rate=100, max_rate=4e6), [], 0.0
@@ -73,8 +73,8 @@ random.Random(seed), Search(trial_seconds=8, max_trials=10, min_rate=100, max_ra
         seen = trial(a, cap, step.rate_events_per_s, seconds, rng, noise, step.purpose == "probe", rng.gauss(1, 0.03))
         trials.append(step.tried(judge(seen, plan), carried(seen)))
         spent += seconds
-    found.append([step.rate_events_per_s, step.interval[0], step.interval[1], spent])
-print(json.dumps(found))
+    rates.append([step.rate_events_per_s, step.interval[0], step.interval[1], spent])
+print(json.dumps(rates))
 """
 
 
@@ -113,18 +113,18 @@ def kinds() -> dict[str, Behaviour]:
 def measure(searches: int, processes: int, item: tuple[str, Behaviour]) -> dict[str, Any]:
     """Runs the searches of one kind of system; returns its figures."""
     name, behaviour = item
-    found = calibrate(behaviour, Search(processes=processes), searches)
-    widths = [(d.interval[1] - d.interval[0]) / 2 / d.rate_events_per_s for d in found.searches if d.interval]
+    calibrated = calibrate(behaviour, Search(processes=processes), searches)
+    widths = [(d.interval[1] - d.interval[0]) / 2 / d.rate_events_per_s for d in calibrated.searches if d.interval]
     return {
         "name": name,
-        "truth": found.truth_events_per_s,
-        "bias": found.bias,
-        "sd": found.deviation,
-        "coverage": found.coverage,
+        "truth": calibrated.truth_events_per_s,
+        "bias": calibrated.bias,
+        "sd": calibrated.deviation,
+        "coverage": calibrated.coverage,
         "half_width": statistics.mean(widths),
         "mlrsearch": with_mlrsearch(min(20, searches), behaviour),
-        "seconds": statistics.median(found.seconds) / processes,
-        "outcomes": dict(Counter(done.outcome for done in found.searches)),
+        "seconds": statistics.median(calibrated.seconds) / processes,
+        "outcomes": dict(Counter(done.outcome for done in calibrated.searches)),
     }
 
 
@@ -136,9 +136,9 @@ def as_it_was(tree: Path, searches: int, behaviour: Behaviour) -> tuple[float, f
         capture_output=True, text=True,
     )  # fmt: skip
     truth = Behaviour(1e6, behaviour.batch_cost_s, behaviour.batch_rows).truth(10.0)
-    found = json.loads(done.stdout)
-    held = sum(low <= truth <= (float("inf") if high is None else high) for _, low, high, _ in found)
-    return statistics.median(rate / truth for rate, *_ in found) - 1, held / len(found)
+    rates = json.loads(done.stdout)
+    held = sum(low <= truth <= (float("inf") if high is None else high) for _, low, high, _ in rates)
+    return statistics.median(rate / truth for rate, *_ in rates) - 1, held / len(rates)
 
 
 class Recoveries(AbstractMeasurer):  # type: ignore[misc]
@@ -175,9 +175,9 @@ def with_mlrsearch(searches: int, behaviour: Behaviour) -> tuple[float, float, f
         config = Config()
         config.goals, config.min_load, config.max_load = [goal], capacity / 1000, 4 * capacity
         config.warmup_duration, config.search_duration_max = None, 600.0
-        found = MultipleLossRatioSearch(config).search(Recoveries(process), lambda _: None)[goal]
-        low, high = found.relevant_lower_bound, found.relevant_upper_bound
-        rates.append(float(found.conditional_throughput or 0.0))
+        bounds = MultipleLossRatioSearch(config).search(Recoveries(process), lambda _: None)[goal]
+        low, high = bounds.relevant_lower_bound, bounds.relevant_upper_bound
+        rates.append(float(bounds.conditional_throughput or 0.0))
         held += low is not None and high is not None and float(low) <= truth <= float(high)
         seconds.append(process.clock_s)
     return statistics.median(rates) / truth - 1, held / searches, statistics.median(seconds)
@@ -194,12 +194,12 @@ def checked_out(commit: str, place: Path) -> Path | None:
 
 def missed(row: dict[str, Any]) -> str:
     """Text that names the goals that a row misses."""
-    found = [
+    goals = [
         ("bias", abs(row["bias"]) > MOST_BIAS),
         ("coverage", not COVERAGE[0] <= row["coverage"] <= COVERAGE[1]),
         ("time", row["seconds"] > MOST_SECONDS),
     ]
-    return ", ".join(name for name, is_missed in found if is_missed)
+    return ", ".join(name for name, is_missed in goals if is_missed)
 
 
 def as_markdown(table: Table) -> list[str]:

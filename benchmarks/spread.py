@@ -21,14 +21,14 @@ from rich.table import Table
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
-    found = defaultdict(list)
+    pairs_of = defaultdict(list)
     for file in sorted(parser.parse_args().runs.glob("*/cells/*/search.json")):
         record = json.loads(file.read_text())
         if record.get("events_per_yardstick_unit"):
             pair = record["sustainable_rate_events_per_s"], record["events_per_yardstick_unit"]
-            found[file.parent.name].append(pair)
+            pairs_of[file.parent.name].append(pair)
     table = Table("cell", "searches", "median events/s", "sd of the rate", "sd per yardstick unit")
-    for cell, pairs in found.items():
+    for cell, pairs in pairs_of.items():
         if len(pairs) > 2:
             rates, per_unit = zip(*pairs, strict=True)
             spreads = [f"{stdev(values) / mean(values):.1%}" for values in (rates, per_unit)]

@@ -34,14 +34,19 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     table = Table("system", "truth", "found", "bias", "interval holds it", "outcomes", "s a search")
     for name, behaviour in SYSTEMS.items():
-        found = calibrate_for_real(behaviour, PLAN, seeds=seeds)
+        calibrated = calibrate_for_real(behaviour, PLAN, seeds=seeds)
         truth = behaviour.truth(1.0)
-        rates = ", ".join(f"{one.rate_events_per_s:,.0f}" for one in found.searches)
-        outcomes = ", ".join(sorted({one.outcome for one in found.searches}))
+        rates = ", ".join(f"{one.rate_events_per_s:,.0f}" for one in calibrated.searches)
+        outcomes = ", ".join(sorted({one.outcome for one in calibrated.searches}))
         table.add_row(
-            name, f"{truth:,.0f}", rates, f"{found.bias:+.1%}", f"{found.coverage:.0%}", outcomes,
-            f"{statistics.median(found.seconds):.0f}",
-        )  # fmt: skip
+            name,
+            f"{truth:,.0f}",
+            rates,
+            f"{calibrated.bias:+.1%}",
+            f"{calibrated.coverage:.0%}",
+            outcomes,
+            f"{statistics.median(calibrated.seconds):.0f}",
+        )
     Console().print(table)
 
 

@@ -54,10 +54,10 @@ def main() -> None:
     cpus = ", ".join(map(str, stick.cpus))
     table = Table("", "median", "least", "most", "spread", "sd", title=f"{args.repeats} runs on CPUs {cpus}")
     for name, value in COLUMNS.items():
-        found = [value(yard) for yard in yards]
-        middle = median(found)
-        shown = [f"{figure:,.4g}" for figure in (middle, min(found), max(found))]
-        table.add_row(name, *shown, f"{(max(found) - min(found)) / middle:.1%}", f"{stdev(found) / middle:.1%}")
+        values = [value(yard) for yard in yards]
+        middle = median(values)
+        shown = [f"{figure:,.4g}" for figure in (middle, min(values), max(values))]
+        table.add_row(name, *shown, f"{(max(values) - min(values)) / middle:.1%}", f"{stdev(values) / middle:.1%}")
     console = Console(width=120)
     console.print(table)
     console.print(

@@ -41,15 +41,14 @@ Row = tuple[Any, ...]  # event time, value, event_wall, offered_wall
 
 
 class Bytewax(Adapter):
-    """A `SystemUnderTest`: a fresh process for each trial."""
+    """A fresh process for each trial."""
 
     capabilities = Capabilities(continuous=True)
 
     def __init__(self, system: Any, work: Path) -> None:
-        self.name = system.name
+        super().__init__(system, work)
         self._process: subprocess.Popen[bytes] | None = None
         self._session: Session | None = None
-        self.failure: str | None = None
         self._log = work / "bytewax.log"
 
     def start(self) -> None:
@@ -121,13 +120,13 @@ class Wire(FixedPartitionedSource[tuple[str, Row], int], StatefulSourcePartition
         latest = self._wire.latest()
         if latest.finished and self._row == latest.rows[0]:
             raise StopIteration  # Bytewax then closes every window
-        found: list[tuple[str, Row]] = []
+        taken: list[tuple[str, Row]] = []
         for batch in self._wire.read(0, self._row, max_rows=20_000, wait_s=0.02):
             self._row += batch.num_rows
             columns = (batch[name].to_pylist() for name in self._columns)
             rows = zip(*columns, strict=True)  # Bytewax's keys are texts
-            found += [(json.dumps(key), tuple(row)) for key, *row, sentinel in rows if not sentinel]
-        return found
+            taken += [(json.dumps(key), tuple(row)) for key, *row, sentinel in rows if not sentinel]
+        return taken
 
     def snapshot(self) -> int:
         return self._row
@@ -170,12 +169,12 @@ class Measure(DynamicSink[Any], StatelessSinkPartition[Any]):
         self._epoch += 1
 
 
-def add(found: list[Any] | None, row: Row) -> list[Any]:
+def add(so_far: list[Any] | None, row: Row) -> list[Any]:
     """Adds a row to its window's count, sum and latest walls; a sum without values is null."""
     _, value, event, offered = row
-    if found is None:
+    if so_far is None:
         return [1, value, event, offered]
-    count, total, latest, entered = found
+    count, total, latest, entered = so_far
     total = total if value is None else value + (total or 0)
     return [count + 1, total, max(latest, event), max(entered, offered)]
 
@@ -192,9 +191,9 @@ def flow(job: dict[str, Any]) -> Dataflow:
     windows = win.TumblingWindower(align_to=EPOCH, length=timedelta(microseconds=spec.window_us))
     made = Dataflow("streamgauge")
     rows = op.input("wire", made, Wire(job))
-    found = win.fold_window("windows", rows, clock, windows, lambda: None, add, _never)
-    answers = op.map("results", found.down, lambda i: (json.loads(i[0]), i[1][0] * spec.window_us, *i[1][1]))
-    late = op.map("late", found.late, lambda _: None)
+    folded = win.fold_window("windows", rows, clock, windows, lambda: None, add, _never)
+    answers = op.map("results", folded.down, lambda i: (json.loads(i[0]), i[1][0] * spec.window_us, *i[1][1]))
+    late = op.map("late", folded.late, lambda _: None)
     op.output("measure", op.merge("all", answers, late), Measure(job))
     return made
 

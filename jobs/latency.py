@@ -5,6 +5,6 @@ from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("latency") as j:
-        found = latency.run(j.benchmark, j.store, j.cell, j.run.path)
-        j.outcome |= {"runs": len(found), "valid": sum(f.valid for f in found)}
-        j.outcome["system"] = next((f.application for f in reversed(found)), {})
+        runs = latency.run(j.benchmark, j.store, j.cell, j.run.path)
+        j.outcome |= {"runs": len(runs), "valid": sum(f.valid for f in runs)}
+        j.outcome["system"] = next((f.application for f in reversed(runs)), {})

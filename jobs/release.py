@@ -10,6 +10,6 @@ from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("release") as j:
-        found = release_check.run(j.benchmark, j.store, j.args.baseline, j.args.candidate, j.run.path)
-        j.outcome |= {"verdict": found["line"], "page": str(build(j.run.path))}
+        judgement = release_check.run(j.benchmark, j.store, j.args.baseline, j.args.candidate, j.run.path)
+        j.outcome |= {"verdict": judgement["line"], "page": str(build(j.run.path))}
         j.outcome |= {"index": index.index_run(j.store.root, j.run_id)}

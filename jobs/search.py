@@ -6,6 +6,6 @@ from streamgauge.streams.stages.job import job
 if __name__ == "__main__":
     with job("search") as j:
         j.require("validate")
-        found = search_stage.run(j.benchmark, j.store, j.cell, j.run.path)
-        j.outcome |= {"rate_events_per_s": found.sustainable_rate_events_per_s, "reason": found.reason}
-        j.outcome["system"] = found.application
+        record = search_stage.run(j.benchmark, j.store, j.cell, j.run.path)
+        j.outcome |= {"rate_events_per_s": record.sustainable_rate_events_per_s, "reason": record.reason}
+        j.outcome["system"] = record.application

@@ -13,5 +13,5 @@ def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     (frame,) = frames
     value = exact(frame, spec.value)
     groups = watermarked(frame, spec).groupBy(window(spec).alias("window"), F.col(str(spec.key)).alias("key"))
-    found = groups.agg(F.min(value).alias("smallest"), F.max(value).alias("largest"), *latest())
-    return found.select(*bounds(), "key", "smallest", "largest", "event_wall", "offered_wall")
+    answers = groups.agg(F.min(value).alias("smallest"), F.max(value).alias("largest"), *latest())
+    return answers.select(*bounds(), "key", "smallest", "largest", "event_wall", "offered_wall")
