@@ -1,6 +1,6 @@
 """Receives attempted values: a small TCP server in the Spark driver, to which workers report what they counted.
 
-A connection begins with the token on a line; each further line is one report (word) as JSON, acknowledged by one byte.
+A connection begins with the token on a line; each further line is one report as JSON, acknowledged by one byte.
 Spark's own accumulators cannot do this: Spark discards those of a failed task.
 """
 
@@ -15,18 +15,19 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable
-from typing import Any
+
+from streamgauge.metrics.values import Report
 
 log = logging.getLogger("streamgauge")
 LONGEST_LINE = 16 << 20
 
 
 class Collector:
-    """Listens until it is closed, and calls `told` with each word, from several threads."""
+    """Listens until it is closed, and calls `heard` with each report, from several threads."""
 
-    def __init__(self, told: Callable[[dict[str, Any]], None], bind: str) -> None:
+    def __init__(self, heard: Callable[[Report], None], bind: str) -> None:
         self.token = secrets.token_hex(16)
-        self._server = _Server((bind, 0), self.token, told)
+        self._server = _Server((bind, 0), self.token, heard)
         self.port = int(self._server.server_address[1])
         threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="metrics-collector", daemon=True
@@ -45,8 +46,8 @@ class _Server(socketserver.ThreadingTCPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], token: str, told: Callable[[dict[str, Any]], None]) -> None:
-        self.token, self.told = token.encode(), told
+    def __init__(self, address: tuple[str, int], token: str, heard: Callable[[Report], None]) -> None:
+        self.token, self.heard = token.encode(), heard
         self.wires: set[socket.socket] = set()
         super().__init__(address, _Handler)
 
@@ -67,7 +68,7 @@ class _Handler(socketserver.StreamRequestHandler):
             return
         try:
             while (line := self.rfile.readline(LONGEST_LINE)).endswith(b"\n"):
-                self.server.told(json.loads(line))
+                self.server.heard(json.loads(line))
                 self.wfile.write(b"+")
         except OSError:
             return  # the worker is gone

@@ -164,10 +164,10 @@ def _called(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> 
     token = _step.set(name)
     try:
         with scope.of_batch():
-            found = function(*args, **kwargs)
+            result = function(*args, **kwargs)
     finally:
         _step.reset(token)
-    return _counted(name, found) if inspect.isgenerator(found) else found
+    return _counted(name, result) if inspect.isgenerator(result) else result
 
 
 def _counted(name: str, inner: Generator[Any, Any, Any]) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from tenacity import (
     wait_random,
 )
 
-from streamgauge.metrics.sinks import Sink
+from streamgauge.metrics.sinks import Confidential, Incomplete, Sink
 from streamgauge.metrics.snapshot import Snapshot
 
 log = logging.getLogger("streamgauge")
@@ -139,7 +139,7 @@ class Sender(threading.Thread):
             while self._closing.is_set() and self._silent and len(self._buffer) > 1:
                 self._buffer.popleft()
             snapshot = self._buffer[0]
-        lacks = frozenset(getattr(self._sink, "lacks", ()))
+        lacks = frozenset(self._sink.lacks if isinstance(self._sink, Incomplete) else ())
         self._drop(snapshot, lacks)
         self._sink.write(snapshot.without(lacks))
         with self._change:
@@ -154,17 +154,19 @@ class Sender(threading.Thread):
             self._silent = True
             log.warning(
                 "metrics: %s failed; the last %d snapshots are kept and sent later: %s",
-                self._sink.name, self._buffer.maxlen, self._words(state.outcome.exception()),
-            )  # fmt: skip
+                self._sink.name,
+                self._buffer.maxlen,
+                self._words(state.outcome.exception()),
+            )
 
     def _drop(self, snapshot: Snapshot, lacks: frozenset[str]) -> None:
-        found = {metric.kind for metric in snapshot.metrics} | {"committed"}
-        for part in sorted((found & lacks) - self._lacks):
+        parts = {metric.kind for metric in snapshot.metrics} | {"committed"}
+        for part in sorted((parts & lacks) - self._lacks):
             self._lacks.add(part)
             log.warning("metrics: %s has no %s values; they are left out", self._sink.name, part)
 
     def _words(self, problem: BaseException | None) -> str:
         text = " ".join(str(problem).split()) or type(problem).__name__
-        for secret in getattr(self._sink, "secrets", ()):
+        for secret in self._sink.secrets if isinstance(self._sink, Confidential) else ():
             text = text.replace(secret, "***")
         return f"{type(problem).__name__}: {text}"[:300]

@@ -1,7 +1,7 @@
 """Holds the driver's metrics: attempted and committed values, correct in whatever order workers' reports arrive.
 
 Attempted values count every update, as far as it is known: each run of a worker on a task repeatedly reports all that
-it has counted, and its latest report (word) counts. Committed values count what Spark keeps: for each partition of
+it has counted, and its latest report counts. Committed values count what Spark keeps: for each partition of
 each stage, the first attempt that succeeded. In a streaming query they are withheld until the micro-batch is finished,
 and a batch that runs again replaces what it counted before.
 """
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from streamgauge.metrics.values import Cell, Cells, Key, decode, merge_into
+from streamgauge.metrics.values import Cell, Cells, Key, Report, decode, merge_into
 
 LIVE_RUNS = 2_000  # runs of killed tasks never report their end; beyond this number the oldest is taken as ended
 KNOWN_RUNS = 50_000
@@ -50,6 +50,10 @@ class _Finished:
     partitions: dict[Any, Any] = field(default_factory=dict)
 
 
+class _Local(threading.local):
+    batch: tuple[Batch, str] | None = None
+
+
 class Registry:
     """Thread-safe; never raises towards the pipeline."""
 
@@ -58,24 +62,24 @@ class Registry:
         self._lock = threading.RLock()
         self._attempted: Cells = {}
         self._committed: Cells = {}
-        self._live: OrderedDict[str, tuple[int, Cells]] = OrderedDict()  # run -> its latest word
+        self._live: OrderedDict[str, tuple[int, Cells]] = OrderedDict()  # run -> its latest report
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._stages: OrderedDict[Any, dict[int, Any]] = OrderedDict()  # stage -> partition -> attempt that counts
         self._batches: dict[Batch, _Finished] = {}
         self._finished: dict[str, int] = {}  # query -> its last finished batch
-        self._local = threading.local()
+        self._local = _Local()
 
     # -- the driver's own updates
 
     def add(self, key: Key, delta: Cell) -> None:
         with self._lock:
             merge_into(self._attempted, key, delta)
-            batch: tuple[Batch, str] | None = getattr(self._local, "batch", None)
+            batch = self._local.batch
             merge_into(self._committed if batch is None else self._batch(*batch).cells, key, delta)
 
     @contextmanager
     def of_batch(self) -> Iterator[None]:
-        outer = getattr(self._local, "batch", None)
+        outer = self._local.batch
         self._local.batch = outer or self.batch_of_thread()
         try:
             yield
@@ -89,17 +93,17 @@ class Registry:
 
     # -- reports from tasks
 
-    def heard(self, word: dict[str, Any]) -> None:
+    def heard(self, report: Report) -> None:
         """Takes a worker's report of all that one run has counted; with `ended`, the run counts no more."""
         with self._lock:
-            self._hear(word["run"], word["number"], decode(word["cells"]), word["ended"])
+            self._hear(report["run"], report["number"], decode(report["cells"]), report["ended"])
 
-    def succeeded(self, word: dict[str, Any], stage: Any) -> None:
+    def succeeded(self, report: Report, stage: Any) -> None:
         """Takes the report of an attempt that Spark keeps. stage: identifies the stage over its reruns."""
         with self._lock:
-            cells = decode(word["cells"])
-            self._hear(word["run"], word["number"], cells, True)
-            batch = None if word["batch"] is None else Batch(word["query"], int(word["batch"]))
+            cells = decode(report["cells"])
+            self._hear(report["run"], report["number"], cells, True)
+            batch = None if report["batch"] is None else Batch(report["query"], int(report["batch"]))
             if batch is None:
                 into, partitions = self._committed, self._stages.setdefault(stage, {})
                 _bound(self._stages, KNOWN_STAGES)
@@ -107,10 +111,10 @@ class Registry:
                 return
             else:
                 self.finished(Batch(batch.query, batch.number - 1))  # a query's batches run one after the other
-                pending = self._batch(batch, word["query_run"])
+                pending = self._batch(batch, report["query_run"])
                 into, partitions = pending.cells, pending.partitions.setdefault(stage, {})
-            # two workers may serve one attempt: each of its words counts, those of other attempts do not
-            if partitions.setdefault(word["partition"], word["attempt"]) == word["attempt"]:
+            # two workers may serve one attempt: each of its reports counts, those of other attempts do not
+            if partitions.setdefault(report["partition"], report["attempt"]) == report["attempt"]:
                 for key, cell in cells.items():
                     merge_into(into, key, cell)
 

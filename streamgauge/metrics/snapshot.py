@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +28,7 @@ class Snapshot:
             kept = (replace(metric, committed=None) for metric in kept)
         return replace(self, metrics=tuple(kept))
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, object]:
         """The snapshot for JSON, as docs/metrics.schema.json specifies it."""
         return {
             "pipeline": self.pipeline,
@@ -43,7 +44,7 @@ class Snapshot:
         }
 
 
-def _entry(metric: Metric, show: Any) -> dict[str, Any]:
+def _entry(metric: Metric, show: Callable[[dict[str, Any]], object]) -> dict[str, object]:
     return {
         "name": {"namespace": metric.namespace, "name": metric.name},
         "step": metric.step,

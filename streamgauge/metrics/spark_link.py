@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgauge.metrics.collector import Collector
 from streamgauge.metrics.registry import Batch, Registry
+from streamgauge.metrics.values import Report
 from streamgauge.metrics.worker import VARIABLE
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class SparkLink:
     def __init__(self, spark: SparkSession, registry: Registry) -> None:
         from pyspark.accumulators import AccumulatorParam
 
-        class Words(AccumulatorParam[Any]):
+        class Reports(AccumulatorParam[Any]):
             """Passes the counts of an attempt that Spark keeps to the registry; the accumulator itself stays empty."""
 
             def zero(self, value: Any) -> Any:
@@ -45,7 +46,7 @@ class SparkLink:
         conf = self._context.getConf()
         host = str(conf.get("spark.driver.host") or "127.0.0.1")
         self._collector = Collector(registry.heard, conf.get("spark.driver.bindAddress") or host)
-        self._accumulator = self._context.accumulator(None, Words())
+        self._accumulator = self._context.accumulator(None, Reports())
         where = [host, self._collector.port, self._collector.token, self._accumulator.aid]
         self._context.environment[VARIABLE] = json.dumps(where)
         registry.batch_of_thread = self._batch_of_thread
@@ -73,13 +74,13 @@ class SparkLink:
             except Exception as problem:
                 self._once("news of finished micro-batches may come late", problem)
 
-    def _succeeded(self, word: dict[str, Any]) -> None:
-        stage = word["stage"]
+    def _succeeded(self, report: Report) -> None:
+        stage = report["stage"]
         if stage not in self._stages:
             self._stages[stage] = self._identity(stage)
             if len(self._stages) > 10_000:
                 self._stages.pop(next(iter(self._stages)))
-        self._registry.succeeded(word, self._stages[stage])
+        self._registry.succeeded(report, self._stages[stage])
 
     def _identity(self, stage: int) -> tuple[str, int]:
         """Identity of a stage that is the same in its reruns.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 Number = int | float
 
@@ -17,6 +17,26 @@ class Key(NamedTuple):
     namespace: str
     name: str
     step: str
+
+
+class Reporter(TypedDict):
+    """A run of a worker on a task, as Spark identifies both; without a streaming query it has no batch."""
+
+    run: str
+    stage: int
+    partition: int
+    attempt: int
+    query: str | None
+    batch: str | None
+    query_run: str | None
+
+
+class Report(Reporter):
+    """All that a run has counted so far; once it has ended, it counts no more."""
+
+    number: int
+    ended: bool
+    cells: list[list[Any]]
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Counts in a Spark worker: holds what one run of the worker on a task counts, and reports it to the driver.
 
-A report is called a word. It takes two ways. Spark's accumulators bring the counts of attempts that Spark keeps. The
-collector (see collector.py) gets all counts: about every second, and at the end of the worker's part of a task, failed
-or not. Nothing here may fail a task: a collector that does not answer gets nothing for SILENT_SECONDS.
+Reports reach the driver in two ways. Spark's accumulators bring those of attempts that Spark keeps. The collector (see
+collector.py) gets every report: about one a second, and one at the end of the worker's part of a task, failed or not.
+Nothing here may fail a task: a collector that does not answer gets nothing for SILENT_SECONDS.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from streamgauge.metrics.values import Cell, Cells, Key, encode, merge_into
+from streamgauge.metrics.values import Cell, Cells, Key, Report, Reporter, encode, merge_into
 
 #: holds host, port, token, id of the accumulator; an environment variable reaches every kind of Python function
 VARIABLE = "STREAMGAUGE_METRICS"
@@ -30,7 +30,7 @@ class Run:
 
     def __init__(self, context: Any, link: Link) -> None:
         local = context.getLocalProperty
-        self._about = {
+        self._about: Reporter = {
             "run": uuid.uuid4().hex,
             "stage": context.stageId(),
             "partition": context.partitionId(),
@@ -55,16 +55,16 @@ class Run:
         if self._ended:
             return
         self._ended, self._told = ended, time.monotonic()
-        self._link.send(self.word(ended=ended))
+        self._link.send(self.report(ended=ended))
 
-    def word(self, *, ended: bool) -> dict[str, Any]:
+    def report(self, *, ended: bool) -> Report:
         self._number += 1
         return {**self._about, "number": self._number, "ended": ended, "cells": encode(self._cells)}
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Sends and pickles the last word: PySpark pickles an accumulator when the worker's part of a task is done."""
+        """Sends and pickles the last report: PySpark pickles accumulators at the end of a worker's part of a task."""
         self.tell(ended=True)
-        return dict, (list(self.word(ended=True).items()),)
+        return dict, (list(self.report(ended=True).items()),)
 
 
 class Link:
@@ -77,11 +77,11 @@ class Link:
         self._socket: socket.socket | None = None
         self._not_before = 0.0
 
-    def send(self, word: dict[str, Any]) -> None:
-        """Sends a word; returns when the collector has it, or does not answer."""
+    def send(self, report: Report) -> None:
+        """Sends a report; returns when the collector has it, or does not answer."""
         if time.monotonic() < self._not_before:
             return
-        line = json.dumps(word).encode() + b"\n"
+        line = json.dumps(report).encode() + b"\n"
         for fresh in (self._socket is None, True):  # a held connection may be dead
             try:
                 if self._socket is None:
@@ -134,7 +134,7 @@ def _report_with(accumulator: int, run: Run) -> None:
 
 
 def _tell_before_exit() -> None:
-    """Makes sys.exit send the last word: a worker whose task failed calls it, then os._exit without exit handlers."""
+    """Makes sys.exit send the last report: a worker whose task failed calls it, then os._exit without exit handlers."""
     leave = sys.exit
 
     def tell_and_leave(*code: Any) -> None:

@@ -67,9 +67,9 @@ def main(master: str) -> None:
         )
         frame.write.format("noop").mode("append").save()
         spark.range(0, 1000, 1, 4).mapInArrow(stuck_once, "id long").write.format("noop").mode("append").save()
-        found = pipeline.query()
+        shown = pipeline.query()
     spark.stop()
-    print(json.dumps([dataclasses.asdict(metric) for metric in found]))
+    print(json.dumps([dataclasses.asdict(metric) for metric in shown]))
 
 
 if __name__ == "__main__":

@@ -153,12 +153,12 @@ def test_an_opentelemetry_collector_gets_the_same_values_by_otlp() -> None:
         server.shutdown()
     [resource] = requests[-1].resource_metrics
     assert {a.key: a.value.string_value for a in resource.resource.attributes}["service.name"] == "shop"
-    found = {}
+    points = {}
     for metric in resource.scope_metrics[0].metrics:
         for point in (metric.sum if metric.HasField("sum") else metric.gauge).data_points:
             if {a.key: a.value.string_value for a in point.attributes}["state"] == "committed":
-                found[metric.name] = getattr(point, point.WhichOneof("value"))
-    assert found == OTEL
+                points[metric.name] = getattr(point, point.WhichOneof("value"))
+    assert points == OTEL
 
 
 def _plain(body: bytes, encoding: str | None) -> bytes:
@@ -241,6 +241,6 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_wrong_sink_is_one_line_before_anything_runs(sink: dict[str, Any], line: str) -> None:
-    with pytest.raises(UserError, match=re.escape(line)) as told:
+    with pytest.raises(UserError, match=re.escape(line)) as problem:
         metrics.start(sinks=[sink])
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(problem.value)

@@ -49,16 +49,16 @@ def test_a_distribution_is_exact_over_batches_of_any_integers(batches: list[list
 def test_what_is_no_finite_number_is_left_out(values: list[float | None]) -> None:
     kept = [value for value in values if value is not None and math.isfinite(value)]
     for form in (pa.array(values, pa.float64(), from_pandas=False), values):
-        found = spread_of(form)
-        assert found.count == len(kept)
+        spread = spread_of(form)
+        assert spread.count == len(kept)
         if kept:
-            assert (found.min, found.max) == (min(kept), max(kept))
+            assert (spread.min, spread.max) == (min(kept), max(kept))
             exact, size = sum(map(Fraction, kept)), sum(map(abs, kept))
-            assert abs(Fraction(found.sum) - exact) <= size * 1e-12
+            assert abs(Fraction(spread.sum) - exact) <= size * 1e-12
 
 
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "spread"),
     [
         (np.array([1, 2, "NaT"], "m8[ns]"), Spread(2, 3, 1, 2)),
         (np.array([1, "NaT"], "M8[ns]"), Spread(1, 1, 1, 1)),
@@ -67,8 +67,8 @@ def test_what_is_no_finite_number_is_left_out(values: list[float | None]) -> Non
         (np.full(3, 60_000, np.float16), Spread(3, 180_000.0, 60_000.0, 60_000.0)),
     ],
 )
-def test_values_of_other_types(values: Any, found: Spread) -> None:
-    assert spread_of(values) == found
+def test_values_of_other_types(values: Any, spread: Spread) -> None:
+    assert spread_of(values) == spread
 
 
 def test_a_gauge_of_a_time_that_no_calendar_has_is_left_out(pipeline: Pipeline) -> None:
@@ -151,7 +151,7 @@ def test_threads_lose_nothing_and_the_finished_pipeline_answers() -> None:
 # -- the registry alone, told in other orders than Spark happens to use
 
 
-def word(
+def report(
     run: str, number: int, rows: int, *, ended: bool = False, partition: int = 0, attempt: int = 0, **more: object
 ) -> dict:
     base = {"run": run, "number": number, "partition": partition, "attempt": attempt, "ended": ended}
@@ -164,23 +164,23 @@ def counted(registry: Registry) -> tuple[int | None, int | None]:
     return metric.attempted["value"], metric.committed and metric.committed["value"]
 
 
-def test_repeated_late_and_overtaken_words_count_once() -> None:
+def test_repeated_late_and_overtaken_reports_count_once() -> None:
     registry = Registry()
-    registry.heard(word("r1", 2, 20))
-    registry.heard(word("r1", 1, 10))  # overtaken
+    registry.heard(report("r1", 2, 20))
+    registry.heard(report("r1", 1, 10))  # overtaken
     assert counted(registry) == (20, None)
-    registry.succeeded(word("r1", 4, 30, ended=True), "stage")
-    registry.heard(word("r1", 3, 25, ended=True))
-    registry.heard(word("r1", 3, 25, ended=True))
+    registry.succeeded(report("r1", 4, 30, ended=True), "stage")
+    registry.heard(report("r1", 3, 25, ended=True))
+    registry.heard(report("r1", 3, 25, ended=True))
     assert counted(registry) == (30, 30)
 
 
 def test_of_a_partition_the_first_finished_attempt_counts_with_all_its_workers() -> None:
     registry = Registry()
-    registry.succeeded(word("a", 1, 1, attempt=7), "stage")
-    registry.succeeded(word("b", 1, 2, attempt=7), "stage")  # a second worker of the same attempt
-    registry.succeeded(word("c", 1, 3, attempt=8), "stage")  # a speculative copy, or a rerun
-    registry.succeeded(word("d", 1, 4, attempt=9, partition=1), "stage")
+    registry.succeeded(report("a", 1, 1, attempt=7), "stage")
+    registry.succeeded(report("b", 1, 2, attempt=7), "stage")  # a second worker of the same attempt
+    registry.succeeded(report("c", 1, 3, attempt=8), "stage")  # a speculative copy, or a rerun
+    registry.succeeded(report("d", 1, 4, attempt=9, partition=1), "stage")
     assert counted(registry) == (10, 7)
 
 
@@ -188,7 +188,7 @@ def test_a_batch_counts_when_it_is_finished_and_in_its_last_run() -> None:
     registry = Registry()
 
     def tell(run: str, rows: int, batch: int, query_run: str) -> None:
-        registry.succeeded(word(run, 1, rows, query="q", batch=str(batch), query_run=query_run), "stage")
+        registry.succeeded(report(run, 1, rows, query="q", batch=str(batch), query_run=query_run), "stage")
 
     tell("a", 10, 0, "first")
     assert counted(registry) == (10, None)
@@ -206,6 +206,6 @@ def test_memory_is_bounded_and_nothing_is_lost_by_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(registry_module, "LIVE_RUNS", 10)
     registry = Registry()
     for number in range(100):
-        registry.heard(word(f"killed {number}", 1, 1))
+        registry.heard(report(f"killed {number}", 1, 1))
     assert len(registry._live) == 10
     assert counted(registry) == (100, None)
