@@ -74,15 +74,15 @@ def imports(file: Path) -> list[str]:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
         for inner in ast.walk(node)
     }
-    found = []
+    names = []
     for node in ast.walk(tree):
         if id(node) in typing_only:
             continue
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return found
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -161,8 +161,8 @@ def test_an_engine_is_imported_in_its_own_folder_alone(engine: str) -> None:
     for file in FILES:
         if file.is_relative_to(folder_of(engine)) or (room(name_of(file)), engine) in ALLOWED_ENGINES:
             continue
-        found = [module for module in imports(file) if module.startswith(f"streamgauge.bench.engines.{engine}")]
-        assert not found, f"{file} imports {found[0]}"
+        others = [module for module in imports(file) if module.startswith(f"streamgauge.bench.engines.{engine}")]
+        assert not others, f"{file} imports {others[0]}"
 
 
 @pytest.mark.parametrize("engine", ENGINES.built_in)
@@ -198,6 +198,16 @@ def test_checking_a_file_loads_of_an_engine_its_settings_alone() -> None:
     assert set(done.stdout.split()) == wanted | {f"{name}.settings" for name in wanted}
 
 
+STARTERS = {"base/processes.py"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_processes_are_started_in_one_place(file: Path) -> None:
+    calls = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    starts = any(isinstance(call, ast.Attribute) and call.attr == "Popen" for call in calls)
+    assert starts == (str(file.relative_to(PACKAGE)) in STARTERS), f"{file}: use Leader or Child of base/processes.py"
+
+
 def test_every_room_has_its_place_and_no_module_is_loose() -> None:
     assert {file.parent.name for file in PACKAGE.glob("*/__init__.py")} == set(WINGS)
     for wing, rooms in WINGS.items():
@@ -210,8 +220,8 @@ def test_modules_make_no_circle() -> None:
     modules = {name_of(file) for file in FILES}
     graph = {}
     for file in FILES:
-        found = {module if module in modules else module.rpartition(".")[0] for module in imports(file)}
-        graph[name_of(file)] = (found & modules) - {name_of(file)}
+        imported = {module if module in modules else module.rpartition(".")[0] for module in imports(file)}
+        graph[name_of(file)] = (imported & modules) - {name_of(file)}
     list(TopologicalSorter(graph).static_order())
 
 

@@ -47,8 +47,8 @@ class Workload(Model):
         return _QUERIES.outside(self.query)
 
 
-class Replay(Model):
-    """Settings of how the driver offers a stream."""
+class Offered(Model):
+    """Settings of a stream as processes of the driver offer it."""
 
     mode: Literal["constant", "time_map"] = Field(
         default="constant",
@@ -57,17 +57,11 @@ class Replay(Model):
     profile: Literal["constant", "steps", "sine", "burst", "source"] = Field(
         default="constant", description="mode constant: how the rate changes around its mean during a trial"
     )
-    processes: Annotated[int, Field(ge=1, le=64)] = Field(default=1, description="number of driver processes")
     partitions: Annotated[int, Field(ge=1, le=1024)] = Field(
         default=1, description="number of queues, over all processes"
     )
     densify: Annotated[int, Field(ge=1)] = Field(
         default=1, description="interleaved copies of each event, under salted keys"
-    )
-    ids: tuple[str, ...] | None = Field(
-        default=None,
-        description="columns whose values are others in each trial, warm-up and loop of the stream, of type string or "
-        "int64; by default a job's answer.key, where it names columns of the source and no time; [] for none",
     )
     queue_seconds: PositiveFloat = Field(
         default=30.0, description="seconds of events that the queues hold before they overflow"
@@ -75,6 +69,17 @@ class Replay(Model):
     max_memory_mb: Annotated[int, Field(gt=0)] = Field(
         default=1024,
         description="MiB of memory of all driver processes together: half for the stream, half for the queues",
+    )
+
+
+class Replay(Offered):
+    """Settings of how the driver offers a stream."""
+
+    processes: Annotated[int, Field(ge=1, le=64)] = Field(default=1, description="number of driver processes")
+    ids: tuple[str, ...] | None = Field(
+        default=None,
+        description="columns whose values are others in each trial, warm-up and loop of the stream, of type string or "
+        "int64; by default a job's answer.key, where it names columns of the source and no time; [] for none",
     )
     cpus: tuple[int, ...] | None = Field(default=None, description="pin the driver to these CPUs")
     max_slip: Delay = Field(

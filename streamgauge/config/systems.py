@@ -79,7 +79,7 @@ WORDS = {
 class System(Model):
     """A system under test: an engine and its settings. The keys here are those of every engine."""
 
-    #: module:Class of its `SystemUnderTest` (bench/driver/system.py), called with (settings, directory)
+    #: module:Class of its `Adapter` (bench/driver/system.py), called with (settings, directory)
     adapter: ClassVar[str] = ""
     #: None: nobody has declared it
     semantics: ClassVar[Semantics | None] = None

@@ -17,8 +17,9 @@ import pytest
 STARTS = """
 import os, psutil, subprocess, sys, time
 from pathlib import Path
-from streamgauge.base.process_sessions import Leader
+from streamgauge.base.processes import Leader
 command = ["sh", "-c", "sleep 600 & wait"]
+os.environ["STREAMGAUGE_FENCE"] = "1"
 made = {name: Leader(command, dict(os.environ), Path(sys.argv[1])) for name in ("guarded", "ended")}
 made["own"] = subprocess.Popen(command, start_new_session=True)
 while not psutil.Process(made["ended"].pid).children():
@@ -31,12 +32,12 @@ time.sleep(600)
 
 
 def session(leader: int) -> list[psutil.Process]:
-    found = []
+    running = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                running.append(process)
+    return running
 
 
 def alive(process: psutil.Process) -> bool:
@@ -61,6 +62,7 @@ def test_a_killed_process_takes_its_sessions_with_it(tmp_path: Path) -> None:
             until(lambda: [len(session(leader)) for leader in (guarded, own, ended)] == [2, 2, 1])  # shells and sleeps
             guards = [one for one in psutil.Process(killed.pid).children() if "guard.py" in " ".join(one.cmdline())]
             assert len(guards) == 1
+            assert "STREAMGAUGE_FENCE" not in guards[0].environ()
             killed.send_signal(signal.SIGKILL)
             until(lambda: not session(guarded) and not any(map(alive, guards)))
             assert [len(session(leader)) for leader in (own, ended)] == [2, 1], "others are left alone"

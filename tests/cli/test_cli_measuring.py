@@ -163,13 +163,28 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
     assert "\n" not in problems[0]
 
 
+NO_SYSTEM = """
+from streamgauge.bench.driver.system import Adapter
+class Engine(Adapter): ...
+class Undeclared(Adapter):
+    capabilities = {"pins"}
+    start = begin_trial = end_trial = alive = stop = None
+class Other(Adapter):
+    start = begin_trial = end_trial = alive = stop = None
+    def __init__(self, system, work): 1 / 0
+"""
+
+
 @pytest.mark.parametrize(
     ("engine", "told"),
     [
         ("no.such:Thing", "no.such:Thing cannot be loaded: ModuleNotFoundError: No module named 'no'"),
         ("streamgauge.bench.engines.known.known_system:Nobody", "cannot be loaded: AttributeError: "),
-        ("json:JSONDecoder", "json:JSONDecoder cannot be made: TypeError: "),
-        ("no_system:Engine", "no_system:Engine does not implement SystemUnderTest; see docs/engines.md"),
+        ("json:JSONDecoder", "json:JSONDecoder is no class that derives from Adapter; see docs/engines.md"),
+        ("json:loads", "json:loads is no class that derives from Adapter; see docs/engines.md"),
+        ("no_system:Engine", "no_system:Engine cannot be made: TypeError: Can't instantiate abstract class Engine"),
+        ("no_system:Undeclared", "no_system:Undeclared: found capabilities {'pins'}, allowed: Capabilities(…)"),
+        ("no_system:Other", "no_system:Other cannot be made: ZeroDivisionError: "),
         ("broken_engine:Engine", "broken_engine:Engine cannot be loaded: RuntimeError: at import"),
     ],
 )
@@ -177,7 +192,7 @@ def test_an_engine_that_is_no_system(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, told: str
 ) -> None:
     (tmp_path / "broken_engine.py").write_text("raise RuntimeError('at import')\n")
-    (tmp_path / "no_system.py").write_text("class Engine:\n    def __init__(self, system, work): ...\n")
+    (tmp_path / "no_system.py").write_text(NO_SYSTEM)
     monkeypatch.syspath_prepend(str(tmp_path))
     file = changed(bench, systems=[{"name": "known", "engine": engine}])
     assert call("check", file).code == 0, "its name is one of code, which a check does not run"

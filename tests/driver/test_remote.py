@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +107,7 @@ def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
                 assert asked.serves is not None
                 assert (asked.serves["share"], asked.serves["columns"]) == ("1/2", columns)
                 with pytest.raises(RefusedError, match="no finished stream there; run the stage generate first"):
-                    asked.serve("0123456789abcdef", replace(found.servings[1], densify=3))
+                    asked.serve("0123456789abcdef", found.servings[1].model_copy(update={"densify": 3}))
                 said = "no stream is served here yet; the controller must send `serve` first"
                 with pytest.raises(RefusedError, match=said):
                     asked.latest()
@@ -132,7 +131,7 @@ def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
         ({"partitions": 4}, COLUMNS, "its partitions is 1; restart it with --partitions 4"),
         ({"mode": "time_map"}, COLUMNS, "its mode is constant; restart it with --mode time_map"),
         ({"profile": "sine"}, COLUMNS, "its profile is constant; restart it with --profile sine"),
-        ({"densify": 2}, COLUMNS, "its salted is none; restart it with --salt carrier"),
+        ({"densify": 2}, COLUMNS, "its densify is 1; restart it with --densify 2"),
         ({"queue_seconds": 9}, COLUMNS, "its queue_seconds is 30.0; restart it with --queue-seconds 9.0"),
         ({"max_memory_mb": 99}, COLUMNS, "its max_memory_mb is 1024; restart it with --max-memory-mb 99"),
         ({"remote": 2, "partitions": 2}, COLUMNS, "its partitions is 1; restart it with --partitions 2"),

@@ -25,7 +25,7 @@ from streamgauge.bench.driver.observed import Bounds, TrialRun
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.paced_loop import PacedLoop
 from streamgauge.bench.driver.server import Answer, Server
-from streamgauge.bench.driver.system import Adapter, Endpoint, SystemUnderTest, TrialSetup, make_system
+from streamgauge.bench.driver.system import Adapter, Endpoint, TrialSetup, make_system
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.engines.known.process import Wired, run
@@ -85,9 +85,7 @@ def fleet(artifact: Path) -> Iterator[Fleet]:
         yield started
 
 
-def trial(
-    fleet: Fleet | RemoteDrivers, system: SystemUnderTest, *, rate: float, seconds: float, **more: Any
-) -> TrialRun:
+def trial(fleet: Fleet | RemoteDrivers, system: Adapter, *, rate: float, seconds: float, **more: Any) -> TrialRun:
     more = {"bounds": PATIENT, **more}
     return run_trial(system, fleet, WORKLOAD, rate=rate, seconds=seconds, work=Path("."), **more)
 
@@ -277,16 +275,12 @@ def test_a_killed_driver_makes_the_trial_invalid_and_is_replaced(artifact: Path)
 def test_a_killed_system_makes_the_trial_invalid(artifact: Path) -> None:
     system = KnownSystem(KnownSettings(name="k", engine="known"), artifact)
 
-    def kill() -> None:
-        assert system._process is not None
-        system._process.kill()
-
     with Fleet(artifact, Replay(), tick="ns", columns=COLUMNS) as fleet:
         started: list[threading.Thread] = []
 
         def watch(seen: dict[str, Any]) -> None:
             if seen["drivers"][0]["state"] == "started" and not started:
-                started.append(during(0.5, kill))
+                started.append(during(0.5, lambda: system.strike("kill")))
 
         found = trial(fleet, system, rate=100, seconds=60, progress=watch)
     assert found.observation.invalid is not None

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from streamgauge.base import process_sessions
+from streamgauge.base import processes
 from streamgauge.catalog.artifacts import Store
 from tests.conftest import ROOT
 from tests.e2e.processes import free_port, wait_for, write_config
@@ -76,17 +76,17 @@ class Service:
     variables: dict[str, str]
     """what programs find in their environment to reach the store"""
     backend: Backend
-    started: dict[str, process_sessions.Leader] = field(default_factory=dict)
+    started: dict[str, processes.Leader] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
         """Starts a documented service, as systemd would."""
         environment = dict(line.split("=", 1) for line in (self.place / "environment").read_text().split("\0")[:-1])
         [line] = [line for line in documented("services").splitlines() if line.split()[-1] == name]
         command = ["bash", "-c", f"cd {self.place} && exec {line}"]
-        self.started[name] = process_sessions.Leader(command, environment | self.variables, self.place / f"{name}.log")
+        self.started[name] = processes.Leader(command, environment | self.variables, self.place / f"{name}.log")
 
     def restart(self, name: str) -> None:
-        process_sessions.stop(self.started[name])
+        processes.stop(self.started[name])
         self.start(name)
 
     def keep(self) -> None:
@@ -199,7 +199,7 @@ def served(place: Path, there: str, variables: dict[str, str], backend: Backend)
             wait_for(lambda: healthy(found), "healthy Airflow", 240)
             yield found
         finally:
-            process_sessions.stop(*found.started.values())
+            processes.stop(*found.started.values())
 
 
 def healthy(service: Service) -> bool:

@@ -131,8 +131,8 @@ def test_an_executor_killed_in_the_middle_of_a_batch_loses_and_repeats_nothing(
         proxy.catch()
         if proxy.caught.wait(30):  # its task has begun to read a batch
             [executor] = our_processes("CoarseGrainedExecutorBackend")
-            executor.kill()
             killed.append(executor.pid)
+            system.strike("restart")
         proxy.release()
 
     with through(system, fleet) as proxy:
@@ -216,7 +216,7 @@ def test_a_disk_that_is_full_for_checkpoints_ends_the_trial_with_its_reason(
 def test_a_killed_system_ends_the_trial_and_leaves_no_process(system: Proxied, fleet: Fleet, tmp_path: Path) -> None:
     assert system._process is not None
     pid = system._process.pid
-    run = trial(system, fleet, tmp_path, lambda: os.kill(pid, signal.SIGKILL), seconds=60)
+    run = trial(system, fleet, tmp_path, lambda: system.strike("kill"), seconds=60)
     assert invalid(run) == "the system died: killed by signal 9"
     assert system._session is not None
     session = system._session

@@ -196,10 +196,9 @@ def test_a_killed_task_manager_loses_and_doubles_nothing(
 
     def kill() -> None:
         assert flink._cluster is not None
-        for process in flink._cluster.session.processes():
-            if not killed and "TaskManagerRunner" in " ".join(process.cmdline()):
-                process.kill()
-                killed.append(process.pid)
+        members = flink._cluster.session.processes()
+        killed.extend(one.pid for one in members if "TaskManagerRunner" in " ".join(one.cmdline()))
+        flink.strike("restart")
 
     run = trial(flink, fleet, name, tmp_path, seconds=5, progress=during(kill))
     assert len(killed) == 1

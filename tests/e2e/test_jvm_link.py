@@ -15,7 +15,7 @@ from streamgauge.bench.answers.nexmark_suite import chosen
 from streamgauge.bench.answers.systems import named
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.observed import Bounds, TrialRun
-from streamgauge.bench.driver.system import SystemUnderTest, make_system
+from streamgauge.bench.driver.system import Adapter, make_system
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.engines.flink.settings import FlinkSettings
 from streamgauge.bench.engines.known.settings import KnownSettings
@@ -50,13 +50,13 @@ def fleet(stream: Path) -> Iterator[Fleet]:
         yield made
 
 
-def started(work: Path, **given: Any) -> SystemUnderTest:
+def started(work: Path, **given: Any) -> Adapter:
     made = make_system(SparkSettings(name="s", memory="1g", link="jvm", **given), work)
     made.start()
     return made
 
 
-def trial(system: SystemUnderTest, fleet: Fleet, asked: Workload, work: Path, **more: Any) -> TrialRun:
+def trial(system: Adapter, fleet: Fleet, asked: Workload, work: Path, **more: Any) -> TrialRun:
     fleet.start()
     beyond_us = Spec.of(asked, COLUMNS).beyond_us
     return run_trial(
@@ -113,14 +113,14 @@ def test_an_executor_killed_in_mid_trial_loses_and_doubles_nothing(fleet: Fleet,
 
 
 @pytest.fixture(scope="module")
-def real_time(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SystemUnderTest]:
+def real_time(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adapter]:
     with wire_suite.started(named("spark-real-time"), tmp_path_factory.mktemp("real-time")) as made:
         yield made
 
 
 @built
 def test_real_time_mode_is_measured_like_any_other_and_refuses_with_spark_s_own_words(
-    real_time: SystemUnderTest, fleet: Fleet, stream: Path, tmp_path: Path
+    real_time: Adapter, fleet: Fleet, stream: Path, tmp_path: Path
 ) -> None:
     asked = workload(query="passthrough")
     run = trial(real_time, fleet, asked, tmp_path / "passthrough")
@@ -137,7 +137,7 @@ def test_real_time_mode_is_measured_like_any_other_and_refuses_with_spark_s_own_
 
 
 @built
-def test_real_time_mode_is_asked_the_suite_over_the_wire(real_time: SystemUnderTest, tmp_path: Path) -> None:
+def test_real_time_mode_is_asked_the_suite_over_the_wire(real_time: Adapter, tmp_path: Path) -> None:
     """A query is right, unchecked where it emits running answers, or refused; a rule that needs rows is no obstacle."""
     events = make_events(Store(tmp_path / "store"), benchmark(1000, 1, 20.0))
     asked = chosen("q2,q3,q16,q17")

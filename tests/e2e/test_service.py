@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from streamgauge.app.airflow import summary
-from streamgauge.base import process_sessions
+from streamgauge.base import processes
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
@@ -73,7 +73,7 @@ def begun(service: Service, page: AirflowPage) -> Begun:
     arguments: set[str] = set()
 
     def ended() -> bool:
-        for process in process_sessions.members({leader.pid: leader.since for leader in service.started.values()}):
+        for process in processes.members({leader.pid: leader.since for leader in service.started.values()}):
             try:
                 arguments.update(process.cmdline())
             except psutil.Error:

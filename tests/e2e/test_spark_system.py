@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -112,8 +111,7 @@ def test_trials_in_one_warm_process_then_a_driver_that_leaves_then_a_kill_that_l
     assert system._session is not None
     session, members = system._session, system._session.processes()
     assert len(members) >= 2
-    assert system._process is not None
-    os.kill(system._process.pid, signal.SIGKILL)
+    system.strike("kill")
     until(lambda: not system.alive(), 10)
     assert system.failure == "the system died: killed by signal 9"
     assert system.end_trial(5.0)["batches"] == []

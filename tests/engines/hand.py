@@ -74,11 +74,11 @@ class HandDriver:
     def read(self, request: requests.Read) -> list[pa.RecordBatch]:
         assert request.to is not None
         self.calls.append(("read", (request.partition, request.start, request.to)))
-        found = self.queues.read(request.partition, request.start, request.to, 1)
+        batches = self.queues.read(request.partition, request.start, request.to, 1)
         if self.tear:
             self.tear -= 1
-            return Torn(found)
-        return found
+            return Torn(batches)
+        return batches
 
     def answer(self, request: requests.Request) -> dict[str, Any]:
         match request:

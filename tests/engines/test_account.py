@@ -141,8 +141,8 @@ def test_a_number_that_is_used_again_is_another_process() -> None:
 
 def test_a_line_of_proc_is_read_whatever_the_name() -> None:
     line = "42 (a) b (c)) S 7 42 6 0 -1 4194304 100 0 1 0 11 22 33 44 20 0 3 0 5678 3133440 10 18446744073709551615 1"
-    found = Reading.of(line)
-    assert (found.pid, found.parent, found.session, found.started_ticks) == (42, 7, 6, 5678)
-    assert (found.own_ticks, found.reaped_ticks, found.ended) == (33, 77, False)
+    reading = Reading.of(line)
+    assert (reading.pid, reading.parent, reading.session, reading.started_ticks) == (42, 7, 6, 5678)
+    assert (reading.own_ticks, reading.reaped_ticks, reading.ended) == (33, 77, False)
     assert Reading.of(line.replace(" S ", " Z ").replace(" 20 0 3 ", " 20 0 1 ")).ended
     assert not Reading.of(line.replace(" S ", " Z ")).ended  # its other threads run on

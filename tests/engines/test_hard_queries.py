@@ -50,8 +50,8 @@ def test_batch_answers_as_duckdb_and_so_does_streaming_but_for_what_its_batches_
 ) -> None:
     given = events(COUNT, disorder, LONGEST_S)
     batch_rows = COUNT // (3 if disorder else 2)  # an event is late by what came two micro-batches before
-    found = [judge(spark, spec, mode, given, batch_rows, tmp_path / mode) for mode in MODES]
-    (batch, _), (streaming, micro) = found
+    records = [judge(spark, spec, mode, given, batch_rows, tmp_path / mode) for mode in MODES]
+    (batch, _), (streaming, micro) = records
     assert (batch.status, streaming.status) == ("correct", "correct"), (batch.why, streaming.why)
     assert streaming.late_drops_expected == streaming.late_drops_reported
     assert bool(streaming.late_drops_reported) == (disorder > 0)
@@ -91,16 +91,16 @@ def test_the_oracle_catches(spark: Any, mutant: str) -> None:
     given = events(COUNT, 0.2, LONGEST_S)
     frames = [spark.createDataFrame(given)] * workloads.find(spec.query).streams
     with settings(spark, {PROVIDER: ROCKSDB}):
-        found = names["query"](frames, spec).toArrow()
-    assert size_and_hash(found, Rule()) != size_and_hash(ask(spec, (given,) * len(frames)), Rule())
+        answer = names["query"](frames, spec).toArrow()
+    assert size_and_hash(answer, Rule()) != size_and_hash(ask(spec, (given,) * len(frames)), Rule())
 
 
 @pytest.mark.spark
 def test_failures_count_in_their_window_and_the_next_three(spark: Any) -> None:
     """HEALTHY at minute 5, FAILURE at minute 12."""
     given = spark.createDataFrame(rows([5 * 60, 12 * 60], [1, 7], ["a", "a"]))
-    found = queries.run([given], replace(CUSTOM, window_us=600 * S))
-    minutes = found.selectExpr("minute(window_start)", "minute(window_end)", "events", "failures").collect()
+    windows = queries.run([given], replace(CUSTOM, window_us=600 * S))
+    minutes = windows.selectExpr("minute(window_start)", "minute(window_end)", "events", "failures").collect()
     assert sorted(tuple(row) for row in minutes) == [
         (0, 10, 1, 0), (10, 20, 1, 1), (20, 30, 1, 1), (30, 40, 1, 1), (40, 50, 1, 1),
     ]  # fmt: skip
@@ -129,8 +129,8 @@ def test_a_late_event_whose_session_has_come_out_begins_another(spark: Any, tmp_
     """Sessions end 3 s after their last event. At watermark 4 comes 2: late for [0, 3), already out, not for [2, 5)."""
     given = rows([0, 4, 30, 2], [1] * 4, ["a", "a", "b", "a"])
     run = stream(spark, SESSIONS, slices(given, 1), tmp_path / "run")
-    found = [(r["window_start"].second, r["window_end"].second, r["events"]) for r in run.output.to_pylist()]
-    assert found == [(0, 3, 1), (2, 7, 2), (30, 33, 1)]
+    windows = [(r["window_start"].second, r["window_end"].second, r["events"]) for r in run.output.to_pylist()]
+    assert windows == [(0, 3, 1), (2, 7, 2), (30, 33, 1)]
     parts = expectation(offered(given), run.logs(), SESSIONS, queries.rules("sessions")).parts
     assert [part.frames[0]["seq"].to_pylist() for part in parts] == [[0, 2], [1, 3]]
     wanted = expectation(offered(given), run.logs(), SESSIONS, queries.rules("sessions"))
@@ -179,14 +179,14 @@ def test_dealt_events_have_the_sessions_that_they_had_in_their_batches(some: lis
     columns = np.array(events, np.int64).reshape(-1, 3).T
     keys, seconds, batches = columns
     dealt = deals(pa.chunked_array([keys]), seconds, batches, np.array(late)[batches], gap).tolist()
-    found: dict[tuple[int, int, int], set[int]] = {}
+    sessions: dict[tuple[int, int, int], set[int]] = {}
     last: dict[tuple[int, int], tuple[int, int]] = {}  # of key and deal: the time before, how many sessions
     for number in sorted(range(len(events)), key=lambda n: events[n][1]):
         place = (events[number][0], dealt[number])
         before, count = last.get(place, (-100, 0))
         last[place] = events[number][1], count + (events[number][1] > before + gap)
-        found.setdefault((*place, last[place][1]), set()).add(number)
-    assert {frozenset(one) for one in found.values()} == sessions_one_by_one(events, late, gap)
+        sessions.setdefault((*place, last[place][1]), set()).add(number)
+    assert {frozenset(one) for one in sessions.values()} == sessions_one_by_one(events, late, gap)
 
 
 @pytest.mark.parametrize(
@@ -204,9 +204,9 @@ def test_dealt_events_have_the_sessions_that_they_had_in_their_batches(some: lis
 )
 def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], message: str) -> None:
     given = {"name": "w", "query": "custom_windows", "key": "name", "value": "name", "mark": "b"} | change
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as problem:
         Spec.of(Workload.model_validate(given), {"name": "string", "amount": "int64", "price": "float64"})
-    assert str(told.value) == message
+    assert str(problem.value) == message
 
 
 def test_a_batch_judges_rows_by_the_watermark_before_its_own_or_where_all_operators_share_one_by_its_own() -> None:

@@ -51,7 +51,7 @@ def run(
     return writer.option("checkpointLocation", str(place / "check")).trigger(availableNow=True).start()
 
 
-def told(driver: HandDriver) -> tuple[int, int]:
+def reported(driver: HandDriver) -> tuple[int, int]:
     """Rows and checksum over all epochs."""
     bodies = driver.reports.values()
     return sum(body["rows"] for body in bodies), sum(body["checksum"] for body in bodies) % 2**64
@@ -64,11 +64,11 @@ def test_every_row_once_over_two_queues_in_mid_batch_offsets(spark: Any, driver:
     assert [driver.reports[n]["rows"] for n in sorted(driver.reports)] == [20, 20, 20, 10, 10]
     assert driver.said("planned") == [{"0": min(50, n), "1": min(31, n)} for n in (10, 20, 30, 40, 50)]
     assert driver.said("commit") == driver.said("planned")
-    assert told(driver) == (80, checksum(table([row(n, n) for n in range(80)])))
+    assert reported(driver) == (80, checksum(table([row(n, n) for n in range(80)])))
 
 
 def test_every_type_has_the_fingerprint_of_the_python_sink(spark: Any, tmp_path: Path) -> None:
-    found = []
+    reports = []
     for number, links in enumerate((("python", "python"), ("jvm", "jvm"), ("jvm", "python"), ("python", "jvm"))):
         driver = HandDriver()
         driver.offer([row(n, n * 40_000, name="k" * (n % 4), amount=n % 9) for n in range(100)])
@@ -77,10 +77,10 @@ def test_every_type_has_the_fingerprint_of_the_python_sink(spark: Any, tmp_path:
         query = run(spark, driver, place, change=lambda frame: frame.selectExpr(*TYPES), links=links)
         assert query.awaitTermination(60)
         (body,) = driver.reports.values()
-        found.append((told(driver), body["event_latency"]["count"], body["negative"]))
+        reports.append((reported(driver), body["event_latency"]["count"], body["negative"]))
         driver.close()
-    assert found[0][0][0] == 101
-    assert found == [found[0]] * 4
+    assert reports[0][0][0] == 101
+    assert reports == [reports[0]] * 4
 
 
 def test_negative_latencies_are_counted_apart(spark: Any, driver: HandDriver, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_task_that_fails_midway_is_repeated_and_counted_once(spark: Any, drive
     assert run(spark, driver, tmp_path, change=lambda f: f.mapInArrow(fail_once, f.schema)).awaitTermination(60)
     spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert os.path.exists(once)
-    assert told(driver) == (40, checksum(table([row(n, n) for n in range(40)])))
+    assert reported(driver) == (40, checksum(table([row(n, n) for n in range(40)])))
     assert [body["event_latency"]["count"] for body in driver.reports.values()] == [40]
 
 
@@ -120,7 +120,7 @@ def test_a_connection_cut_within_an_answer_is_taken_up_where_it_broke(
     driver.offer(rows, 0, chunk=20_000)  # batches larger than any buffer
     driver.tear = 1
     assert run(spark, driver, tmp_path).awaitTermination(60)
-    assert told(driver) == (60_000, checksum(table(rows)))
+    assert reported(driver) == (60_000, checksum(table(rows)))
     first, second = driver.said("read")
     assert first == (0, 0, 60_000)
     assert second in [(0, 20_000, 60_000), (0, 40_000, 60_000)]
@@ -137,8 +137,8 @@ def test_a_restart_from_the_checkpoint_reads_the_uncommitted_again_and_repeats_n
     with pytest.raises(Exception, match="injected"):
         broken.awaitTermination(60)
     assert sorted(driver.reports) == [0]
-    assert told(driver) == (10, checksum(table([row(n, n) for n in range(10)])))
+    assert reported(driver) == (10, checksum(table([row(n, n) for n in range(10)])))
     driver.offer([row(n, n) for n in range(30, 35)])
     assert run(spark, driver, tmp_path, 20).awaitTermination(60)
     assert [driver.reports[n]["rows"] for n in sorted(driver.reports)] == [10, 10, 10, 5]
-    assert told(driver) == (35, checksum(table([row(n, n) for n in range(35)])))
+    assert reported(driver) == (35, checksum(table([row(n, n) for n in range(35)])))

@@ -63,8 +63,8 @@ def specs(key: str, value: str) -> list[Spec]:
 
 
 def events(key: str, value: str) -> pa.Table:
-    found = pa.Table.from_batches([table([row(n, n * 3, "abc"[n * n % 3], n % 9) for n in range(20)])])
-    return found.rename_columns([{"name": key, "amount": value}.get(name, name) for name in found.column_names])
+    rows = pa.Table.from_batches([table([row(n, n * 3, "abc"[n * n % 3], n % 9) for n in range(20)])])
+    return rows.rename_columns([{"name": key, "amount": value}.get(name, name) for name in rows.column_names])
 
 
 def plain(answer: pa.Table, spec: Spec) -> pa.Table:
@@ -85,8 +85,8 @@ def test_duckdb_s_answers_do_not_depend_on_names(names: list[str]) -> None:
     key, value = names[:2]
     for asked, wanted in zip(specs(key, value), ordinary_checksums(), strict=True):
         frames = find(asked.query).streams
-        found = plain(ask(asked, (events(key, value),) * frames), asked)
-        assert checksum(found) == wanted, asked
+        answer = plain(ask(asked, (events(key, value),) * frames), asked)
+        assert checksum(answer) == wanted, asked
 
 
 @given(st.permutations(NAMES))
@@ -125,6 +125,6 @@ def test_flink_is_told_the_column_names_as_they_are(tmp_path: Any) -> None:
     workload = Workload.model_validate({"name": "w", "query": "chained_windows", "key": "rowtime", "value": "at_us"})
     columns = {"rowtime": "string", "at_us": "int64"}
     setup = TrialSetup("a", (), workload, columns, "ns", tmp_path, 1.0)
-    told = argument(Spec.of(workload, columns), setup)
-    assert (told["key"], told["value"], told["columns"]) == ("rowtime", "at_us", ("rowtime", "at_us"))
-    assert told["results"] == ("window_start", "window_end", "groups", "total")
+    job = argument(Spec.of(workload, columns), setup)
+    assert (job["key"], job["value"], job["columns"]) == ("rowtime", "at_us", ("rowtime", "at_us"))
+    assert job["results"] == ("window_start", "window_end", "groups", "total")

@@ -268,8 +268,8 @@ def test_a_process_that_looks_at_itself_stays_in_its_group() -> None:
         "import os; from streamgauge.bench.engines.processes import Session; s = Session(os.getpid());"
         "print(s._group, s.cpu_seconds() > 0)"
     )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, start_new_session=True)
-    assert told.stdout.split() == ["None", "True"], told.stderr
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, start_new_session=True)
+    assert done.stdout.split() == ["None", "True"], done.stderr
 
 
 def test_end_ends_what_ignores_the_request() -> None:
@@ -303,16 +303,16 @@ time.sleep(60)
         child.stdout.readline()
         first, *others = sorted(os.sched_getaffinity(0))
         session.pin([first])
-        found = {
+        pinned = {
             (thread / "comm").read_text().strip(): os.sched_getaffinity(int(thread.name))
             for thread in Path(f"/proc/{child.pid}/task").iterdir()
         }
     finally:
         session.end()
         child.wait()
-    assert found.pop("C2 CompilerThre") == set(others)
-    assert found.pop("Executor task l") == {first}
-    assert set(map(frozenset, found.values())) == {frozenset({first})}
+    assert pinned.pop("C2 CompilerThre") == set(others)
+    assert pinned.pop("Executor task l") == {first}
+    assert set(map(frozenset, pinned.values())) == {frozenset({first})}
 
 
 BUSY = [sys.executable, "-c", "import os\nif os.fork(): print(1, flush=True)\nwhile True: pass"]

@@ -50,10 +50,10 @@ def check(file: Path) -> Answer:
 
 
 def test_the_page_of_engines_says_how_they_differ_as_they_declare_it() -> None:
-    declared = {engine: told for engine in ENGINES.built_in if (told := settings_of(engine).semantics)}
+    declared = {engine: semantics for engine in ENGINES.built_in if (semantics := settings_of(engine).semantics)}
     rows = ["| | " + " | ".join(engine.title() for engine in declared) + " |", "|---" * (1 + len(declared)) + "|"]
     for key, words in WORDS.items():
-        rows.append(f"| {words} | {' | '.join(getattr(told, key) for told in declared.values())} |")
+        rows.append(f"| {words} | {' | '.join(getattr(semantics, key) for semantics in declared.values())} |")
     page = (ROOT / "docs" / "engines.md").read_text()
     assert re.findall(r"^\|.*", page.split("## How engines differ\n")[1].split("\n## ")[0], re.MULTILINE) == rows
 
@@ -66,10 +66,10 @@ def test_check_says_that_an_engine_is_not_installed_before_anything_runs(
     place = tmp_path / "no" / "flink"
     system = f"systems: [{{name: f, engine: flink, flink_home: {place.relative_to(tmp_path)}}}]"
     bench.file.write_text(re.sub(r"systems:\n(?:[- ].*\n)+", f"{system}\n", text))
-    told = f"systems.f.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes one"
-    check(bench.file).refused(told)
+    message = f"systems.f.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes one"
+    check(bench.file).refused(message)
     monkeypatch.setenv("PATH", str(tmp_path))  # a JRE alone
-    check(bench.file).refused(f"{told}, with a JDK, 17 or newer: here is no javac on PATH")
+    check(bench.file).refused(f"{message}, with a JDK, 17 or newer: here is no javac on PATH")
     bench.file.write_text(re.sub(r"systems:.*", "systems: [{name: s, spark_home: not/there}]", bench.file.read_text()))
     check(bench.file).refused(f"systems.s.spark_home: found {tmp_path}/not/there, which has no bin/spark-submit")
 
@@ -89,14 +89,14 @@ def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(str(tmp_path))
     made = make_system(OwnSettings(name="m", engine="keyed:Engine", threads=2), tmp_path)
     assert made.threads == 2  # type: ignore[attr-defined]
-    for keys, told in (
+    for keys, message in (
         ({"threads": 3}, "systems.m: threads: found 3, allowed: 1 or 2"),
         ({"thread": 1}, "systems.m: thread: unknown key; did you mean threads?"),
         ({"x": 1}, "systems.m: x: unknown key; allowed here: cpus, engine, example, name, threads"),
     ):
         with pytest.raises(UserError) as problem:
             make_system(OwnSettings(name="m", engine="keyed:Engine", **keys), tmp_path)
-        assert str(problem.value) == told
+        assert str(problem.value) == message
 
 
 @pytest.mark.parametrize(
@@ -233,3 +233,20 @@ def test_an_adapter_may_be_named_as_its_package_registers_it(tmp_path: Path, mon
     assert OwnSettings.model_json_schema()["properties"]["engine"]["pattern"] == ".:.|^keyed-engine$"
     made = make_system(settings, tmp_path)
     assert (made.threads, made.capabilities) == (2, Capabilities())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("engine", "keys", "faults"),
+    [
+        ("known", {}, {"kill", "cut"}),
+        ("spark", {}, {"kill", "cut"}),
+        ("spark", {"master": "local-cluster[1,1,1024]"}, {"kill", "cut", "restart"}),
+        ("flink", {}, {"kill", "cut", "restart"}),
+        ("job", {"bootstrap": "b:1", "command": ["run"]}, {"kill"}),
+    ],
+)
+def test_an_engine_declares_the_faults_that_its_trials_take(
+    tmp_path: Path, engine: str, keys: dict[str, object], faults: set[str]
+) -> None:
+    system = make_system(settings_of(engine).model_validate({"name": "s", **keys}), tmp_path)
+    assert system.capabilities.faults == faults

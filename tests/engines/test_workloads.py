@@ -68,11 +68,11 @@ def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: 
 
 
 def offered(rows: list[Row]) -> pa.Table:
-    found = pa.Table.from_batches([table(rows)])
+    rows = pa.Table.from_batches([table(rows)])
     places = {"partition": pa.array([0] * len(rows), pa.int64()), "row": pa.array(range(len(rows)), pa.int64())}
     for name, values in places.items():
-        found = found.append_column(name, values)
-    return found
+        rows = rows.append_column(name, values)
+    return rows
 
 
 def test_sentinels_lie_beyond_every_operator_that_lags() -> None:
@@ -141,10 +141,10 @@ def test_late_rows_are_those_whose_window_had_ended_at_the_watermark_before() ->
     """Batches take seconds 5 and 25, then 9, then 21: the third is in time, its window [20, 30) ends after 25."""
     rows = offered([row(0, 5), row(1, 25), row(2, 9), row(3, 21), row(4, 8), row(5, 9)])
     logs = [BatchLog(n, ({0: end},), ms) for n, (end, ms) in enumerate([(2, 0), (3, 25_000), (4, 25_000), (6, 25_000)])]
-    found = expectation(rows, logs, AGGREGATION, RULES)
+    due = expectation(rows, logs, AGGREGATION, RULES)
     # batch 1 takes row 2 against the watermark 0 of batch 0; batch 3 takes 4 and 5, one group, against 25
-    assert (found.late, found.wrong_watermark) == (1, None)
-    assert found.parts[0].frames[0]["seq"].to_pylist() == [0, 1, 2, 3]
+    assert (due.late, due.wrong_watermark) == (1, None)
+    assert due.parts[0].frames[0]["seq"].to_pylist() == [0, 1, 2, 3]
     assert expectation(rows, logs, replace(AGGREGATION, query="top_n"), queries.rules("top_n")).late == 1
     by_itself = replace(AGGREGATION, query="deduplication")
     assert expectation(rows, logs, by_itself, queries.rules("deduplication")).late == 3  # and row 3
@@ -153,9 +153,9 @@ def test_late_rows_are_those_whose_window_had_ended_at_the_watermark_before() ->
 def test_what_an_engine_logs_changes_no_answer() -> None:
     rows = offered([row(0, 5), row(1, 25), row(2, 9)])
     early = [BatchLog(0, ({0: 2},), 10_000), BatchLog(1, ({0: 3},), 25_000)]
-    found = expectation(rows, early, AGGREGATION, RULES)
-    assert found.wrong_watermark == "watermark of batch 0: the engine logged 10000 ms, its rows imply 0 ms"
-    assert (found.late, found.parts[0].masks) == (0, (None,))
+    due = expectation(rows, early, AGGREGATION, RULES)
+    assert due.wrong_watermark == "watermark of batch 0: the engine logged 10000 ms, its rows imply 0 ms"
+    assert (due.late, due.parts[0].masks) == (0, (None,))
 
 
 def test_a_log_with_holes_is_no_basis() -> None:
@@ -183,6 +183,6 @@ def test_a_log_with_holes_is_no_basis() -> None:
 )
 def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], message: str) -> None:
     given = {"name": "w", "query": "windowed_aggregation", "key": "name", "value": "amount"} | change
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as problem:
         Spec.of(Workload.model_validate(given), {"name": "string", "amount": "int64"})
-    assert str(told.value) == message
+    assert str(problem.value) == message

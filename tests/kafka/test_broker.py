@@ -32,9 +32,9 @@ def records(access: Access, topic: str, partition: int, count: int) -> list[Any]
     """The first records of a partition."""
     consumer = Consumer(access.settings() | {"group.id": "test", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, 0)])
-    found = consumer.consume(count, 20)
+    answers = consumer.consume(count, 20)
     consumer.close()
-    return found
+    return answers
 
 
 def test_row_n_of_a_queue_is_the_record_at_offset_n(serve: Serve, access: Access, topic: Make, tmp_path: Path) -> None:
@@ -50,20 +50,20 @@ def test_row_n_of_a_queue_is_the_record_at_offset_n(serve: Serve, access: Access
         while publisher.finished < 2 and time.monotonic() < until:
             time.sleep(0.02)
         wanted = [row for batch in control.read(1, 0) for row in batch.to_pylist()]
-    found = records(access, name, 1, 201)
+    taken = records(access, name, 1, 201)
     stop.set()
     thread.join()
-    assert [record.offset() for record in found] == list(range(201))
-    assert [dict(record.headers())["seq"] for record in found] == [*(b"%d" % n for n in range(1, 401, 2)), b"-1"]
-    assert [int(dict(record.headers())["offered_wall"]) for record in found] == [row["offered_wall"] for row in wanted]
-    assert [json.loads(record.value())["flight"] for record in found] == [row["flight"] for row in wanted]
-    assert "sentinel" in dict(found[-1].headers())
+    assert [record.offset() for record in taken] == list(range(201))
+    assert [dict(record.headers())["seq"] for record in taken] == [*(b"%d" % n for n in range(1, 401, 2)), b"-1"]
+    assert [int(dict(record.headers())["offered_wall"]) for record in taken] == [row["offered_wall"] for row in wanted]
+    assert [json.loads(record.value())["flight"] for record in taken] == [row["flight"] for row in wanted]
+    assert "sentinel" in dict(taken[-1].headers())
     kept = pa.ipc.open_stream(str(tmp_path / "events-1.arrow")).read_all()
     assert kept.column("offered_wall").to_pylist() == [row["offered_wall"] for row in wanted]
     figures = publisher.figures()
     assert (figures["published"], figures["finished"], figures["queue_full"]) == ([201, 201], 2, 0)
     assert figures["slip"]["count"] > 402 / 8 - 1
-    stamps = [record.timestamp()[1] for record in found]
+    stamps = [record.timestamp()[1] for record in taken]
     assert began // 10**6 <= stamps[0] <= stamps[-1] <= time.time_ns() // 10**6
 
 
@@ -102,11 +102,11 @@ def test_answers_of_a_transaction_count_once_it_is_committed(access: Access, top
     output = Output(access, name, 1)
     try:
         output.wait_until_quiet(0.2, 5)
-        found = output.read()
+        answers = output.read()
     finally:
         output.close()
-    assert found.values == [b"a"]
-    assert abs(int(found.appended_ns[0]) - time.time_ns()) < 60 * 10**9
+    assert answers.values == [b"a"]
+    assert abs(int(answers.appended_ns[0]) - time.time_ns()) < 60 * 10**9
 
 
 def test_a_taken_port_is_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_no_broker_and_wrong_credentials_are_one_line_without_the_secret(
     with pytest.raises(UserError, match=r"security.sasl.password: the environment has no variable KAFKA_TEST_PASSWORD"):
         Topics(Access(broker.bootstrap, security))
     monkeypatch.setenv("KAFKA_TEST_PASSWORD", "s3cret")
-    with pytest.raises(UserError, match=r"bootstrap: the Kafka broker .* cannot be used: ") as told:
+    with pytest.raises(UserError, match=r"bootstrap: the Kafka broker .* cannot be used: ") as problem:
         Topics(Access(broker.bootstrap, security)).check()
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(problem.value)
     with pytest.raises(UserError, match=r'security: .*"nonsense"'):
         Topics(Access(broker.bootstrap, {"nonsense": "1"}))
 

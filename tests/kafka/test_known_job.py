@@ -23,9 +23,9 @@ DELAY_MS = 300.0
 def test_the_set_delay_is_what_is_left_of_a_latency_without_the_link_s_share(
     broker: Broker, artifact: Path, tmp_path: Path
 ) -> None:
-    told = {"behaviour": {"capacity": 20_000, "continuous": True}, "delay_s": DELAY_MS / 1000}
+    settings = {"behaviour": {"capacity": 20_000, "continuous": True}, "delay_s": DELAY_MS / 1000}
     places = ["{bootstrap}", "{input}", "{output}", "{group}"]
-    command = [sys.executable, "-m", "streamgauge.bench.engines.known.kafka_job", *places, json.dumps(told)]
+    command = [sys.executable, "-m", "streamgauge.bench.engines.known.kafka_job", *places, json.dumps(settings)]
     given = JobSettings.model_validate(
         {
             "name": "known-job", "engine": "job", "bootstrap": broker.bootstrap, "command": command,

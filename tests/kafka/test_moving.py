@@ -83,10 +83,10 @@ def test_rows_that_warm_a_job_up_have_ids_of_their_own_in_each_pass_and_loop(tmp
         out.write_batch(batch)
     begin = begin_of(tmp_path, 1, "ns", Laps(Ids({"id": 10}), 5, (2,)))  # two loops of two rows were kept
     assert begin is not None
-    found = [value for at in range(0, begin.rows, 4) for value in begin.part(0, at, 4).column("id").to_pylist()]
+    ids = [value for at in range(0, begin.rows, 4) for value in begin.part(0, at, 4).column("id").to_pylist()]
     numbers = [Turn(5, lap).number for lap in range(2 * PASSES)]
-    assert found == [10 * number + value for number in numbers for value in (0, 1)]
-    assert len(set(found)) == begin.rows
+    assert ids == [10 * number + value for number in numbers for value in (0, 1)]
+    assert len(set(ids)) == begin.rows
 
 
 def test_more_rows_wait_for_a_job_that_takes_many_from_one_commit_to_the_next() -> None:

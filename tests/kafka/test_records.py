@@ -50,11 +50,11 @@ def test_avro_has_the_same_fields_by_the_schema_of_the_docs() -> None:
         {"seq": -1, "event_time": 2**62, "name": None, "n": None, "x": None, "sentinel": True},
     )  # fmt: skip
     schema = fastavro.parse_schema(avro_schema(given.schema))
-    found = [fastavro.schemaless_reader(BytesIO(value), schema) for value in avro(given.schema)(given)]
-    assert [row.pop("event_ts").isoformat() for row in found] == [
+    decoded = [fastavro.schemaless_reader(BytesIO(value), schema) for value in avro(given.schema)(given)]
+    assert [row.pop("event_ts").isoformat() for row in decoded] == [
         "2013-01-01T00:00:00.000001+00:00", "2116-02-20T23:53:38.427387+00:00",
     ]  # fmt: skip
-    assert found == [
+    assert decoded == [
         {"event_time": DAY + 1234, "name": "é", "n": -3, "x": 0.5},
         {"event_time": 2**62, "name": None, "n": None, "x": None},
     ]

@@ -24,7 +24,7 @@ Caused by: java.lang.NullPointerException: no carrier
 
 
 @pytest.mark.parametrize(
-    ("printed", "reason", "told"),
+    ("printed", "reason", "words"),
     [
         ("", "it printed nothing", "it printed nothing; its log: "),
         ("one\ntwo\n  three\nfour\n", "four", "its last lines: two | three | four; its log: "),
@@ -34,7 +34,7 @@ Caused by: java.lang.NullPointerException: no carrier
     ],
     ids=["nothing", "lines", "margin", "Python", "Java"],
 )
-def test_a_job_that_ended_is_told_by_its_last_error(tmp_path: Path, printed: str, reason: str, told: str) -> None:
+def test_a_job_that_ended_is_told_by_its_last_error(tmp_path: Path, printed: str, reason: str, words: str) -> None:
     (tmp_path / "text").write_text(printed)
     code = f"print(open({str(tmp_path / 'text')!r}).read(), end='')"
     command = Command([sys.executable, "-c", code], {}, tmp_path, tmp_path / "logs" / "job.log")
@@ -42,6 +42,6 @@ def test_a_job_that_ended_is_told_by_its_last_error(tmp_path: Path, printed: str
         time.sleep(0.05)
     command.end()
     assert command.last_line() == reason
-    assert command.told().startswith(told)
-    assert command.told().endswith(str(tmp_path / "logs" / "job.log"))
+    assert command.last_words().startswith(words)
+    assert command.last_words().endswith(str(tmp_path / "logs" / "job.log"))
     assert (tmp_path / "logs" / "job.log").read_text() == printed

@@ -15,7 +15,7 @@ from typing import Any
 from streamgauge import config
 from streamgauge.app.airflow import home, stage_runs, summary
 from streamgauge.app.airflow.services import ui
-from streamgauge.base import process_sessions
+from streamgauge.base import processes
 from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
 from streamgauge.bench.measure import timing
@@ -82,15 +82,15 @@ def _run(
     command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(overrides)]
     begin = time.monotonic()
     try:
-        with process_sessions.stoppable():
+        with processes.stoppable():
             with Live(lambda: f"  preparing Airflow, {took(time.monotonic() - begin)}", sys.stdout):
                 home.prepare(environment)
-            process = process_sessions.Leader(command, environment, log)
+            process = processes.Leader(command, environment, log)
             try:
                 _relay(process, RunLog(directory), benchmark, log, say)
             finally:
                 # Airflow takes the end of a stage for a failure: it must be gone before it tries again
-                process_sessions.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
+                processes.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
     except KeyboardInterrupt:
         say("stopped")
         return 130

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streamgauge.app.airflow import home
 from streamgauge.app.airflow.run_names import PREFIX
-from streamgauge.base import process_sessions
+from streamgauge.base import processes
 from streamgauge.base.errors import UserError
 from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
@@ -71,8 +71,8 @@ def _settings(base: Path, port: int) -> dict[str, str]:
 
 def _served(environment: dict[str, str], base: Path, port: int, say: Callable[[str], None]) -> int:
     """Runs the services until Ctrl-C or SIGTERM, then stops them."""
-    started: list[process_sessions.Leader] = []
-    with process_sessions.stoppable():
+    started: list[processes.Leader] = []
+    with processes.stoppable():
         try:
             say("starting Airflow")
             began = time.monotonic()
@@ -80,7 +80,7 @@ def _served(environment: dict[str, str], base: Path, port: int, say: Callable[[s
                 home.prepare(environment)
                 for service in SERVICES:
                     log = base / f"{service[0]}.log"
-                    started.append(process_sessions.Leader([*home.AIRFLOW, *service], environment, log))
+                    started.append(processes.Leader([*home.AIRFLOW, *service], environment, log))
                 _await_health(port, started, base)
             password = json.loads((base / "passwords.json").read_text())[USER]
             say(f"http://127.0.0.1:{port}  user {USER}  password {password}")
@@ -93,10 +93,10 @@ def _served(environment: dict[str, str], base: Path, port: int, say: Callable[[s
             say("stopping Airflow")
             return 0
         finally:
-            process_sessions.stop(*started)
+            processes.stop(*started)
 
 
-def _await_health(port: int, started: list[process_sessions.Leader], base: Path) -> None:
+def _await_health(port: int, started: list[processes.Leader], base: Path) -> None:
     """Waits until the page answers and scheduler and DAG processor are healthy. Raises UserError if that takes long."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -112,7 +112,7 @@ def _await_health(port: int, started: list[process_sessions.Leader], base: Path)
     raise UserError(f"Airflow was not ready after {START_SECONDS:.0f} s; see the logs in {base}")
 
 
-def _check_alive(started: list[process_sessions.Leader], base: Path) -> None:
+def _check_alive(started: list[processes.Leader], base: Path) -> None:
     for service, process in zip(SERVICES, started, strict=True):
         if process.poll() is not None:
             raise UserError(f"airflow {service[0]} exited unexpectedly; see {base / service[0]}.log")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.app.airflow.submission import settings
-from streamgauge.base import process_sessions
+from streamgauge.base import processes
 from streamgauge.base.errors import UserError
 from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
@@ -129,9 +129,9 @@ def _submit(stage: Stage, arguments: list[str], master: str, log: Path, claim: M
     conf = [part for key, value in given["conf"].items() for part in ("--conf", f"{key}={value}")]
     application = str(shipped(f"jobs/{stage.name}.py"))
     command = [str(submit), "--master", master, *conf, application, *given["application_args"]]
-    process = process_sessions.Leader(command, {**os.environ, **given["env_vars"], **claim}, log)
+    process = processes.Leader(command, {**os.environ, **given["env_vars"], **claim}, log)
     try:
         while process.poll() is None:
             time.sleep(POLL_SECONDS)
     finally:
-        process_sessions.stop(process)
+        processes.stop(process)

@@ -35,7 +35,7 @@ from streamgauge.base import printing
 from streamgauge.base.errors import Outage, Stopped, UserError
 from streamgauge.base.folders import telling_of_a_full_disk
 from streamgauge.base.live import tell
-from streamgauge.base.process_sessions import stoppable
+from streamgauge.base.processes import stoppable
 
 app = typer.Typer(
     no_args_is_help=True,

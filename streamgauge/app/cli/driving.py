@@ -53,11 +53,17 @@ def driver(
 
     Clients must know the token in the environment variable STREAMGAUGE_TOKEN, if it is set.
     """
+    from streamgauge import config
     from streamgauge.bench.driver import process
+    from streamgauge.bench.driver.serving import Serving
 
+    given: dict[str, object] = {"mode": mode, "profile": profile, "partitions": partitions, "densify": densify}
+    given |= {"queue_seconds": queue_seconds, "max_memory_mb": max_memory_mb, "share": share}
+    given |= {"salted": salt or [], "line": line}
+    if columns is not None:
+        given["columns"] = {name: "" for name in columns.split(",") if name}
+    serving = config.parse(Serving, given, "streamgauge driver")
     process.run(process.Settings(
-        stream=stream, store=store, host=host, port=port, partitions=partitions, share=share, mode=mode,
-        profile=profile, densify=densify, salt=salt or (), columns=columns, line=line, queue_seconds=queue_seconds,
-        max_memory_mb=max_memory_mb, sentinel_horizon=sentinel_horizon, rate=rate, seconds=seconds, attempt=attempt,
-        cpus=cpus, certificate=certificate, key=key, open=is_open,
+        stream=stream, store=store, serving=serving, host=host, port=port, sentinel_horizon=sentinel_horizon, rate=rate,
+        seconds=seconds, attempt=attempt, cpus=cpus, certificate=certificate, key=key, open=is_open,
     ))  # fmt: skip

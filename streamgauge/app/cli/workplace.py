@@ -22,7 +22,7 @@ from streamgauge.base.errors import Stopped, UserError
 from streamgauge.base.folders import temporary_folder
 from streamgauge.base.live import Live, about, tell, took
 from streamgauge.base.places import Remote, as_user_error, copy, place, remove
-from streamgauge.base.process_sessions import postponed, stoppable
+from streamgauge.base.processes import postponed, stoppable
 from streamgauge.base.shipped import INSTALL
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Store
 from streamgauge.catalog.source_files import stat_source

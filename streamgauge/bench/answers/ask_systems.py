@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.processes import Leader
 from streamgauge.bench.answers.finite_stream import Events
 from streamgauge.bench.answers.record import MODES
 from streamgauge.bench.engines.processes import Session
@@ -47,6 +48,7 @@ def ask(
         for key, system in systems.items():
             private = Path(stack.enter_context(TemporaryDirectory(prefix="streamgauge-")))
             process, session = _start(system, queries, work, key, private)
+            stack.callback(process.wait)
             stack.callback(session.end)
             started[key] = process
         deadline = time.monotonic() + PATIENCE_S
@@ -64,7 +66,7 @@ def ask(
 
 def _start(
     system: SparkSettings, queries: Sequence[str], work: Path, key: str, private: Path
-) -> tuple[subprocess.Popen[bytes], Session]:
+) -> tuple[Leader, Session]:
     given = {
         "events": str(work / "events.parquet"),
         "out": str(work / f"{key}.jsonl"),
@@ -74,15 +76,7 @@ def _start(
     }
     unpinned = system.model_copy(update={"cpus": None})  # systems run side by side here, and are not timed
     command = [*submit.command(unpinned, _APPLICATION, private), json.dumps(given)]
-    with (work / f"{key}.log").open("ab") as output:
-        process = subprocess.Popen(
-            command,
-            env=submit.environment(system, work / "library"),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+    process = Leader(command, submit.environment(system, work / "library"), work / f"{key}.log")
     return process, Session(process.pid)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +24,7 @@ from streamgauge.bench.answers.hard_queries import events as hard_events
 from streamgauge.bench.answers.record import Record, judged, short
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup, Unsupported, make_system
+from streamgauge.bench.driver.system import Adapter, Answering, TrialSetup, Unsupported, make_system
 from streamgauge.bench.oracle.batches import Rules, late_reported, logs_of
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.oracle.duck import answer, size_and_hash
@@ -49,21 +49,8 @@ class _Slow(UserError):
     """The engine was not ready in time, which says nothing about its answer."""
 
 
-@runtime_checkable
-class Answering(SystemUnderTest, Protocol):
-    """A system that keeps the rows of its answers when it is told so before a trial.
-
-    Of any other system only the reports are compared: how many rows the answer has, and their checksum.
-    """
-
-    keeps_answer: bool
-
-    def answer(self) -> Mapping[str, list[Any]]:
-        """The rows of the last trial's answer, by column."""
-
-
 @contextmanager
-def started(system: System, work: Path) -> Iterator[SystemUnderTest]:
+def started(system: System, work: Path) -> Iterator[Adapter]:
     """A system with its processes, for one query after the other. Raises UserError if it does not start."""
     made = make_system(system, work)
     try:
@@ -95,7 +82,7 @@ def suite(queries: Iterable[Query], watermark_ms: int = WATERMARK_MS) -> list[Sp
     return found
 
 
-def run_over_wire(system: SystemUnderTest, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Record]:
+def run_over_wire(system: Adapter, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Record]:
     """Yields a record in streaming for each query of the suite, asked of a started system.
 
     Raises Outage if the engine is gone.
@@ -106,7 +93,7 @@ def run_over_wire(system: SystemUnderTest, events: Events, queries: Iterable[Que
             yield asked(system, fleet, spec, columns, events.rows, work / spec.query)
 
 
-def hard_over_wire(system: SystemUnderTest, count: int, disorder: float, work: Path) -> Iterator[Record]:
+def hard_over_wire(system: Adapter, count: int, disorder: float, work: Path) -> Iterator[Record]:
     """Yields a record in streaming for each hard query, on as many events; disorder: the share that comes late."""
     rows = offered(hard_events(count, disorder, longest_s=3 * -(-count // 8)))
     columns = {"name": "string", "amount": "int64"}
@@ -115,9 +102,7 @@ def hard_over_wire(system: SystemUnderTest, count: int, disorder: float, work: P
             yield asked(system, fleet, replace(spec, offset_us=0), columns, rows, work / spec.query)
 
 
-def asked(
-    system: SystemUnderTest, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path
-) -> Record:
+def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path) -> Record:
     """Asks one query, and compares the answer with DuckDB's by the system's own account and rule of lateness."""
     query = workloads.find(spec.query)
     if isinstance(system, Answering):
@@ -166,7 +151,7 @@ def _unchecked(query: Query, count: int | None, seconds: float, events: int, why
 
 
 def _trial(
-    system: SystemUnderTest, fleet: Fleet, spec: Spec, columns: Mapping[str, str], count: int, work: Path
+    system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str], count: int, work: Path
 ) -> tuple[dict[str, Any], list[ReportBody]]:
     """Offers each event once; returns the system's figures and the bodies of its reports. Raises UserError."""
     attempt, query = uuid.uuid4().hex[:12], workloads.find(spec.query)

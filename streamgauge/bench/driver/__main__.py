@@ -3,14 +3,13 @@
 People start one by `streamgauge driver`.
 """
 
-import json
 import sys
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.process import Settings, run
 
 try:
-    run(Settings(**json.loads(sys.argv[1])))
+    run(Settings.model_validate_json(sys.argv[1]))
 except UserError as problem:
     print(problem, file=sys.stderr)
     sys.exit(2)

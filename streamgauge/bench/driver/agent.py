@@ -17,31 +17,28 @@ from streamgauge.bench.driver import requests
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.replay import DAY_PS, load_stream, memory_of_each
 from streamgauge.bench.driver.server import Answer, Refused
+from streamgauge.bench.driver.serving import Serving
 from streamgauge.catalog.artifacts import Store
 
 
 def driver_of(
     manifest: dict[str, Any],
     files: Sequence[Path],
-    replay: config.Replay,
+    serving: Serving,
     *,
-    names: Sequence[str] | None = None,
-    line: bool = False,
-    salted: Sequence[str] = (),
-    share: str = "0/1",
     horizon_ps: int = DAY_PS,
     others: Sequence[tuple[dict[str, Any], Sequence[Path]]] = (),
 ) -> Driver:
     """Loads a stream and returns a driver that serves it; others: manifests and files of streams that take turns.
 
-    names: declared columns to send, all if None. salted: key columns of `densify`. share: "i/n" for process i of n.
     horizon_ps: how far after the last event the sentinel is, ps. Raises UserError.
     """
-    number, count = _share(share)
-    if number >= replay.partitions:
+    share, partitions = _share(serving.share), serving.partitions
+    if share[0] >= partitions:
         raise UserError(
-            f"--share: found {share}, allowed: i/n with i below {replay.partitions}, the number of partitions"
+            f"--share: found {serving.share}, allowed: i/n with i below {partitions}, the number of partitions"
         )
+    names = None if serving.columns is None else list(serving.columns)
     loaded = []
     for one, own in [(manifest, files), *others]:
         parts = [file for file in own if file.suffix == ".parquet"]
@@ -49,13 +46,18 @@ def driver_of(
             raise UserError("the stream's manifest names no Parquet files; generate the stream with output parquet")
         loaded.append(
             load_stream(
-                parts, one.get("tick", "ns"), _columns(parts, names), line=line, densify=replay.densify, salted=salted,
-                max_memory_mb=memory_of_each(replay.max_memory_mb, 1 + len(others)),
+                parts,
+                one.get("tick", "ns"),
+                _columns(parts, names),
+                line=serving.line,
+                densify=serving.densify,
+                salted=serving.salted,
+                max_memory_mb=memory_of_each(serving.max_memory_mb, 1 + len(others)),
             )
-        )  # fmt: skip
-    sha256 = str(manifest.get("sha256", ""))
+        )
+    sha256, salted = str(manifest.get("sha256", "")), serving.salted
     return Driver(
-        loaded[0], replay, others=loaded[1:], share=(number, count), horizon_ps=horizon_ps, sha256=sha256, salted=salted
+        loaded[0], serving, others=loaded[1:], share=share, horizon_ps=horizon_ps, sha256=sha256, salted=salted
     )
 
 
@@ -93,9 +95,9 @@ class Agent:
         return {"store": str(self._store.root)}
 
     def _serve(self, request: requests.Serve) -> Answer:
-        wanted = request.serving
+        wanted = config.parse(Serving, request.serving, "serve")
         with self._lock:
-            if self._driver is None or self._driver.serving.to_json() != wanted:
+            if self._driver is None or self._driver.serving != wanted:
                 if self._driver is not None:
                     self._driver.end()
                 self._driver = None  # frees its memory for the next one
@@ -103,14 +105,9 @@ class Agent:
                 self.drop_others("")
             return {"serves": self._driver.serving.to_json()}
 
-    def _made(self, key: str, wanted: dict[str, Any]) -> Driver:
-        keys = ("mode", "profile", "partitions", "densify", "queue_seconds", "max_memory_mb")
-        replay = config.parse(config.Replay, {name: wanted[name] for name in keys}, "serve")
+    def _made(self, key: str, serving: Serving) -> Driver:
         stream = self._store.need("stream", key, "generate")
-        driver = driver_of(
-            stream.manifest, stream.files(), replay, names=list(wanted["columns"]), line=wanted["line"] is True,
-            salted=wanted["salted"], share=str(wanted["share"]), horizon_ps=self._horizon_ps,
-        )  # fmt: skip
+        driver = driver_of(stream.manifest, stream.files(), serving, horizon_ps=self._horizon_ps)
         driver.drop_others = lambda name: self.drop_others(name)
         return driver
 

@@ -63,7 +63,7 @@ class Attempt:
             for partition in self.partitions
         ]
 
-    def turn_to(self, replay: Replay, stream: int, settings: config.Replay, first: int) -> None:
+    def turn_to(self, replay: Replay, stream: int, settings: config.Offered, first: int) -> None:
         """Goes on with another stream at the same rate; no time of it is below `first`, in ticks."""
         rate = self.rate * self.all_partitions / len(self.partitions)
         with self.filling:
@@ -130,7 +130,7 @@ class Attempt:
         return [rows - (self.state == "stopped") for rows in self.queues.offered(self.clock.wall())]
 
 
-def schedule_of(settings: config.Replay, replay: Replay, rate: float, seconds: float, behind_s: float) -> Schedule:
+def schedule_of(settings: config.Offered, replay: Replay, rate: float, seconds: float, behind_s: float) -> Schedule:
     """The schedule of a stream; with a backlog it is constant, as its drift tells of the rate only then."""
-    settings = config.Replay() if behind_s else settings  # its defaults are constant
+    settings = config.Offered() if behind_s else settings  # its defaults are constant
     return schedule(rate, seconds, replay.loop, mode=settings.mode, profile=settings.profile)

@@ -1,33 +1,16 @@
-"""Starts a child process with its task, runs the task in it, binds it to CPUs, and ends it with its parent."""
+"""The side of a child process (base/processes.py has the other): runs its task, and ends with its parent."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.client import WireError
-
-
-def spawn(module: str, task: str) -> subprocess.Popen[str]:
-    """Starts a module of ours with its task as the first line of standard input; standard output and error are pipes.
-
-    If it dies at once, its exit code tells why.
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None
-    with suppress(OSError):
-        process.stdin.write(f"{task}\n")
-        process.stdin.flush()
-    return process
 
 
 def pin(cpus: str | None) -> None:

@@ -15,7 +15,7 @@ from streamgauge.bench.driver.marking import UNMARKED, Marking
 from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, nearest
 from streamgauge.bench.driver.replay import LARGEST
 from streamgauge.bench.driver.schedule import NS
-from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.bench.driver.system import Adapter, TrialSetup
 from streamgauge.bench.workloads import find
 from streamgauge.config import Workload
 from streamgauge.records.measurement import Batch
@@ -39,7 +39,7 @@ class ClosedLoop:
 
     def __init__(
         self,
-        system: SystemUnderTest,
+        system: Adapter,
         fleet: Drivers,
         workload: Workload,
         *,

@@ -16,7 +16,7 @@ from streamgauge.bench.driver.figures import checked, seconds
 from streamgauge.bench.driver.fleet import Drivers
 from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, collect, joined, observation, stepped
 from streamgauge.bench.driver.schedule import NS
-from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.bench.driver.system import Adapter, TrialSetup
 from streamgauge.records.driver import DriverFigures, DriverSamples, Observed, TrialStatus
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.trial import Details, SystemFigures
@@ -45,7 +45,7 @@ class Conversation:
     """Talks to all driver processes and to the system during one trial."""
 
     def __init__(
-        self, system: SystemUnderTest, fleet: Drivers, bounds: Bounds, attempt: str, progress: Progress | None
+        self, system: Adapter, fleet: Drivers, bounds: Bounds, attempt: str, progress: Progress | None
     ) -> None:
         self.attempt = attempt
         self._system, self._fleet, self._bounds, self._progress = system, fleet, bounds, progress

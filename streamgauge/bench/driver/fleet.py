@@ -6,16 +6,14 @@ import json
 import os
 import secrets
 import select
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, Self, TypedDict, Unpack
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.processes import Child
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.client import Connection, RefusedError, WireError
 from streamgauge.bench.driver.process import TOKEN, Settings
@@ -129,8 +127,8 @@ class RemoteDrivers:
         endpoints, servings = [], []
         for number, address in enumerate(replay.remote):
             host, _, port = address.rpartition(":")
-            share = f"{number}/{replay.shares}"
-            serving = Serving.of(replay, sha256, columns, line, salted, share)
+            share = number, replay.shares
+            serving = Serving.of(replay, sha256, columns, line, salted, share, replay.shares)
             partitions = len(range(number, replay.partitions, replay.shares))
             endpoint = Endpoint(host, int(port), partitions, token, replay.cafile)
             try:
@@ -198,9 +196,12 @@ class Fleet:
             raise UserError(
                 f"replay.processes: found {replay.processes}, allowed: at most replay.partitions {replay.partitions}"
             )
-        streams = [str(one) for one in (stream, *others)]
-        self._commands = [_command(streams, replay, i, columns, line, salted) for i in range(replay.processes)]
-        self._processes: list[subprocess.Popen[bytes]] = []
+        cpus = ",".join(map(str, replay.cpus)) if replay.cpus else None
+        settings = Settings(stream=str(stream), others=tuple(map(str, others)), cpus=cpus, until_stdin_closes=True)
+        shares = [(number, replay.processes) for number in range(replay.processes)]
+        servings = [Serving.of(replay, "", columns, line, salted, share, replay.processes) for share in shares]
+        self._tasks = [settings.model_copy(update={"serving": serving}).model_dump_json() for serving in servings]
+        self._processes: list[Child] = []
         self._endpoints: list[Endpoint] = []
 
     @property
@@ -222,12 +223,8 @@ class Fleet:
         token = secrets.token_hex(16)
         environment = {**os.environ, TOKEN: token}
         try:
-            for command in self._commands:
-                self._processes.append(
-                    subprocess.Popen(
-                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-                    )
-                )
+            for task in self._tasks:
+                self._processes.append(Child("streamgauge.bench.driver", task, environment=environment))
             for process in self._processes:
                 self._endpoints.append(_hear(process, token))
         except BaseException:
@@ -252,50 +249,21 @@ class Fleet:
         for process in processes:
             process.terminate()
         for process in processes:
-            try:
-                process.communicate(timeout=END_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
+            process.end(END_SECONDS)
 
 
 #: driver processes, on this host or elsewhere
 Drivers = RemoteDrivers | Fleet
 
 
-def _command(
-    streams: Sequence[str], replay: Replay, number: int, columns: dict[str, str], line: bool, salted: Sequence[str]
-) -> list[str]:
-    settings = Settings(
-        stream=streams[0],
-        others=streams[1:],
-        share=f"{number}/{replay.processes}",
-        partitions=replay.partitions,
-        mode=replay.mode,
-        profile=replay.profile,
-        densify=replay.densify,
-        salt=salted,
-        columns=",".join(columns),
-        line=line,
-        queue_seconds=replay.queue_seconds,
-        max_memory_mb=max(1, replay.max_memory_mb // replay.processes),
-        cpus=",".join(map(str, replay.cpus)) if replay.cpus else None,
-        until_stdin_closes=True,
-    )
-    return [sys.executable, "-m", "streamgauge.bench.driver", json.dumps(asdict(settings))]
-
-
-def _hear(process: subprocess.Popen[bytes], token: str) -> Endpoint:
+def _hear(process: Child, token: str) -> Endpoint:
     """Reads the line that a process prints once it listens. Raises UserError if it does not start."""
     assert process.stdout is not None
-    assert process.stderr is not None
-    deadline = time.monotonic() + START_SECONDS
-    ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-    line = process.stdout.readline() if ready else b""
+    ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+    line = process.stdout.readline() if ready else ""
     if not line:
         process.kill()
-        said = process.stderr.read().decode(errors="replace").strip().splitlines()
-        reason = said[-1] if said else f"no answer within {START_SECONDS:g} s"
+        reason = process.last_error(f"no answer within {START_SECONDS:g} s")
         raise UserError(f"the driver process did not start: {reason}")
     about = json.loads(line)
     return Endpoint(about["host"], about["port"], about["partitions"], token)

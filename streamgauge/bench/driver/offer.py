@@ -45,7 +45,7 @@ class Driver:
     def __init__(
         self,
         stream: Stream,
-        replay: config.Replay,
+        replay: config.Offered,
         *,
         others: Sequence[Stream] = (),
         share: tuple[int, int] = (0, 1),
@@ -57,7 +57,7 @@ class Driver:
         self._replays = [Replay(one) for one in (stream, *others)]
         self._settings, self._horizon_ps, self._peak_bytes = replay, horizon_ps, 0
         self.partitions = range(share[0], replay.partitions, share[1])
-        self.serving = Serving.of(replay, sha256, stream.columns, stream.line, salted, f"{share[0]}/{share[1]}")
+        self.serving = Serving.of(replay, sha256, stream.columns, stream.line, salted, share)
         self._process, self._clock, self._lock = psutil.Process(), clock or Clock(), threading.RLock()
         self._attempt: Attempt | None = None
         for one in self._replays:

@@ -8,12 +8,9 @@ import os
 import signal
 import ssl
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.base.units import Duration
@@ -23,39 +20,30 @@ from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.requests import Malformed, checked
 from streamgauge.bench.driver.schedule import check_rate, check_seconds
 from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.serving import Serving
 from streamgauge.catalog.manifests import MANIFEST, Artifact, read_manifest
+from streamgauge.config.field_types import Model
 
 TOKEN = "STREAMGAUGE_TOKEN"  # an environment variable: everybody on the host can see arguments
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Model):
     """Settings of a driver process: what it serves, and where.
 
     stream: directory of a finished stream, others: those of further ones that take turns with it; or store: directory
     of artifacts, of which the controller names a stream.
-    columns: names of the declared columns to send, separated by commas; all if None. line: send the original line too.
-    share: "i/n" for process i of n. cpus: their numbers, separated by commas. queue_seconds in s, max_memory_mb in MiB.
+    serving: what it serves of them; their SHA-256 is in their manifests. cpus: their numbers, separated by commas.
     rate (events/s) and seconds: those of a trial that is opened at once, with the name `attempt`.
     certificate, key: PEM files for TLS. open: listen beyond this host without a token.
     until_stdin_closes: end with the parent process.
     """
 
     stream: str | None = None
-    others: Sequence[str] = ()
+    others: tuple[str, ...] = ()
+    serving: Serving = Serving()
     store: str | None = None
     host: str = "127.0.0.1"
     port: int = 0
-    partitions: int = 1
-    share: str = "0/1"
-    mode: str = "constant"
-    profile: str = "constant"
-    densify: int = 1
-    salt: Sequence[str] = ()
-    columns: str | None = None
-    line: bool = False
-    queue_seconds: float = 30.0
-    max_memory_mb: int = 1024
     sentinel_horizon: str = "1d"
     rate: float | None = None
     seconds: float | None = None
@@ -129,22 +117,13 @@ def _is_loopback(host: str) -> bool:
 
 
 def _driver(stream: str, settings: Settings, horizon_ps: int) -> Driver:
-    keys = {
-        "mode": settings.mode, "profile": settings.profile, "partitions": settings.partitions,
-        "densify": settings.densify, "queue_seconds": settings.queue_seconds, "max_memory_mb": settings.max_memory_mb,
-    }  # fmt: skip
-    replay = config.parse(config.Replay, keys, "streamgauge driver")
-    names = None if settings.columns is None else [name for name in settings.columns.split(",") if name]
     manifest, files = _artifact(place(stream))
     others = [_artifact(place(other)) for other in settings.others]
-    for column in settings.salt:
+    for column in settings.serving.salted:
         if column not in manifest["columns"]:
             allowed = ", ".join(manifest["columns"]) or "none, as the stream has no columns"
             raise UserError(f"--salt: found {column!r}, allowed: {allowed}")
-    return driver_of(
-        manifest, files, replay, names=names, line=settings.line, salted=settings.salt, share=settings.share,
-        horizon_ps=horizon_ps, others=others,
-    )  # fmt: skip
+    return driver_of(manifest, files, settings.serving, horizon_ps=horizon_ps, others=others)
 
 
 def _artifact(directory: Path) -> tuple[dict[str, Any], list[Path]]:

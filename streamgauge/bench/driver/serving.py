@@ -1,43 +1,47 @@
-"""Describes what a driver process serves: it is sent at hello, and compared with what a benchmark wants."""
+"""Describes what a driver process serves: it is told so at its start or over the wire, and says so at hello."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
-from streamgauge.config import Replay
+from streamgauge.config import Offered
 
 
-@dataclass(frozen=True)
-class Serving:
-    """The part of a replay that one process serves; the processes of a trial differ only in `share`."""
+class Serving(Offered):
+    """The part of a replay that one process serves; the processes of a trial differ only in `share`.
 
-    stream: str  # SHA-256 of its rows, as its manifest says
-    columns: dict[str, str]
-    line: bool
-    salted: tuple[str, ...]
-    mode: str
-    profile: str
-    partitions: int
-    densify: int
-    queue_seconds: float
-    max_memory_mb: int  # decides which prefix of a large stream is replayed
-    share: str  # i/n
+    stream: SHA-256 of its rows, as its manifest says. columns: names with their types; None for all. max_memory_mb: of
+    this process; it decides which prefix of a large stream is replayed. share: "i/n" for process i of n.
+    """
+
+    stream: str = ""
+    columns: dict[str, str] | None = None
+    line: bool = False
+    salted: tuple[str, ...] = ()
+    share: str = "0/1"
 
     @classmethod
     def of(
-        cls, replay: Replay, stream: str, columns: dict[str, str], line: bool, salted: Sequence[str], share: str
+        cls,
+        offered: Offered,
+        stream: str,
+        columns: Mapping[str, str],
+        line: bool,
+        salted: Sequence[str],
+        share: tuple[int, int],
+        processes: int = 1,
     ) -> Serving:
-        return cls(
-            stream, columns, line, tuple(sorted(salted)) if replay.densify > 1 else (),
-            replay.mode, replay.profile, replay.partitions, replay.densify, replay.queue_seconds,
-            max(1, replay.max_memory_mb // replay.shares), share,
-        )  # fmt: skip
+        """Returns a share of what is offered. processes: number of those that divide its memory."""
+        shared = offered.model_dump(include={*Offered.model_fields})
+        shared["max_memory_mb"] = max(1, offered.max_memory_mb // processes)
+        keys = tuple(sorted(salted)) if offered.densify > 1 else ()
+        text = f"{share[0]}/{share[1]}"
+        return cls(**shared, stream=stream, columns=dict(columns), line=line, salted=keys, share=text)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON object that is sent over the wire."""
-        return asdict(self) | {"salted": list(self.salted)}
+        return self.model_dump(mode="json")
 
     def differences(self, served: Mapping[str, object]) -> Iterator[str]:
         """Yields a line for each difference from what another process serves, with the option that corrects it."""
@@ -54,7 +58,7 @@ class Serving:
             case "salted":
                 options = " ".join(f"--salt {column}" for column in self.salted)
                 return f"with {options}" if options else "without --salt"
-        return f"with --{name.replace('_', '-')} {','.join(self.columns) if name == 'columns' else mine}"
+        return f"with --{name.replace('_', '-')} {','.join(self.columns or ()) if name == 'columns' else mine}"
 
 
 def _short(value: object) -> str:

@@ -6,10 +6,12 @@ is ready (docs/protocol.md).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.plugins import loaded
@@ -59,6 +61,11 @@ class TrialSetup:
     closed: bool = False  # a closed loop, whose output nobody checks
 
 
+#: kill ends the engine's first process as a crash would, and so the trial; restart ends a worker, which the engine
+#: starts again; cut breaks its link to the driver for a while; quota gives its warm processes fewer CPUs
+Fault = Literal["kill", "restart", "cut", "quota"]
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """Declaration of an adapter about its engine; it may depend on the settings."""
@@ -67,11 +74,11 @@ class Capabilities:
     lasts: bool = True  # its process goes on from a trial to a closed loop; else each starts a cold one
     pins: bool = False  # `pin` does something
     semantics: Semantics | None = None  # of a user's own engine: how it treats event time
+    faults: frozenset[Fault] = frozenset()  # that it takes in the middle of a trial
 
 
-@runtime_checkable
-class SystemUnderTest(Protocol):
-    """An adapter, made by `make_system`; it runs one trial at a time. `Adapter` has what an engine need not have.
+class Adapter(ABC):
+    """A system under test, made by `make_system`; it runs one trial at a time.
 
     start        start the warm process, once per search; raise UserError with one line when it cannot.
     begin_trial  begin to read; return at once or when reading. The system itself sends `ready` over the wire.
@@ -80,78 +87,81 @@ class SystemUnderTest(Protocol):
                  timeout_s is 1 unless the system has drained: nobody checks the output of a probe or an overflow.
     alive        False once the process or its query has died; `failure` then says why in one line.
     stop         end everything that was started; safe to call twice and at any time.
-    check        try what is not ours, such as a broker; raise UserError with one line when it is missing.
-    pin          run only on the CPUs that the benchmark names; called when compilation has ended.
-    frozen       a context in which none of its processes runs, for the machine's own speed.
-    cpu_seconds  CPU seconds since the start, or None where they are not known.
-    handed_on    True once a link has handed on the backlog of a trial's start; the trial ends no earlier.
-    """
 
-    name: str
-
-    @property
-    def capabilities(self) -> Capabilities: ...
-
-    def start(self) -> None: ...
-
-    def begin_trial(self, setup: TrialSetup) -> None: ...
-
-    def end_trial(self, timeout_s: float) -> dict[str, Any]: ...
-
-    def alive(self) -> bool: ...
-
-    @property
-    def failure(self) -> str | None: ...
-
-    def stop(self) -> None: ...
-
-    def check(self) -> None: ...
-
-    def pin(self) -> None: ...
-
-    def frozen(self) -> AbstractContextManager[None]: ...
-
-    def cpu_seconds(self) -> float | None: ...
-
-    def handed_on(self) -> bool: ...
-
-
-class Adapter:
-    """Base of adapters: has no capability, and nothing to check, to pin or to freeze.
-
+    An engine need not have the other methods. Without them it has no capability, and nothing to check or to freeze.
     Settings: a model of the keys that a user's own engine takes; None: they reach the adapter as they stand.
     """
 
     Settings: ClassVar[type[System] | None] = None
     capabilities = Capabilities()
+    failure: str | None = None
 
-    def check(self) -> None: ...
+    def __init__(self, system: System, work: Path) -> None:
+        """Takes the settings, and a directory for its files."""
+        self.name, self._work = system.name, work
 
-    def pin(self) -> None: ...
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def begin_trial(self, setup: TrialSetup) -> None: ...
+
+    @abstractmethod
+    def end_trial(self, timeout_s: float) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def alive(self) -> bool: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    def check(self) -> None:  # noqa: B027 few engines need something that is not ours
+        """Tries what is not ours, such as a broker. Raises UserError, one line, when it is missing."""
+
+    def pin(self) -> None:  # noqa: B027 see `capabilities`
+        """Binds it to the CPUs that the benchmark names; called when compilation has ended."""
 
     def frozen(self) -> AbstractContextManager[None]:
+        """Returns a context in which none of its processes runs, for the machine's own speed."""
         return nullcontext()
 
     def cpu_seconds(self) -> float | None:
+        """CPU seconds since the start; None where they are not known."""
         return None
 
     def handed_on(self) -> bool:
+        """True once a link has handed on the backlog of a trial's start; the trial ends no earlier."""
         return True
 
+    def strike(self, fault: Fault) -> None:
+        """Kills the process that the fault `kill` or `restart` is about, if `capabilities` declare that fault."""
+        raise NotImplementedError(f"{type(self).__name__} kills nothing, but was asked for {fault}")
 
-def make_system(system: System, work: Path) -> SystemUnderTest:
+
+class Answering(Adapter):
+    """A system that keeps the rows of its answers if it is asked to before a trial."""
+
+    keeps_answer = False
+
+    @abstractmethod
+    def answer(self) -> Mapping[str, list[Any]]:
+        """The rows of the last trial's answer, by column."""
+
+
+def make_system(system: System, work: Path) -> Adapter:
     """Makes a system's adapter, not yet started. Raises UserError for an unusable engine or settings it refuses."""
     from streamgauge.config.systems import ENGINES
 
     where = f"systems.{system.name}.engine"
     adapter = loaded(system.adapter, where) if system.adapter else ENGINES.load(system.engine, where)
     target = system.adapter or ENGINES.outside(system.engine)
+    if not (isinstance(adapter, type) and issubclass(adapter, Adapter)):  # its `Settings` would be silently ignored
+        raise UserError(f"{where}: {target} is no class that derives from Adapter; see docs/engines.md")
     try:
-        if not callable(adapter):
-            raise TypeError("it is no class")
         made = adapter(_declared(system, adapter), work)
-        if not isinstance(made, SystemUnderTest) or not isinstance(made.capabilities, Capabilities):
-            raise UserError(f"{where}: {target} does not implement SystemUnderTest; see docs/engines.md")
+        declared: object = made.capabilities
+        if not isinstance(declared, Capabilities):
+            raise UserError(f"{where}: {target}: found capabilities {declared!r:.80}, allowed: Capabilities(…)")
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
@@ -159,9 +169,9 @@ def make_system(system: System, work: Path) -> SystemUnderTest:
     return made
 
 
-def _declared(system: System, adapter: object) -> System:
+def _declared(system: System, adapter: type[Adapter]) -> System:
     """The settings, checked by the model that a user's adapter declares for them. Raises UserError."""
     from streamgauge.config import parse
 
-    model = adapter.Settings if isinstance(adapter, type) and issubclass(adapter, Adapter) else None
+    model = adapter.Settings
     return system if model is None else parse(model, system.model_dump(), f"systems.{system.name}")

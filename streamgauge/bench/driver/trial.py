@@ -11,14 +11,14 @@ from streamgauge.bench.driver.fleet import Drivers
 from streamgauge.bench.driver.marking import UNMARKED, Marking
 from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun
 from streamgauge.bench.driver.schedule import check_rate, check_seconds
-from streamgauge.bench.driver.system import SystemUnderTest, TrialSetup
+from streamgauge.bench.driver.system import Adapter, TrialSetup
 from streamgauge.bench.workloads import find
 from streamgauge.config import Workload
 from streamgauge.records.measurement import TrialObservation
 
 
 def run_trial(
-    system: SystemUnderTest,
+    system: Adapter,
     fleet: Drivers,
     workload: Workload,
     *,

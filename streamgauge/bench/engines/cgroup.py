@@ -53,10 +53,10 @@ class Group:
     def cpu_seconds(self) -> float | None:
         """User and system time since the first process was added, seconds; None if the group no longer exists."""
         try:
-            found = re.search(r"^usage_usec (\d+)$", (self._path / "cpu.stat").read_text(), re.MULTILINE)
+            usage = re.search(r"^usage_usec (\d+)$", (self._path / "cpu.stat").read_text(), re.MULTILINE)
         except OSError:
             return None
-        return int(found[1]) / 1e6 if found else None
+        return int(usage[1]) / 1e6 if usage else None
 
     def remove(self) -> None:
         """Removes the group if nothing runs in it; otherwise a later session on this host does."""

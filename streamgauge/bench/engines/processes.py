@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 import time
 import weakref
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.base.process_sessions import members
+from streamgauge.base.processes import detached, members
 from streamgauge.bench.engines.account import Account, Reading, read
 from streamgauge.bench.engines.cgroup import Group
 
@@ -105,7 +104,7 @@ class Session:
         """Stops all processes while the block runs; a helper wakes them after longest_s should this process die."""
         pids = [process.pid for process in self.processes()]
         wake = f"sleep {longest_s:g}; kill -CONT {' '.join(map(str, pids))}"
-        helper = subprocess.Popen(["/bin/sh", "-c", wake], stderr=subprocess.DEVNULL, start_new_session=True)
+        helper = detached(["/bin/sh", "-c", wake])
         try:
             _signal(pids, signal.SIGSTOP)
             yield
@@ -113,6 +112,13 @@ class Session:
             _signal(pids, signal.SIGCONT)
             os.killpg(helper.pid, signal.SIGKILL)
             helper.wait()
+
+    def kill(self, part: str) -> None:
+        """Kills each process with this part in its command."""
+        for process in self.processes():
+            with suppress(psutil.Error):
+                if part in " ".join(process.cmdline()):
+                    process.kill()
 
     def end(self, patience_s: float = 5.0) -> None:
         """Sends SIGTERM, then SIGKILL to what is left; returns when nothing is left or after twice the patience."""
@@ -136,13 +142,13 @@ class Session:
             if self._empty_looks > 1:  # one listing may miss a daemon; after two, the session id may be reused
                 return
             known = self._account.known
-            found = [
+            readings = [
                 reading for pid in _pids(self._sid, known) if (reading := read(pid)) and self._ours(reading, known)
             ]
-            self._account.look(found, {reading.pid for reading in found if not _exists(reading.pid)})
-            living = [reading for reading in found if not reading.ended]
+            self._account.look(readings, {reading.pid for reading in readings if not _exists(reading.pid)})
+            living = [reading for reading in readings if not reading.ended]
             self._empty_looks = 0 if living else self._empty_looks + 1
-            ours = {reading.pid for reading in found}
+            ours = {reading.pid for reading in readings}
             self._orphans = {r.pid for r in living if r.parent not in ours and r.pid != self._sid}
             self._rss_bytes = sum(reading.rss_bytes for reading in living)
             self._peak_rss_bytes = max(self._peak_rss_bytes, self._rss_bytes)
@@ -176,13 +182,13 @@ def _signal(pids: Collection[int], number: signal.Signals) -> None:
 
 
 def _pids(session: int, known: Collection[tuple[int, int]]) -> list[int]:
-    found = {pid for pid, _ in known}
+    pids = {pid for pid, _ in known}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with suppress(OSError):
                 if os.getsid(int(name)) == session:
-                    found.add(int(name))
-    return sorted(found)
+                    pids.add(int(name))
+    return sorted(pids)
 
 
 def _exists(pid: int) -> bool:

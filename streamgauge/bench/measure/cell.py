@@ -22,7 +22,7 @@ from streamgauge.bench.driver.observed import Bounds, TrialRun
 from streamgauge.bench.driver.paced_loop import PacedLoop
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.replay import memory_of_each
-from streamgauge.bench.driver.system import Capabilities, SystemUnderTest, make_system
+from streamgauge.bench.driver.system import Adapter, Capabilities, make_system
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.measure import telemetry
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
@@ -62,8 +62,8 @@ class ReadyCell:
         self._streams, self._work = streams, work
         queues = benchmark.replay.partitions
         self._losses = [own_speed(one, self.workload, self.settings, queues) for one in streams]
-        self._system: SystemUnderTest | None = None
-        self._spare: SystemUnderTest | None = None
+        self._system: Adapter | None = None
+        self._spare: Adapter | None = None
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
         self._runs = 0
@@ -96,7 +96,7 @@ class ReadyCell:
         """The declaration of the system's adapter, with these settings."""
         return (self._system or self._next()).capabilities
 
-    def _next(self) -> SystemUnderTest:
+    def _next(self) -> Adapter:
         """Returns the adapter that starts next."""
         self._spare = self._spare or make_system(self.settings, self._work / "system")
         return self._spare
@@ -293,7 +293,7 @@ class ReadyCell:
             self._system.stop()
             self._system = None
 
-    def _started(self) -> SystemUnderTest:
+    def _started(self) -> Adapter:
         if self._system is None:
             system, self._spare = self._next(), None
             log.info("starting system %s", self.settings.name)

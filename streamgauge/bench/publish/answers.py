@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -146,7 +145,7 @@ def report(wire: Connection, attempt: str, timed: Timed, clock: Sequence[int] | 
         wire.report(attempt, int(epochs[begin]), _body(timed, slice(begin, end), clock))
 
 
-def _body(timed: Timed, part: slice, clock: Sequence[int] | None) -> dict[str, Any]:
+def _body(timed: Timed, part: slice, clock: Sequence[int] | None) -> dict[str, object]:
     appended = timed.appended[part]
     event, processing = Histogram(), Histogram()
     least = 0

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.process_sessions import Leader, postponed, stop
+from streamgauge.base.processes import Leader, postponed, stop
 from streamgauge.base.shipped import tools
 from streamgauge.bench.driver.ports import free_port
 
@@ -46,10 +46,10 @@ log.segment.delete.delay.ms=1000
 
 def jars(folder: str) -> Path:
     """The folder of jars that `make kafka` made: broker, spark or flink. Raises UserError if there is none."""
-    found = HOME / folder
-    if not (HOME / ".ready").exists() or not found.is_dir():
+    jars = HOME / folder
+    if not (HOME / ".ready").exists() or not jars.is_dir():
         raise UserError(f"found no Kafka in {HOME}; `make kafka` downloads one")
-    return found
+    return jars
 
 
 class Broker:
@@ -68,8 +68,8 @@ class Broker:
         self.port = free_port(port)
         self._file = self._work / "server.properties"
         more = "\n".join(f"{key}={value}" for key, value in (settings or {}).items())
-        told = {"port": self.port, "controller": free_port(), "data": self._work / "data"}
-        self._file.write_text((_PROPERTIES + more).format(**told))
+        places = {"port": self.port, "controller": free_port(), "data": self._work / "data"}
+        self._file.write_text((_PROPERTIES + more).format(**places))
         self._leader: Leader | None = None
         try:
             self._format()

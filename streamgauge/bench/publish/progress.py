@@ -48,8 +48,8 @@ class Group:
         self.name = f"the consumer group {group}"
 
     def reached(self) -> Reached:
-        found = self._offsets.committed()
-        return Reached(found, found)
+        offsets = self._offsets.committed()
+        return Reached(offsets, offsets)
 
     def begun(self) -> bool:
         if self._topics.assigned(self._group).get(self._topic) == self._partitions:
@@ -96,13 +96,13 @@ class Checkpoint:
     def ends(self, line: str) -> dict[int, int]:
         """Offsets of the topic in a line of an offset log, which has a line for each source of the query."""
         try:
-            told: Any = json.loads(line)
+            ends: Any = json.loads(line)
         except ValueError:
             return {}
-        found = told.get(self._topic) if isinstance(told, dict) else None
-        if not isinstance(found, dict):
+        partitions = ends.get(self._topic) if isinstance(ends, dict) else None
+        if not isinstance(partitions, dict):
             return {}
-        return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}
+        return {int(partition): offset for partition, offset in partitions.items() if isinstance(offset, int)}
 
     def _newest(self, log: str) -> int | None:
         with suppress(OSError):
@@ -112,12 +112,12 @@ class Checkpoint:
     def _offsets(self, batch: int) -> dict[int, int]:
         """Ends of a micro-batch in the topic; those known last if its file is gone or half written."""
         if batch not in self._known:
-            found: dict[int, int] = {}
+            reached: dict[int, int] = {}
             with suppress(OSError):
                 for line in (self._folder / "offsets" / str(batch)).read_text().splitlines():
-                    found = found or self.ends(line)
-            if not found:
+                    reached = reached or self.ends(line)
+            if not reached:
                 return self._known[max(self._known)] if self._known else {}
             self._known = {number: ends for number, ends in self._known.items() if number > batch - 100}
-            self._known[batch] = found
+            self._known[batch] = reached
         return self._known[batch]

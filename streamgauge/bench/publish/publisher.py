@@ -82,7 +82,7 @@ class Task:
         made = {"endpoints": tuple(Endpoint(**endpoint) for endpoint in given["endpoints"])}
         return cls(**given | made | {"after": None if after is None else After(**after)})
 
-    def told(self) -> str:
+    def to_json(self) -> str:
         return json.dumps(asdict(self))
 
 
@@ -149,7 +149,7 @@ class Publisher:
         if self._seen.failure is not None:
             raise UserError(self._access.masked(self._seen.failure))
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, object]:
         return {
             "published": self._counts,
             "finished": self.finished,
@@ -285,7 +285,7 @@ def kept_columns(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name not in ("ingestion_time", "line")]
 
 
-def publish(given: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
+def publish(given: dict[str, Any], stop: threading.Event) -> dict[str, object]:
     """Publishes one trial; returns its figures."""
     publisher = Publisher(Task.of(given), stop)
     publisher.run()

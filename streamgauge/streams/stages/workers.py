@@ -25,7 +25,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.memory import keep_pages
 from streamgauge.base.parquet import parquet_file
 from streamgauge.base.places import publish
-from streamgauge.base.process_sessions import postponed
+from streamgauge.base.processes import postponed
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import time
 import zipfile
 from pathlib import Path
@@ -18,6 +17,7 @@ import yaml
 
 from streamgauge.base import variables
 from streamgauge.base.errors import UserError
+from streamgauge.base.processes import Leader
 from streamgauge.bench.driver.ports import free_port
 from streamgauge.bench.engines.flink.settings import FlinkSettings, nested
 from streamgauge.bench.engines.processes import Session
@@ -46,14 +46,8 @@ class Cluster:
         self._jar = ""
         work.mkdir(parents=True, exist_ok=True)
         self._write_settings(work / "conf")
-        self._process = subprocess.Popen(
-            ["bash", "-c", _SCRIPT],
-            cwd=work,
-            env={**_environment(), "FLINK_HOME": str(self._home), "FLINK_CONF_DIR": str(work / "conf"),
-                 "FLINK_LOG_DIR": str(work)},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
+        ours = {"FLINK_HOME": str(self._home), "FLINK_CONF_DIR": str(work / "conf"), "FLINK_LOG_DIR": str(work)}
+        self._process = Leader(["bash", "-c", _SCRIPT], _environment() | ours, work / "cluster.log", work)
         self.session = Session(self._process.pid)
         try:
             self._wait()
@@ -70,22 +64,22 @@ class Cluster:
 
     def job(self, job: str) -> Json:
         """State of a job and of its operators: {"state": …, "vertices": [{"status": …}]}."""
-        found: Json = self.ask("GET", f"/jobs/{job}")
-        return found
+        state: Json = self.ask("GET", f"/jobs/{job}")
+        return state
 
     def state_bytes(self, job: str) -> int | None:
         """The largest state in a checkpoint of a job; None if it completed none, or does not answer."""
         try:
-            told = self.ask("GET", f"/jobs/{job}/checkpoints")
+            checkpoints = self.ask("GET", f"/jobs/{job}/checkpoints")
         except UserError:
             return None
-        largest: int = told["summary"]["state_size"]["max"]
-        return largest if told["counts"]["completed"] else None
+        largest: int = checkpoints["summary"]["state_size"]["max"]
+        return largest if checkpoints["counts"]["completed"] else None
 
     def reason(self, job: str) -> str:
         """Cause of a job's failure: the innermost exception, in one line."""
-        told = self.ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")
-        entries = told.get("exceptionHistory", {}).get("entries") or [{}]
+        history = self.ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")
+        entries = history.get("exceptionHistory", {}).get("entries") or [{}]
         trace = str(entries[0].get("stacktrace") or "no reason given")
         causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
         return (causes[-1] if causes else trace.splitlines()[0])[:300]
@@ -99,10 +93,10 @@ class Cluster:
 
     def late_dropped(self, job: str) -> int | None:
         """Rows dropped as late, by the counters of Flink's own operators; None if a restart has reset them."""
-        told = self.job(job)
-        if told["timestamps"].get("RESTARTING"):
+        state = self.job(job)
+        if state["timestamps"].get("RESTARTING"):
             return None
-        places = [f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics" for vertex in told["vertices"]]
+        places = [f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics" for vertex in state["vertices"]]
         for place in places:
             self.ask("GET", place)  # asks for metrics that are new, and answers with what was known before
         time.sleep(3 * FRESH_MS / 1000)
@@ -120,14 +114,14 @@ class Cluster:
         """Raises UserError with the reason that the cluster gives, or if it is gone."""
         try:
             answer = self._pool.request(method, f"http://127.0.0.1:{self._port}{path}", json=body)
-            told: Any = json.loads(answer.data) if answer.data else {}
+            body: Any = json.loads(answer.data) if answer.data else {}
         except (urllib3.exceptions.HTTPError, ValueError) as problem:
             raise UserError(f"systems.{self._system.name}: Flink does not answer: {problem}") from None
         if answer.status >= 400:
-            lines = [line for text in told.get("errors", []) for line in str(text).splitlines()]
+            lines = [line for text in body.get("errors", []) for line in str(text).splitlines()]
             causes = [line.removeprefix("Caused by: ") for line in lines if "Exception: " in line]
             raise UserError(f"systems.{self._system.name}: {(causes or lines or [str(answer.status)])[-1]}")
-        return told
+        return body
 
     def exit_code(self) -> int | None:
         """Exit code of the job manager; None while it runs."""
@@ -167,7 +161,7 @@ class Cluster:
         java = given["env"]["java"]["opts"]["all"]
         if self._system.cpus:  # it will be pinned to them when it is warm
             java += f" -XX:ActiveProcessorCount={len(self._system.cpus)}"
-        settings: dict[str, Any] = {
+        settings: dict[str, object] = {
             "env.java.opts.all": java,
             "jobmanager.rpc.address": "127.0.0.1",
             "jobmanager.bind-host": "127.0.0.1",

@@ -12,7 +12,7 @@ from typing import Any
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError
-from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, TrialSetup
+from streamgauge.bench.driver.system import Answering, Capabilities, Endpoint, Fault, TrialSetup
 from streamgauge.bench.engines.flink import queries
 from streamgauge.bench.engines.flink.cluster import Cluster
 from streamgauge.bench.engines.flink.settings import FlinkSettings
@@ -32,23 +32,21 @@ _JOINS_NOTHING = (
 )
 
 
-class FlinkSystem(Adapter):
-    """Flink as a `SystemUnderTest`; driver/system.py says what each method does."""
+class FlinkSystem(Answering):
+    """Flink under test; driver/system.py says what each method does."""
 
-    capabilities = Capabilities(continuous=True, pins=True)
+    capabilities = Capabilities(continuous=True, pins=True, faults=frozenset({"kill", "restart", "cut"}))
 
     def __init__(self, system: FlinkSettings, work: Path) -> None:
-        self.name = system.name
-        self._system, self._work = system, work
+        super().__init__(system, work)
+        self._system = system
         self._cluster: Cluster | None = None
         self._job = ""
         self._setup: TrialSetup | None = None
-        self._failure: str | None = None
         self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
-        self.keeps_answer = False
 
     def start(self) -> None:
-        self._failure = None
+        self.failure = None
         self._starts += 1
         self._cluster = Cluster(self._system, self._work / f"cluster-{self._starts}")
 
@@ -61,7 +59,7 @@ class FlinkSystem(Adapter):
         queries.check(self.name, spec)
         assert self._cluster is not None, "start first"
         setup.work.mkdir(parents=True, exist_ok=True)
-        self._failure, self._job, self._setup = None, "", setup
+        self.failure, self._job, self._setup = None, "", setup
         self._cpu = self._cluster.session.cpu_seconds()
         self._cluster.session.forget_peak()
         try:
@@ -71,13 +69,13 @@ class FlinkSystem(Adapter):
                 with Connection(endpoint, setup.attempt) as wire:
                     wire.ready(setup.attempt)
         except (UserError, WireError) as problem:
-            self._failure = self._failure or f"the job did not begin: {problem}"
+            self.failure = self.failure or f"the job did not begin: {problem}"
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
         """Returns the account of what was read under which watermark, cpu_seconds and rss_bytes (the peak)."""
         cluster, setup = self._cluster, self._setup
         if cluster is None or setup is None or not self._job:
-            return {"stretches": [], "drained": False, "failure": self._failure}
+            return {"stretches": [], "drained": False, "failure": self.failure}
         drained = self._drained(setup, timeout_s)
         figures: dict[str, Any] = {
             "state_bytes": cluster.state_bytes(self._job),
@@ -86,11 +84,11 @@ class FlinkSystem(Adapter):
             "drained": drained,
             "rules": asdict(replace(RULES, late_counted=queries.answer(setup.workload.query).late_counted)),
         }
-        if drained and self._failure is None and queries.drops_in_sql(setup.workload.query):
+        if drained and self.failure is None and queries.drops_in_sql(setup.workload.query):
             try:
                 figures["late_dropped"] = cluster.late_dropped(self._job)
             except UserError as problem:  # it has died since: the trial is invalid, and no setting at fault
-                self._failure = self._failure or str(problem)
+                self.failure = self.failure or str(problem)
         with suppress(UserError):
             figures["software"] = {"flink": cluster.version()}
             cluster.cancel(self._job)
@@ -99,7 +97,7 @@ class FlinkSystem(Adapter):
         early = any(mark is not None and mark < -delay_ms for mark in marks)
         joins_nothing = _JOINS_NOTHING if early and queries.joins_in_sql(setup.workload.query) else None
         self._job = ""
-        return figures | {"failure": self._failure or joins_nothing}
+        return figures | {"failure": self.failure or joins_nothing}
 
     def answer(self) -> dict[str, list[Any]]:
         """The rows of the last trial's answer by column, if `keeps_answer` was set before it began."""
@@ -113,6 +111,11 @@ class FlinkSystem(Adapter):
         if self._system.cpus and self._cluster is not None:
             self._cluster.session.pin(self._system.cpus)
 
+    def strike(self, fault: Fault) -> None:
+        """Kills the job manager, or the task manager, which is started again."""
+        if self._cluster is not None:
+            self._cluster.session.kill("TaskManagerRunner" if fault == "restart" else "StandaloneSession")
+
     def frozen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._cluster is None else self._cluster.session.frozen()
 
@@ -120,19 +123,15 @@ class FlinkSystem(Adapter):
         return None if self._cluster is None else self._cluster.session.cpu_seconds()
 
     def alive(self) -> bool:
-        if self._failure is None and self._cluster is None:
-            self._failure = "the system died: it was not started"
-        if self._failure is None and self._cluster is not None and time.monotonic() > self._next_look:
+        if self.failure is None and self._cluster is None:
+            self.failure = "the system died: it was not started"
+        if self.failure is None and self._cluster is not None and time.monotonic() > self._next_look:
             self._next_look = time.monotonic() + LOOK_SECONDS
             if (code := self._cluster.exit_code()) is not None:
-                self._failure = f"the system died: exit code {code}"
+                self.failure = f"the system died: exit code {code}"
             elif self._job:
                 self._look(self._cluster)
-        return self._failure is None
-
-    @property
-    def failure(self) -> str | None:
-        return self._failure
+        return self.failure is None
 
     def stop(self) -> None:
         cluster, self._cluster, self._job = self._cluster, None, ""
@@ -142,9 +141,9 @@ class FlinkSystem(Adapter):
     def _look(self, cluster: Cluster) -> None:
         try:
             if cluster.job(self._job)["state"] not in RUNNING:
-                self._failure = f"the job failed: {cluster.reason(self._job)}"
+                self.failure = f"the job failed: {cluster.reason(self._job)}"
         except UserError as problem:
-            self._failure = f"the system died: {problem}"
+            self.failure = f"the system died: {problem}"
 
     def _wait_until_running(self) -> None:
         """Waits until every operator runs. Raises UserError with the reason if one does not."""
@@ -169,7 +168,7 @@ class FlinkSystem(Adapter):
                     time.sleep(2 * POLL_SECONDS)  # the reports of that checkpoint are on their way
                     return True
             except WireError as problem:
-                self._failure = self._failure or str(problem)
+                self.failure = self.failure or str(problem)
                 return False
             if time.monotonic() > deadline:
                 return False
@@ -187,16 +186,16 @@ class FlinkSystem(Adapter):
         streams = find(setup.workload.query).streams  # of which each is the whole stream
         lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
         marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice
-        found: list[dict[str, Any]] = []
+        stretches: list[dict[str, Any]] = []
         watermark_ms: int | None = None
         for number in sorted(marks):
-            found.append({"ends": [marks[number]["rows"]] * streams, "watermark_ms": watermark_ms})
+            stretches.append({"ends": [marks[number]["rows"]] * streams, "watermark_ms": watermark_ms})
             watermark_ms = marks[number]["watermarkMs"]
         everything = {str(queue): 2**62 for queue in range(queues)}
-        return [*found, {"ends": [everything] * streams, "watermark_ms": watermark_ms}]
+        return [*stretches, {"ends": [everything] * streams, "watermark_ms": watermark_ms}]
 
 
-def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[str, Any]:
+def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[str, object]:
     """Settings of one job, as the Java part reads them (Spec.java)."""
     names, results = queries.columns(spec), queries.results(spec)
     return {
@@ -227,5 +226,5 @@ def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[
 
 def _committed(endpoint: Endpoint, attempt: str) -> bool:
     with Connection(endpoint, attempt) as wire:
-        told = wire.status()
-    return bool(told["committed"] == told["offered"])
+        status = wire.status()
+    return bool(status["committed"] == status["offered"])

@@ -161,10 +161,10 @@ def columns(spec: Spec) -> tuple[str, ...]:
 
 def results(spec: Spec) -> tuple[str, ...]:
     """The columns of the answer, in the order in which the Java part makes them."""
-    found = answer(spec.query).columns
+    names = answer(spec.query).columns
     if spec.query == "passthrough":
-        return found + columns(spec)
-    return tuple(name for name in found if spec.value is not None or not name.endswith("_value"))
+        return names + columns(spec)
+    return tuple(name for name in names if spec.value is not None or not name.endswith("_value"))
 
 
 def _interval(us: int) -> str:

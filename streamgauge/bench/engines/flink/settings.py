@@ -20,7 +20,7 @@ JAR = "streamgauge-flink.jar"
 WATERMARK_US = 200_000
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nested(flat: Mapping[str, object]) -> dict[str, Any]:
     """Converts {"a.b": 1} to {"a": {"b": 1}}, as Flink's file takes no dotted keys beside nested ones.
 
     Raises ValueError for a.b beside a.b.c: in the file, a.b is either a value or a group.
@@ -92,14 +92,14 @@ class FlinkSettings(System):
     def home(self) -> Path:
         """The folder of Flink's bin, conf and lib. Raises UserError if `make flink` was not run."""
         place = Path(self.flink_home) if self.flink_home else HOME
-        found = place / "pyflink"
-        if not (found / "lib" / JAR).exists():
+        home = place / "pyflink"
+        if not (home / "lib" / JAR).exists():
             needs = "" if shutil.which("javac") else ", with a JDK, 17 or newer: here is no javac on PATH"
             raise UserError(
                 f"systems.{self.name}.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes "
                 f"one{needs}"
             )
-        return found
+        return home
 
     def check_installed(self) -> None:
         self.home()
@@ -107,6 +107,6 @@ class FlinkSettings(System):
     def installed_by(self, versions: Mapping[str, str]) -> str | None:
         if self.flink_home is None:
             return "make flink"
-        found = versions.get("flink")
+        version = versions.get("flink")
         # any other folder holds what its owner has put there
-        return f"make flink FLINK={found}" if Path(self.flink_home).name == f"flink-{found}" else None
+        return f"make flink FLINK={version}" if Path(self.flink_home).name == f"flink-{version}" else None

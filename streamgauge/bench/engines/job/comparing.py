@@ -21,12 +21,12 @@ def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: Mapping[str, A
         raise UserError("the job wrote nothing to its output topic")
     rows = offered(trial.rows, trial.queues, trial.job.trials)
     with one_line_errors(), closing(Answers(topic.values, topic.appended_ns, rows)) as answers:
-        found = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
+        check = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
         if garbage := answers.garbage():
             raise UserError(garbage)
         if wanted.sql is not None:
             lateness = None if wanted.lateness is None else wanted.lateness.ps / 1e9
-            found, timed = answers.compare(wanted.sql, wanted.key, lateness)
+            check, timed = answers.compare(wanted.sql, wanted.key, lateness)
         elif wanted.carried is not None:
             timed = answers.carried(wanted.carried.model_dump())
         else:
@@ -34,8 +34,8 @@ def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: Mapping[str, A
     setup = trial.setup
     with Connection(setup.endpoints[0], setup.attempt) as wire:
         report(wire, setup.attempt, timed, _clock(wire.clock_offset(), link.get("clock_offset_ns")))
-    told = found.to_dict()
-    return {"answers": told} | ({} if found.unchecked else {"check": told})
+    verdict = check.to_dict()
+    return {"answers": verdict} | ({} if check.unchecked else {"check": verdict})
 
 
 def _clock(driver: tuple[int, int], broker: Sequence[int] | None) -> tuple[int, int] | None:

@@ -46,7 +46,7 @@ def nothing_taken(progress: Progress, command: Command) -> str:
         why = str(problem)
     return (
         f"the job committed nothing in {lasted_s:.0f} s: {progress.name} has no offset of its input topic; {why}; "
-        f"{command.told()}"
+        f"{command.last_words()}"
     )
 
 
@@ -175,7 +175,7 @@ class Follower:
                 if time.monotonic() > deadline:
                     raise
             if time.monotonic() > deadline:
-                return True  # some jobs give no sign before the first row; one that reads nothing is told later
+                return True  # some jobs give no sign before the first row; one that reads nothing is noticed later
             self._over.wait(LOOK_S)
         return False
 
@@ -188,19 +188,19 @@ class Follower:
         if not done and not self._over.is_set():
             raise UserError(
                 f"the job has not taken the rows that warm it up within {WARM_S:g} s: {self._progress.name} tells of "
-                f"{sum(self._reached().committed.values())} rows; {self._command.told()}"
+                f"{sum(self._reached().committed.values())} rows; {self._command.last_words()}"
             )
         self._base = self._warming.base
         return done
 
     def _reached(self) -> Reached:
         """The progress in rows of the trial's own queues."""
-        found, base = self._progress.reached(), self._base
+        reached, base = self._progress.reached(), self._base
         planned, committed = (
             {place: max(0, offset - base[place]) for place, offset in offsets.items() if place < len(base)}
-            for offsets in (found.planned, found.committed)
+            for offsets in (reached.planned, reached.committed)
         )
-        return Reached(planned, committed, found.whole)
+        return Reached(planned, committed, reached.whole)
 
     def _taken(self) -> int:
         """Number of rows that the job has committed, while it warms up."""
@@ -228,8 +228,8 @@ class Follower:
             queues = range(wire.partitions)
             # a record is there only once its row was offered; a clock that lags a little must not break the trial
             commit, plan = (
-                {queue: min(found[first + queue], latest.rows[queue]) for queue in queues if first + queue in found}
-                for found in (reached.committed, planned)
+                {queue: min(taken[first + queue], latest.rows[queue]) for queue in queues if first + queue in taken}
+                for taken in (reached.committed, planned)
             )
             if plan != commit:
                 wire.planned(plan)

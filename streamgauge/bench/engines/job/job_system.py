@@ -17,7 +17,7 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.ids import Laps
 from streamgauge.bench.driver.observed import summary
-from streamgauge.bench.driver.system import Adapter, Capabilities, TrialSetup
+from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.job.comparing import compared
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, Trial
@@ -36,30 +36,29 @@ LOOK_S = 0.1
 
 
 class JobSystem(Adapter):
-    """A job as a `SystemUnderTest`; driver/system.py says what each method does."""
+    """A job of the user's; driver/system.py says what each method does."""
 
     #: False for a link that may limit a trial
     link_is_checked: ClassVar[bool] = True
 
     def __init__(self, system: JobSettings, work: Path) -> None:
-        self.name = system.name
+        super().__init__(system, work)
         # a checkpoint tells of each micro-batch, a group only of what it has committed now and then
         is_continuous = system.progress.checkpoint is None
-        self.capabilities = Capabilities(continuous=is_continuous, lasts=False, pins=True)
-        self._system, self._work = system, work
+        self.capabilities = Capabilities(continuous=is_continuous, lasts=False, pins=True, faults=frozenset({"kill"}))
+        self._system = system
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
         self._trial: Trial | None = None
         self._job: Job | None = None  # that runs
         self._own: OwnTopics | None = None
-        self._failure: str | None = None
         self._cpu = 0.0  # of earlier trials
         self._pinned = False  # a job that starts is pinned at once
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
 
     def start(self) -> None:
-        self._failure = None
+        self.failure = None
         self.check()
         assert self._topics is not None
         self._own = self._own or OwnTopics(self._topics, self._work / "topics.json")
@@ -81,25 +80,25 @@ class JobSystem(Adapter):
     def begin_trial(self, setup: TrialSetup) -> None:
         """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only."""
         self._end(keep=self._goes_on and self._trial is None and not setup.closed)
-        self._failure = None
+        self.failure = None
         setup.work.mkdir(parents=True, exist_ok=True)
         try:
             self._trial = self._begin(setup)
         except UserError as problem:
-            self._failure = f"the job did not begin: {problem}"
+            self.failure = f"the job did not begin: {problem}"
             self._end()
 
     @property
     def _goes_on(self) -> bool:
         """True if the job that runs may take part in the next trial."""
         is_running = self._job is not None and self._job.command.exit_code() is None
-        return self._system.started == "once" and is_running and self._failure is None
+        return self._system.started == "once" and is_running and self.failure is None
 
     def end_trial(self, timeout_s: float) -> dict[str, Any]:
         """Returns what the job used, how its link did, and how its answers compare."""
         trial = self._trial
         if trial is None:
-            return {"drained": False, "failure": self._failure}
+            return {"drained": False, "failure": self.failure}
         deadline = time.monotonic() + timeout_s
         output: Output | None = None
         figures: dict[str, Any] = {}
@@ -116,35 +115,31 @@ class JobSystem(Adapter):
                     raise UserError(f"the job's last batch had not ended {timeout_s:.0f} s after it took the last row")
             keep = drained and not trial.closed and self._goes_on
             figures = self._ended(trial, keep=keep) | {"drained": drained}
-            if output is not None and self._failure is None:
+            if output is not None and self.failure is None:
                 figures |= compared(self._system.answer, trial, output.read(), figures["link"])
             # the next trial's answers are compared together with these
-            right = self._failure is None and not figures.get("check", {}).get("wrong")
+            right = self.failure is None and not figures.get("check", {}).get("wrong")
             if keep := keep and right and "latest" in figures["link"]:
                 trial.job.has_taken(trial.rows, figures["link"]["latest"])
         except (UserError, WireError) as problem:
-            self._failure = self._failure or self._access.masked(str(problem))
+            self.failure = self.failure or self._access.masked(str(problem))
             keep, figures = False, (figures or self._ended(trial)) | {"drained": False}
         finally:
             if output is not None:
                 output.close()
             self._end(keep=keep)
         software = {"job": self._system.version} if self._system.version else {}
-        return figures | {"failure": self._failure, "software": software}
+        return figures | {"failure": self.failure, "software": software}
 
     def alive(self) -> bool:
         trial = self._trial
-        if self._failure is None and trial is not None:
+        if self.failure is None and trial is not None:
             if (code := trial.job.command.exit_code()) is not None:
-                self._failure = self._access.masked(trial.ended(code))
+                self.failure = self._access.masked(trial.ended(code))
             else:
                 failure = trial.publishing.failure() or trial.follower.failure
-                self._failure = failure and self._access.masked(failure)
-        return self._failure is None
-
-    @property
-    def failure(self) -> str | None:
-        return self._failure
+                self.failure = failure and self._access.masked(failure)
+        return self.failure is None
 
     def handed_on(self) -> bool:
         return self._trial is None or self._trial.publishing.filled
@@ -153,6 +148,11 @@ class JobSystem(Adapter):
         self._pinned = True
         if self._system.cpus and self._job is not None:
             self._job.command.session.pin(self._system.cpus)
+
+    def strike(self, fault: Fault) -> None:  # noqa: ARG002 the user starts what runs within it
+        """Kills the command."""
+        if self._job is not None:
+            self._job.command.kill()
 
     def frozen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._job is None else self._job.command.session.frozen()
@@ -235,7 +235,7 @@ class JobSystem(Adapter):
             system.sentinel or "", setup.tick, str(self._kept if closed else rows), KEPT_ROWS if closed else None,
             job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
         )  # fmt: skip
-        return Publishing(task.told()), progress
+        return Publishing(task.to_json()), progress
 
     def _sign(self, command: Command, progress: Progress) -> Callable[[], bool]:
         """The sign that the job waits for rows."""
@@ -254,10 +254,10 @@ class JobSystem(Adapter):
             return False
         for endpoint in trial.setup.endpoints:
             with Connection(endpoint, trial.setup.attempt) as wire:
-                told = wire.status()
-            if told["committed"] != told["offered"] or not told["finished"]:
+                status = wire.status()
+            if status["committed"] != status["offered"] or not status["finished"]:
                 return False
-            if self._system.format == "line" and told["loops"] > 1:
+            if self._system.format == "line" and status["loops"] > 1:
                 raise UserError(
                     "the stream is too short for this trial: it is replayed several times, and lines cannot take a "
                     "later time; use format json, a longer stream, or fewer seconds"
@@ -268,7 +268,7 @@ class JobSystem(Adapter):
         """Ends the trial's processes, but for a job that is kept; returns their figures."""
         self.alive()  # looks for a failure before the processes are ended
         trial.follower.stop()
-        nothing = None if self._failure else trial.nothing()
+        nothing = None if self.failure else trial.nothing()
         trial.progress.close()
         used = {
             "cpu_seconds": round(trial.job.cpu_seconds(), 3),
@@ -276,10 +276,10 @@ class JobSystem(Adapter):
         }
         if not keep:
             self._end_job()
-        told = trial.publishing.end()
-        slip = Histogram.from_dict(told.pop("slip")) if "slip" in told else Histogram()
-        link = told | {"starved_share": round(trial.follower.starving.share, 4)}
-        self._trial, unjudged = None, self._failure is not None or not self.link_is_checked
+        figures = trial.publishing.end()
+        slip = Histogram.from_dict(figures.pop("slip")) if "slip" in figures else Histogram()
+        link = figures | {"starved_share": round(trial.follower.starving.share, 4)}
+        self._trial, unjudged = None, self.failure is not None or not self.link_is_checked
         return used | {
             "link": link,
             "link_slip_ns": summary(slip),

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.process_sessions import Leader
-from streamgauge.bench.driver.child import spawn
+from streamgauge.base.processes import Child, Leader
 from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.publish import publisher
 
@@ -46,10 +45,10 @@ class Command:
         """The last error that it named; else the last line of its output that begins at the margin."""
         lines = [line.rstrip() for line in self.output().splitlines() if line.strip()]
         named = [line for line in lines[-TRACE_LINES:] if _ERROR.match(line)]
-        told = named or [line for line in lines if not line[0].isspace()] or lines
-        return told[-1][:_SHOWN] if told else "it printed nothing"
+        shown = named or [line for line in lines if not line[0].isspace()] or lines
+        return shown[-1][:_SHOWN] if shown else "it printed nothing"
 
-    def told(self) -> str:
+    def last_words(self) -> str:
         """Returns its last lines and the place of its whole log, in one line."""
         lines = [line.strip()[:_SHOWN] for line in self.output().splitlines() if line.strip()][-LAST_LINES:]
         return f"{'its last lines: ' + ' | '.join(lines) if lines else 'it printed nothing'}; its log: {self.log}"
@@ -60,6 +59,10 @@ class Command:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 65_536))
             return log.read().decode(errors="replace")
 
+    def kill(self) -> None:
+        """Ends its first process as a crash would."""
+        self._leader.kill()
+
     def end(self) -> None:
         """Ends all its processes."""
         self.session.end(END_S)
@@ -69,11 +72,11 @@ class Command:
 class Publishing:
     """The process of a publisher; a thread keeps the last line that it printed.
 
-    module: what runs there; it is told the task.
+    module: what runs there, and gets the task.
     """
 
     def __init__(self, task: str, module: str = publisher.__name__) -> None:
-        self._process = spawn(module, task)
+        self._process = Child(module, task=task)
         self._last: dict[str, Any] = {}
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -93,8 +96,7 @@ class Publishing:
         code = self._process.poll()
         if code is None:
             return None
-        said = self._process.stderr.read().strip().splitlines() if self._process.stderr else []
-        return f"the publisher ended with {code}: {said[-1] if said else 'no error output'}"
+        return f"the publisher ended with {code}: {self._process.last_error()}"
 
     def end(self) -> dict[str, Any]:
         """Lets it end; returns its figures, {} if it had to be killed."""

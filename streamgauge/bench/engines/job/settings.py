@@ -219,8 +219,9 @@ class JobSettings(System):
         for key, value in self.security.items():
             if key == security.TOKEN_HOST:
                 yield Reached("host", f"security.{key}", value)
-        for place in ("security", "environment", "command"):
-            for name in dict.fromkeys(variables.named(str(getattr(self, place)))):
+        texts = {"security": self.security, "environment": self.environment, "command": self.command}
+        for place, text in texts.items():
+            for name in dict.fromkeys(variables.named(str(text))):
                 yield Reached("variable", place, name)
 
     def ids(self, columns: Mapping[str, str]) -> tuple[str, ...]:

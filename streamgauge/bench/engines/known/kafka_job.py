@@ -128,5 +128,5 @@ def run(bootstrap: str, given: str, output: str, group: str, settings: Settings)
 
 
 if __name__ == "__main__":
-    _, servers, source, sink, member, told = sys.argv
-    run(servers, source, sink, member, Settings.of(json.loads(told)))
+    _, servers, source, sink, member, settings = sys.argv
+    run(servers, source, sink, member, Settings.of(json.loads(settings)))

@@ -52,7 +52,7 @@ class _Epoch:
     first_ns: int = 0
     last_ns: int = 0
 
-    def body(self, clock: tuple[int, int] | None) -> dict[str, Any]:
+    def body(self, clock: tuple[int, int] | None) -> dict[str, object]:
         return {
             "rows": self.event.count + self.event.negative,
             "negative": self.processing.negative,
@@ -101,7 +101,7 @@ class Emitter:
 
 def run(
     wired: Wired, endpoints: list[Endpoint], attempt: str, stop: threading.Event, *, patience_s: float = 600.0
-) -> dict[str, Any]:
+) -> dict[str, float]:
     """Takes part in one trial until it is drained or `stop` is set; returns its figures.
 
     Raises WireError when the driver leaves, or when no row waits although patience_s has passed since the first row.
@@ -131,7 +131,7 @@ def _serve(
     stop: threading.Event,
     patience_s: float,
     clock: tuple[int, int],
-) -> dict[str, Any]:
+) -> dict[str, float]:
     process, worked_s = Process(wired.behaviour, wired.seed, wired.process), wired.worked_s
     limit, paced = process.most_rows, wired.behaviour.capacity is not None
     position = [[0] * connection.partitions for connection in connections]
@@ -200,7 +200,7 @@ def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[in
     return sum(rows)
 
 
-def take_part(task: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
+def take_part(task: dict[str, Any], stop: threading.Event) -> dict[str, float]:
     """Runs one trial; returns its figures."""
     pin(task["cpus"])
     endpoints = [Endpoint(**endpoint) for endpoint in task["endpoints"]]

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":
@@ -59,7 +60,7 @@ class Application:
         if file_manager == "filesystem" and (manager := checkpoint_manager(spark)):
             spark.conf.set(MANAGER, manager)
 
-    def begin(self, command: dict[str, Any]) -> dict[str, Any]:
+    def begin(self, command: dict[str, Any]) -> dict[str, object]:
         """Starts the trial's query; tells every driver that it is ready once it waits for rows."""
         spec = Spec(**command["spec"])
         self._endpoints = tuple(Endpoint(**endpoint) for endpoint in command["endpoints"])
@@ -99,10 +100,10 @@ class Application:
         writer = writer.outputMode("update" if self._real_time else queries.OUTPUT_MODE)
         return writer.option("checkpointLocation", self._checkpoint).trigger(**trigger).start()
 
-    def state(self, _: dict[str, Any]) -> dict[str, Any]:
+    def state(self, _: dict[str, Any]) -> dict[str, object]:
         return {"failure": self._failure()}
 
-    def end(self, command: dict[str, Any]) -> dict[str, Any]:
+    def end(self, command: dict[str, Any]) -> dict[str, object]:
         """Lets the query process what was offered, for at most timeout_s, and ends it; returns its figures."""
         query = self._query
         if query is None:
@@ -179,7 +180,7 @@ def main() -> None:
     control = socket.create_connection(("127.0.0.1", int(os.environ.pop("STREAMGAUGE_CONTROL_PORT"))))
     lines = control.makefile("rw", encoding="utf-8")
 
-    def say(answer: dict[str, Any]) -> None:
+    def say(answer: Mapping[str, object]) -> None:
         lines.write(json.dumps(answer) + "\n")
         lines.flush()
 

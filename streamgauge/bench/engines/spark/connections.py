@@ -23,13 +23,13 @@ _clocks: dict[tuple[int, Endpoint], tuple[str, tuple[int, int]]] = {}
 def endpoints_of(options: Mapping[str, str]) -> tuple[Endpoint, ...]:
     """Reads endpoints from the options endpoints ("host:port,host:port"), token and cafile. Raises ValueError."""
     token, cafile = options.get("token", ""), options.get("cafile") or None
-    found = []
+    endpoints = []
     for address in options.get("endpoints", "").split(","):
         host, colon, port = address.strip().rpartition(":")
         if not colon or not port.isdigit():
             raise ValueError(f"option endpoints: found {address!r}, allowed: host:port,host:port")
-        found.append(Endpoint(host, int(port), token=token, cafile=cafile))
-    return tuple(found)
+        endpoints.append(Endpoint(host, int(port), token=token, cafile=cafile))
+    return tuple(endpoints)
 
 
 def options_of(endpoints: tuple[Endpoint, ...], attempt: str) -> dict[str, str]:
@@ -86,11 +86,11 @@ def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T])
 def clock_offset(endpoint: Endpoint, attempt: str) -> tuple[int, int] | None:
     """Returns (driver's clock − this host's, error bound) in ns, measured once per attempt; None if unreachable."""
     key = (os.getpid(), endpoint)
-    asked, found = _clocks.get(key, ("", None))
-    if found is None or asked != attempt:
+    asked, offset = _clocks.get(key, ("", None))
+    if offset is None or asked != attempt:
         try:
-            found = once_more(endpoint, attempt, Connection.clock_offset)
+            offset = once_more(endpoint, attempt, Connection.clock_offset)
         except WireError:
             return None
-        _clocks[key] = attempt, found
-    return found
+        _clocks[key] = attempt, offset
+    return offset

@@ -26,6 +26,8 @@ from streamgauge.bench.engines.spark.progress import batch_of, ran
 from streamgauge.bench.oracle.batches import BatchLog
 
 WAIT_SECONDS = 600
+#: of a stateful operator, ms: below the first rows are late, below the second state is evicted
+Watermarks = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def run_finite(
     wanted = {"spark.sql.streaming.numRecentProgressUpdates": "100000", **(conf or {})}
     if manager := checkpoint_manager(spark):
         wanted["spark.sql.streaming.checkpointFileManagerClass"] = manager
-    seen: dict[int, tuple[pa.Table, list[dict[str, Any]]]] = {}
+    seen: dict[int, tuple[pa.Table, list[Watermarks]]] = {}
     started = threading.Event()
 
     def take(frame: DataFrame, number: int) -> None:
@@ -165,7 +167,7 @@ def write_source(batches: Sequence[pa.Table], source: Path) -> None:
 
 def _batch(
     report: Mapping[str, Any],
-    seen: Mapping[int, tuple[pa.Table, list[dict[str, Any]]]],
+    seen: Mapping[int, tuple[pa.Table, list[Watermarks]]],
     ends: Sequence[int],
     streams: int,
 ) -> MicroBatch:
@@ -177,9 +179,10 @@ def _batch(
             rows=int(state["numRowsTotal"]),
             bytes=int(state["memoryUsedBytes"]),
             dropped=int(state["numRowsDroppedByWatermark"]),
-            **watermark,
+            late_ms=late_ms,
+            eviction_ms=eviction_ms,
         )
-        for state, watermark in zip(report["stateOperators"], watermarks, strict=True)
+        for state, (late_ms, eviction_ms) in zip(report["stateOperators"], watermarks, strict=True)
     ]
     taken = batch_of(report, streams)
     return MicroBatch(
@@ -193,23 +196,19 @@ def _batch(
     )
 
 
-def _watermarks(spark: SparkSession, running: Any) -> list[dict[str, Any]]:
+def _watermarks(spark: SparkSession, running: Any) -> list[Watermarks]:
     """Both watermarks of each stateful operator of the physical plan that just ran, ordered as in the progress."""
-    found: list[dict[str, Any]] = []
+    watermarks: list[Watermarks] = []
     writer = state_writer(spark)
     nodes = [running._jsq.streamingQuery().lastExecution().executedPlan()]
     while nodes:
         node = nodes.pop()
         if writer.isInstance(node):
-            found.append(
-                {
-                    "late_ms": _option(node.eventTimeWatermarkForLateEvents()),
-                    "eviction_ms": _option(node.eventTimeWatermarkForEviction()),
-                }
-            )
+            late, eviction = node.eventTimeWatermarkForLateEvents(), node.eventTimeWatermarkForEviction()
+            watermarks.append((_option(late), _option(eviction)))
         children = node.children()
         nodes += [children.apply(number) for number in reversed(range(children.size()))]
-    return found
+    return watermarks
 
 
 def _option(value: Any) -> int | None:

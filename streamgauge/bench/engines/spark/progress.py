@@ -10,8 +10,8 @@ from typing import Any
 
 def batches_of(reports: Sequence[Mapping[str, Any]], frames: int = 1) -> list[dict[str, Any]]:
     """Returns one record per micro-batch that ran, ordered by batch number, without idle reports."""
-    found = {int(report["batchId"]): report for report in reports if ran(report)}
-    return [batch_of(found[number], frames) for number in sorted(found)]
+    kept = {int(report["batchId"]): report for report in reports if ran(report)}
+    return [batch_of(kept[number], frames) for number in sorted(kept)]
 
 
 def ran(report: Mapping[str, Any]) -> bool:

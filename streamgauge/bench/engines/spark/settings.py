@@ -149,8 +149,8 @@ class SparkSettings(System):
         self.jars()
 
     def installed_by(self, versions: Mapping[str, str]) -> str | None:
-        found = versions.get("spark")
-        return f"make spark-env SPARK={found}" if found and found != _built_in() else None
+        version = versions.get("spark")
+        return f"make spark-env SPARK={version}" if version and version != _built_in() else None
 
     @property
     def foreign(self) -> bool:

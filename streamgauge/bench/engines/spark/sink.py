@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +70,7 @@ class Tally(WriterCommitMessage):
         self.clock = worst_clock(clock for clock in (self.clock, other.clock) if clock)
         self.files += other.files
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, object]:
         """The body of a report as in docs/protocol.md, and the checksum."""
         return {
             "rows": self.rows,

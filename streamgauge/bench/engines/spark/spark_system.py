@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.processes import Leader
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.system import Adapter, Capabilities, TrialSetup, Unsupported
+from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup, Unsupported
 from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.engines.spark import queries, submit
 from streamgauge.bench.engines.spark.settings import SparkSettings
@@ -32,18 +33,19 @@ APPLICATION = Path(__file__).with_name("application.py")
 
 
 class SparkSystem(Adapter):
-    """Spark as a `SystemUnderTest` (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
+    """Spark under test (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
 
     def __init__(self, system: SparkSettings, work: Path) -> None:
-        self.name = system.name
-        self.capabilities = Capabilities(continuous=system.mode == "real-time", pins=True)
-        self._system, self._work = system, work
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(system, work)
+        self._system = system
+        faults: set[Fault] = {"kill", "cut"} | ({"restart"} if system.master.startswith("local-cluster") else set())
+        is_continuous = system.mode == "real-time"
+        self.capabilities = Capabilities(continuous=is_continuous, pins=True, faults=frozenset(faults))
+        self._process: Leader | None = None
         self._session: Session | None = None
         self._control: socket.socket | None = None
         self._lines: IO[str] | None = None
         self._lock = threading.Lock()
-        self._failure: str | None = None
         self._cpu = 0.0
         self._next_look = 0.0
         self._library: Path | None = None
@@ -53,7 +55,7 @@ class SparkSystem(Adapter):
     def start(self) -> None:
         check_master(self._system.master)
         self._work.mkdir(parents=True, exist_ok=True)
-        self._failure = None
+        self.failure = None
         self._library = library_zip()
         secret = secrets.token_hex(16)
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -64,18 +66,10 @@ class SparkSystem(Adapter):
             }
             options = ["--py-files", str(self._library)]
             command = submit.command(self._system, APPLICATION, self._library.parent, options)
-            with self._log.open("ab") as log:
-                try:
-                    self._process = subprocess.Popen(
-                        command,
-                        env=environment,
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                        start_new_session=True,
-                    )
-                except OSError as problem:
-                    raise UserError(f"systems.{self.name}: spark-submit cannot be started: {problem}") from None
+            try:
+                self._process = Leader(command, environment, self._log)
+            except OSError as problem:
+                raise UserError(f"systems.{self.name}: spark-submit cannot be started: {problem}") from None
             self._session = Session(self._process.pid)
             try:
                 self._control = self._accept(listener)
@@ -108,7 +102,7 @@ class SparkSystem(Adapter):
         self._query = spec.query
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
-        self._failure = None  # forgets an earlier query's; a process that died is found again
+        self.failure = None  # forgets an earlier query's; a process that died is found again
         self._cpu = self._session.cpu_seconds()
         self._session.forget_peak()
         answer = self._ask(
@@ -128,9 +122,9 @@ class SparkSystem(Adapter):
         if why := answer.get("unsupported"):
             raise Unsupported(f"systems.{self.name}: unsupported: {spec.query} in mode {self._system.mode}", why)
         if not answer.get("ok"):
-            self._failure = self._failure or f"the query did not begin: {answer.get('error')}"
+            self.failure = self.failure or f"the query did not begin: {answer.get('error')}"
             if answer and not self._begun:
-                raise UserError(f"systems.{self.name}: {self._failure}")
+                raise UserError(f"systems.{self.name}: {self.failure}")
             return  # `alive` reports it
         self._begun = True
 
@@ -142,13 +136,20 @@ class SparkSystem(Adapter):
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
         figures["rules"] = asdict(queries.rules(self._query))
-        figures["failure"] = figures.get("failure") or self._failure or answer.get("error")
+        figures["failure"] = figures.get("failure") or self.failure or answer.get("error")
         return figures
 
     def pin(self) -> None:
         """Pins all threads of the system to the CPUs that the benchmark names; until then they may compile on any."""
         if self._system.cpus and self._session is not None:
             self._session.pin(self._system.cpus)
+
+    def strike(self, fault: Fault) -> None:
+        """Kills spark-submit, or the executors of a cluster within it, which it starts again."""
+        if fault == "restart" and self._session is not None:
+            self._session.kill("CoarseGrainedExecutorBackend")
+        elif self._process is not None:
+            self._process.kill()
 
     def frozen(self) -> AbstractContextManager[None]:
         """Returns a context in which no process of the system runs on this host."""
@@ -164,14 +165,10 @@ class SparkSystem(Adapter):
             self._next_look = time.monotonic() + LOOK_SECONDS
             answer = self._ask({"do": "state"}, ANSWER_SECONDS)
             if answer.get("failure"):
-                self._failure = f"the query failed: {answer['failure']}"
-        if self._failure is None and (self._process is None or self._process.poll() is not None):
-            self._failure = f"the system died: {self._exit_words() or 'it was not started'}"
-        return self._failure is None
-
-    @property
-    def failure(self) -> str | None:
-        return self._failure
+                self.failure = f"the query failed: {answer['failure']}"
+        if self.failure is None and (self._process is None or self._process.poll() is not None):
+            self.failure = f"the system died: {self._exit_words() or 'it was not started'}"
+        return self.failure is None
 
     def stop(self) -> None:
         if self._lines is not None and self._control is not None:
@@ -225,7 +222,7 @@ class SparkSystem(Adapter):
                 self._lines.flush()
                 return self._answer()
             except (OSError, ValueError) as problem:
-                self._failure = self._failure or f"the system died: {self._exit_words() or problem}"
+                self.failure = self.failure or f"the system died: {self._exit_words() or problem}"
                 return {}
 
     def _answer(self) -> dict[str, Any]:
@@ -233,8 +230,8 @@ class SparkSystem(Adapter):
         line = self._lines.readline()
         if not line:
             raise OSError("it closed its control connection")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def _exit_words(self) -> str | None:
         if self._process is None:

@@ -24,7 +24,7 @@ def environment(system: SparkSettings, library: Path | None) -> dict[str, str]:
         k: v
         for k, v in os.environ.items()
         if k == "SPARK_CONF_DIR" or not k.startswith(("PYSPARK_", "SPARK_", "PYTHONPATH"))
-    }  # fmt: skip
+    }
     return kept | {
         "SPARK_HOME": str(system.home()),
         "PYSPARK_PYTHON": python,
@@ -60,7 +60,7 @@ def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
     if system.cpus:  # it will be pinned to them when it is warm
         options.append(f"-XX:ActiveProcessorCount={len(system.cpus)}")
     options += [given] if (given := system.conf.get(OPTIONS)) else []
-    found = {
+    settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -75,6 +75,6 @@ def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
         count = len(system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
         if system.mode == "real-time":  # all its tasks run at once: one slot is for the source
             count = max(1, count - 1)
-        found |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
-        found["spark.driver.bindAddress"] = "127.0.0.1"
-    return found | driver_address(system.master) | system.conf | {OPTIONS: " ".join(options)}
+        settings |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    return settings | driver_address(system.master) | system.conf | {OPTIONS: " ".join(options)}

@@ -96,5 +96,5 @@ class Join(StatefulProcessor):
 
 
 def _waiting(state: ValueState) -> list[Element]:
-    found = state.get() if state.exists() else None
-    return [] if found is None else [tuple(element) for element in found[0]]
+    kept = state.get() if state.exists() else None
+    return [] if kept is None else [tuple(element) for element in kept[0]]

@@ -79,10 +79,10 @@ def per_rank(of: Column | None = None) -> list[Column]:
 
 def distinct() -> list[Column]:
     """Counts of bids, of distinct bidders and of distinct auctions: of all, and of each rank of price."""
-    found = [F.count("*").alias("total_bids")]
-    found += [F.count_if(rank).alias(f"rank{n}_bids") for n, rank in enumerate(per_rank(), 1)]
+    columns = [F.count("*").alias("total_bids")]
+    columns += [F.count_if(rank).alias(f"rank{n}_bids") for n, rank in enumerate(per_rank(), 1)]
     for name in ("bidder", "auction"):
         parts = [F.col(name), *per_rank(F.col(name))]
         labels = [f"total_{name}s", *(f"rank{n}_{name}s" for n in (1, 2, 3))]
-        found += [F.size(F.collect_set(part)).alias(label) for part, label in zip(parts, labels, strict=True)]
-    return found
+        columns += [F.size(F.collect_set(part)).alias(label) for part, label in zip(parts, labels, strict=True)]
+    return columns

@@ -15,6 +15,6 @@ def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     (frame,) = frames
     minute = F.max(F.date_format("event_ts", MINUTE)).alias("minute")
     groups = timed(frame, spec, "bid").groupBy(window(spec).alias("window"), "channel")
-    found = groups.agg(minute, *distinct(), *latest())
-    names = [name for name in found.columns if name not in ("window", *WALLS)]
-    return found.select(F.date_format("window.start", DAY).alias("day"), *names, *WALLS)
+    counts = groups.agg(minute, *distinct(), *latest())
+    names = [name for name in counts.columns if name not in ("window", *WALLS)]
+    return counts.select(F.date_format("window.start", DAY).alias("day"), *names, *WALLS)

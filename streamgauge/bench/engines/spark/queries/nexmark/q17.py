@@ -38,7 +38,7 @@ class Statistics(StatefulProcessor):
         ranks = [sum(price >= rank for rank in RANKS) for price in prices]
         counts = (len(new), *(ranks.count(rank) for rank in range(3)))
         ends = min(prices), max(prices)
-        total, walls = sum(prices), [max(getattr(row, wall) for row in new) for wall in WALLS]
+        total, walls = sum(prices), [max(row[wall] for row in new) for wall in WALLS]
         if known := self._state.get():
             counts = tuple(a + b for a, b in zip(counts, known[:4], strict=True))
             ends = min(ends[0], known[4]), max(ends[1], known[5])

@@ -36,8 +36,8 @@ class Top(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
         del timerValues
         new = [tuple(row)[1:] for row in rows]
-        found, seen = self._state.get() or ([], 0)
-        known = [tuple(bid) for bid in found]
+        bids, seen = self._state.get() or ([], 0)
+        known = [tuple(bid) for bid in bids]
         top = sorted([*known, *new], key=lambda bid: (-bid[0], bid[1], bid[2]))[: self._count]
         seen += len(new)
         row = row_of(RESULT)

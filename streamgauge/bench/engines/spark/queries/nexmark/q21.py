@@ -14,9 +14,9 @@ PATTERN = r"[&^]channel_id=([^&]*)"
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     (frame,) = frames
     del spec
-    told = F.regexp_extract("url", PATTERN, 1)
+    number = F.regexp_extract("url", PATTERN, 1)
     known = F.lower("channel")
     channel = F.when(known == "apple", "0").when(known == "google", "1")
-    channel = channel.when(known == "facebook", "2").when(known == "baidu", "3").when(told != "", told)
-    found = bids(frame).withColumn("channel_id", channel).where(F.col("channel_id").isNotNull())
-    return found.select("auction", "bidder", "price", "channel", "channel_id", *WALLS)
+    channel = channel.when(known == "facebook", "2").when(known == "baidu", "3").when(number != "", number)
+    rows = bids(frame).withColumn("channel_id", channel).where(F.col("channel_id").isNotNull())
+    return rows.select("auction", "bidder", "price", "channel", "channel_id", *WALLS)

@@ -1,4 +1,4 @@
-"""Process sessions: starts a command in one of its own, lists the processes of a session, and ends them all."""
+"""Starts every process of ours: commands that lead a process session, which can be listed and ended, and modules."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 import psutil
 
@@ -32,18 +32,23 @@ class _Guard:
         """Begins (+) or ends (-) the guarding of a session."""
         with self._lock, suppress(OSError):  # without a guard all works but this
             if self._process is None or self._of != os.getpid():  # a forked copy has a guard of its own
-                self._process, self._of = self._start(), os.getpid()
+                self._process = detached([sys.executable, "-I", "-S", guard.__file__], subprocess.PIPE)
+                self._of = os.getpid()
             assert self._process.stdin is not None
             self._process.stdin.write(f"{sign}{session}\n")
             self._process.stdin.flush()
 
-    @staticmethod
-    def _start() -> subprocess.Popen[str]:
-        # a session of its own: Ctrl-C is for us, not for it
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", guard.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True, text=True,
-        )  # fmt: skip
+
+def detached(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+    """Starts a helper that says nothing, in a session of its own, as Ctrl-C is for us and not for it.
+
+    It gets no variable of ours, by which others would take it for a part of a measurement and end it.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMGAUGE_")}
+    none = subprocess.DEVNULL
+    return subprocess.Popen(
+        command, stdin=stdin, stdout=none, stderr=none, env=environment, start_new_session=True, text=True
+    )
 
 
 _GUARD = _Guard()
@@ -56,7 +61,7 @@ class Leader(subprocess.Popen[bytes]):
     """
 
     def __init__(
-        self, command: list[str], environment: dict[str, str], log: Path, directory: Path | None = None
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path, directory: Path | None = None
     ) -> None:
         """Starts the command with its output appended to the log, in that directory or in ours."""
         self._guarded = False
@@ -82,6 +87,42 @@ class Leader(subprocess.Popen[bytes]):
         return code
 
 
+class Child(subprocess.Popen[str]):
+    """A module of ours in a process whose three standard streams are pipes: it ends when its input closes.
+
+    The input closes in whatever way this process dies.
+    """
+
+    def __init__(
+        self, module: str, *arguments: str, task: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Starts the module; a task becomes the first line of its input. If it dies at once, its exit code says so."""
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-m", module, *arguments]
+        super().__init__(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        if task is not None:
+            assert self.stdin is not None
+            with suppress(OSError):
+                self.stdin.write(f"{task}\n")
+                self.stdin.flush()
+
+    def end(self, patience_s: float = 0.0) -> str:
+        """Closes its input; kills it unless it ends in time. Returns what else it printed, "" if it was killed."""
+        try:
+            return self.communicate(timeout=patience_s)[0]
+        except subprocess.TimeoutExpired:
+            return ""
+        finally:
+            self.kill()
+            self.communicate()
+
+    def last_error(self, nothing: str = "no error output") -> str:
+        """Returns the last line of standard error of a child that has ended."""
+        assert self.stderr is not None
+        lines = self.stderr.read().strip().splitlines()
+        return lines[-1] if lines else nothing
+
+
 def stop(*leaders: Leader, grace_seconds: float = 8.0) -> None:
     """Ends every process of the leaders' sessions: by SIGTERM, then after the grace time by SIGKILL.
 
@@ -104,14 +145,14 @@ def members(sessions: Mapping[int, float]) -> list[psutil.Process]:
     Zombies are left out: where nobody reaps orphans, dead ones stay listed. So are processes older than the leader:
     a reused session id is another session.
     """
-    found = []
+    running = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             since = sessions.get(os.getsid(process.pid))
             ours = since is not None and process.create_time() >= since - _CLOCK_S
             if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                running.append(process)
+    return running
 
 
 #: signals by which a person or a service asks a command to end
@@ -119,7 +160,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def _handled(handler: Callable[[int, Any], object]) -> Iterator[None]:
+def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the first thread is told of signals
         return
@@ -134,9 +175,9 @@ def _handled(handler: Callable[[int, Any], object]) -> Iterator[None]:
 @contextmanager
 def postponed() -> Iterator[list[int]]:
     """Holds SIGINT, SIGTERM and SIGHUP back while processes are started; yields the list of those received."""
-    told: list[int] = []
-    with _handled(lambda number, _: told.append(number)):
-        yield told
+    received: list[int] = []
+    with _handled(lambda number, _: received.append(number)):
+        yield received
 
 
 @contextmanager
@@ -146,7 +187,7 @@ def stoppable() -> Iterator[None]:
     SIGINT needs it too: a shell starts background jobs with SIGINT ignored.
     """
 
-    def interrupt(*_: Any) -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     with _handled(interrupt):
